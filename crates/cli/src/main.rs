@@ -1,0 +1,2 @@
+//! The `rackloom` command.
+fn main() {}

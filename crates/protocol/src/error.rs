@@ -1,0 +1,118 @@
+//! Errors a caller can act on. A dropped frame is not among them: that is an event with a reason.
+
+use thiserror::Error;
+
+use crate::ids::NodeId;
+
+/// Why a command was not taken. Nothing has been done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CommandRefused {
+    /// The queue towards the target is full. Hint: retry after the next event or drain.
+    #[error("queue full; hint: let the endpoint make progress and try again")]
+    Busy,
+    /// The target is not a node of this rack, or is this node itself.
+    #[error("no such remote node: {0}")]
+    NoSuchNode(NodeId),
+    /// No live path leads to the target.
+    #[error("{0} is unreachable")]
+    Unreachable(NodeId),
+    /// The operation is malformed.
+    #[error("bad operation: {0}")]
+    Invalid(&'static str),
+}
+
+/// How an accepted operation can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Error)]
+#[non_exhaustive]
+pub enum OperationError {
+    /// The target has no such region.
+    #[error("no such region at the target")]
+    NoSuchRegion,
+    /// The key does not open the region.
+    #[error("wrong key")]
+    BadKey,
+    /// The caller's tenant may not touch the region.
+    #[error("the region belongs to another tenant")]
+    WrongTenant,
+    /// The range leaves the region.
+    #[error("out of bounds")]
+    OutOfBounds,
+    /// The region does not allow this kind of access.
+    #[error("permission denied")]
+    PermissionDenied,
+    /// The region was revoked.
+    #[error("the region was revoked")]
+    Revoked,
+    /// An atomic or a signal on an address that is not a multiple of its width.
+    #[error("misaligned address")]
+    Misaligned,
+    /// The target's memory failed.
+    #[error("the target's memory failed")]
+    MemoryFailed,
+    /// No live path to the target, and nothing of the operation was ever sent to it.
+    #[error("target unreachable; nothing was sent")]
+    Unreachable,
+    /// The target was lost while the operation was in flight: it may or may not have happened.
+    #[error("outcome unknown: the target was lost while the operation was in flight")]
+    OutcomeUnknown,
+    /// A posted store before this flush failed.
+    #[error("an earlier posted store failed")]
+    EarlierFailure,
+    /// The caller cancelled it.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl OperationError {
+    /// Lower-case name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoSuchRegion => "no-such-region",
+            Self::BadKey => "bad-key",
+            Self::WrongTenant => "wrong-tenant",
+            Self::OutOfBounds => "out-of-bounds",
+            Self::PermissionDenied => "permission-denied",
+            Self::Revoked => "revoked",
+            Self::Misaligned => "misaligned",
+            Self::MemoryFailed => "memory-failed",
+            Self::Unreachable => "unreachable",
+            Self::OutcomeUnknown => "outcome-unknown",
+            Self::EarlierFailure => "earlier-failure",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The code that a refusal carries on the wire; `None` for errors that only the caller's side can find.
+    #[must_use]
+    pub const fn wire_code(self) -> Option<u8> {
+        match self {
+            Self::NoSuchRegion => Some(1),
+            Self::BadKey => Some(2),
+            Self::WrongTenant => Some(3),
+            Self::OutOfBounds => Some(4),
+            Self::PermissionDenied => Some(5),
+            Self::Revoked => Some(6),
+            Self::Misaligned => Some(7),
+            Self::MemoryFailed => Some(8),
+            _ => None,
+        }
+    }
+
+    /// The error that a refusal's code stands for.
+    #[must_use]
+    pub const fn from_wire_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::NoSuchRegion),
+            2 => Some(Self::BadKey),
+            3 => Some(Self::WrongTenant),
+            4 => Some(Self::OutOfBounds),
+            5 => Some(Self::PermissionDenied),
+            6 => Some(Self::Revoked),
+            7 => Some(Self::Misaligned),
+            8 => Some(Self::MemoryFailed),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The fabric as pure state machines: no clock, no socket, no thread, no file.
+//!
+//! A member of the fabric (a GPU node's [`Endpoint`] or a [`Switch`]) is told what happened
+//! (`handle_frame`, `handle_command`, `handle_memory_done`, `handle_timeout`) and asked what it wants
+//! (`poll_memory`, `poll_transmit`, `poll_release`, `poll_event`, `poll_timeout`). Time is an argument.
+//! [`drain`] fixes the order of asking, so a real process and the simulator cannot differ in it.
+//!
+//! Rooms, in reading order: [`time`], [`ids`] · [`wire`] (bytes and values) · [`link`] (one neighbour) ·
+//! [`transport`] (one remote node) · [`route`] (the graph and its tables) · [`memory`] (regions and access) ·
+//! [`operation`] (store, load, bulk, atomic, signal) · [`endpoint`] · [`switch`] · [`event`], [`error`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod config;
+pub mod endpoint;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod link;
+pub mod memory;
+pub mod operation;
+pub mod route;
+pub mod surroundings;
+pub mod switch;
+pub mod time;
+pub mod transport;
+pub mod wire;
+
+pub use config::{CreditConfig, LinkTimers, MemberConfig, PackingConfig, PackingMode, PortConfig, RetransmissionMode, TransportConfig};
+pub use endpoint::Endpoint;
+pub use error::{CommandRefused, OperationError};
+pub use event::{DropReason, Event, LinkCause};
+pub use ids::*;
+pub use link::state::LinkState;
+pub use memory::{Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionConfig};
+pub use operation::{Atomic, AtomicKind, Command, Completion, Condition, LocalRange, OperationId, RemoteAddress, Signal, SignalKind, Width};
+pub use route::graph::{Edge, Graph, MemberRole};
+pub use surroundings::{Member, Memory, Wires, drain};
+pub use switch::Switch;
+pub use time::Instant;

@@ -1,0 +1,4 @@
+//! One neighbour: sequence, credits, heartbeat, state.
+
+pub mod counters;
+pub mod state;

@@ -1,0 +1,1 @@
+//! Regions of this member and who may do what to them.

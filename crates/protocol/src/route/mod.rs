@@ -1,0 +1,3 @@
+//! The graph of the rack, what members report about their links, and the tables that follow.
+
+pub mod graph;

@@ -1,0 +1,188 @@
+//! What surrounds a member: its wires and its memory, and the one order in which it is asked what it wants.
+//!
+//! A real event loop and the simulator both implement [`Wires`] and [`Memory`] and both call [`drain`]. Neither
+//! calls `poll_*` itself; that is why they cannot differ.
+
+use crate::error::CommandRefused;
+use crate::event::Event;
+use crate::ids::{PortId, RegionId};
+use crate::link::counters::PortCounters;
+use crate::memory::{LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
+use crate::operation::Command;
+use crate::time::Instant;
+use crate::wire;
+
+/// A member of the fabric: an endpoint or a switch.
+pub trait Member {
+    /// A frame came in. `bytes` stay readable under `lease` until the member releases it.
+    fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]);
+    /// Memory answered.
+    fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>);
+    /// The caller wants something. A switch takes no commands.
+    fn handle_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
+    /// The device at `port` lost or regained its carrier.
+    fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool);
+    /// The time that `poll_timeout` named has come (calling too early is harmless).
+    fn handle_timeout(&mut self, now: Instant);
+    /// The next thing that memory must do, in order.
+    fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;
+    /// Whether `poll_transmit` would produce a frame for this port now.
+    fn wants_transmit(&self, now: Instant, port: PortId) -> bool;
+    /// Write the next frame for `port` into `out`, which holds at least the largest frame.
+    fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
+    /// The next lease that nothing refers to any more.
+    fn poll_release(&mut self) -> Option<LeaseId>;
+    /// The next thing that happened.
+    fn poll_event(&mut self) -> Option<Event>;
+    /// When `handle_timeout` must be called next; [`Instant::NEVER`] if nothing runs.
+    fn poll_timeout(&self) -> Instant;
+    /// Number of ports.
+    fn port_count(&self) -> usize;
+    /// What has passed through a port.
+    fn port_counters(&self, port: PortId) -> &PortCounters;
+}
+
+/// A frame that a member wants sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Length of the frame in bytes.
+    pub length: usize,
+    /// Bytes that the surroundings still have to put into it.
+    pub body: Body,
+    /// The end-to-end check must be computed once the body is in place.
+    pub end_to_end_check: bool,
+    /// A sleeping receiver must be woken. Heartbeats do not.
+    pub doorbell: bool,
+}
+
+/// Where the rest of a frame's bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// The frame is complete.
+    Written,
+    /// Bytes of the member's own memory.
+    Memory {
+        /// Region to read.
+        region: RegionId,
+        /// First byte in the region.
+        offset: u64,
+        /// First byte in the frame.
+        at: usize,
+        /// Number of bytes.
+        length: usize,
+    },
+    /// Bytes of a received frame that is passed on.
+    Lease {
+        /// The received frame.
+        lease: LeaseId,
+        /// First byte in both frames.
+        at: usize,
+        /// Number of bytes.
+        length: usize,
+    },
+}
+
+/// The frame devices of one member. A device may drop, duplicate, reorder and corrupt; it never blocks and never
+/// invents.
+pub trait Wires {
+    /// Room for one frame of the largest size on `port`; `None` while the device is full. Asking twice without a
+    /// commit gives the same room.
+    fn slot(&mut self, port: PortId) -> Option<&mut [u8]>;
+    /// Copy `length` bytes at `at` of a leased frame to the same place in the room that [`Wires::slot`] gave.
+    fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize);
+    /// Send the first `length` bytes of the room. `doorbell`: wake a sleeping receiver.
+    fn commit(&mut self, port: PortId, length: usize, doorbell: bool);
+    /// The bytes of a leased frame.
+    fn leased(&self, lease: LeaseId) -> &[u8];
+    /// The member no longer refers to this frame.
+    fn release(&mut self, lease: LeaseId);
+}
+
+/// The memory of one member.
+pub trait Memory {
+    /// Carry out a request. `frame` holds the leased frame of a write. `None`: the answer comes later, through
+    /// [`Member::handle_memory_done`].
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>>;
+    /// Read bytes that are about to be sent. The range lies within a registered region.
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
+    /// Write bytes on behalf of the member's own caller.
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
+}
+
+/// Ask a member for everything it wants, in the one fixed order: memory, frames port by port, leases, events.
+///
+/// Returns whether anything happened.
+pub fn drain<M, W, R>(
+    member: &mut M,
+    now: Instant,
+    wires: &mut W,
+    memory: &mut R,
+    events: &mut impl FnMut(Event),
+) -> bool
+where
+    M: Member + ?Sized,
+    W: Wires + ?Sized,
+    R: Memory + ?Sized,
+{
+    let mut progress = drain_memory(member, now, wires, memory);
+    for port in 0..member.port_count() {
+        let port = PortId(port as u16);
+        while member.wants_transmit(now, port) {
+            let Some(out) = wires.slot(port) else { break };
+            let Some(transmit) = member.poll_transmit(now, port, out) else { break };
+            complete(port, &transmit, wires, memory);
+            progress = true;
+        }
+    }
+    while let Some(lease) = member.poll_release() {
+        wires.release(lease);
+    }
+    while let Some(event) = member.poll_event() {
+        events(event);
+        progress = true;
+    }
+    progress
+}
+
+fn drain_memory<M, W, R>(member: &mut M, now: Instant, wires: &W, memory: &mut R) -> bool
+where
+    M: Member + ?Sized,
+    W: Wires + ?Sized,
+    R: Memory + ?Sized,
+{
+    let mut progress = false;
+    while let Some(request) = member.poll_memory() {
+        let token = request.token;
+        let frame = match request.access {
+            MemoryAccess::Write { lease, .. } => wires.leased(lease),
+            MemoryAccess::Read { .. } | MemoryAccess::Atomic { .. } => &[],
+        };
+        if let Some(done) = memory.execute(&request, frame) {
+            member.handle_memory_done(now, token, done);
+        }
+        progress = true;
+    }
+    progress
+}
+
+fn complete<W, R>(port: PortId, transmit: &Transmit, wires: &mut W, memory: &mut R)
+where
+    W: Wires + ?Sized,
+    R: Memory + ?Sized,
+{
+    if let Body::Lease { lease, at, length } = transmit.body {
+        wires.copy_lease(port, lease, at, length);
+    }
+    if let Some(out) = wires.slot(port) {
+        if let Body::Memory { region, offset, at, length } = transmit.body {
+            // A region that went away under a put: the bytes are zeroes and the operation has already failed.
+            if memory.read(region, offset, &mut out[at..at + length]).is_err() {
+                out[at..at + length].fill(0);
+            }
+        }
+        if transmit.end_to_end_check {
+            wire::seal_end_to_end(&mut out[..transmit.length]);
+        }
+    }
+    wires.commit(port, transmit.length, transmit.doorbell);
+}

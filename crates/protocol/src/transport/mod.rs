@@ -1,0 +1,1 @@
+//! One remote node: packet sequence, retransmission, acknowledgements, deduplication.
