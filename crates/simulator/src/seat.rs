@@ -1,8 +1,8 @@
 //! One member with its memory and its job, and what a turn of it is.
 //!
-//! A turn is always the same: frames port by port, the timeout if it is due, one drain; then, as long as
-//! anything comes of it, events to the job, the job's own turn, and another drain. That is also the
-//! order of the real event loop, which is why the two engines put the same frames on the wires.
+//! A turn is always the same: frames port by port; then, as long as anything comes of it, the job's own turn, the
+//! timeout if it is due, one drain, events to the job. That is also the order of the real event loop, which is why
+//! the two engines put the same frames on the wires.
 
 use rackloom_jobs::{Job, Progress};
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -166,47 +166,46 @@ impl Seat {
             let bytes = fabric.deliver(now, frame, self.node);
             self.body.member_mut().handle_frame(now, port, frame.lease(), bytes);
         }
-        if self.body.member().poll_timeout() <= now {
-            self.body.member_mut().handle_timeout(now);
-        }
         let memory_requests = self.memory_requests;
-        self.drain(now, fabric, events);
-        let mut turn = self.work(now, fabric, events);
+        let mut turn = self.rounds(now, fabric, events);
         turn.progress = turn.finished
             || self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
         turn
     }
 
-    /// Events to the job, the job's turn, a drain: until nothing more comes of it.
-    fn work(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> Turn {
+    /// The job's turn, the timeout, a drain, events to the job: until nothing more comes of it.
+    fn rounds(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> Turn {
         let mut turn = Turn::default();
-        let mut told = 0;
-        for round in 0.. {
+        for _ in 0..ROUNDS_MAX {
+            self.advance(now, &mut turn);
+            if self.body.member().poll_timeout() <= now {
+                self.body.member_mut().handle_timeout(now);
+            }
+            let told = events.len();
+            if !self.drain(now, fabric, events) {
+                return turn;
+            }
             if let Some(job) = &mut self.job {
                 events[told..].iter().for_each(|event| job.handle_event(now, event));
-                told = events.len();
-            }
-            let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { break };
-            if self.finished {
-                break;
-            }
-            if round == ROUNDS_MAX {
-                turn.wake_at = Some(now);
-                break;
-            }
-            match job.advance(now, endpoint, &mut self.memory) {
-                Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
-                Progress::Finished => {
-                    self.finished = true;
-                    (turn.finished, turn.wake_at) = (true, None);
-                }
-            }
-            if !self.drain(now, fabric, events) {
-                break;
             }
         }
+        turn.wake_at = Some(now);
         turn
+    }
+
+    fn advance(&mut self, now: Instant, turn: &mut Turn) {
+        let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { return };
+        if self.finished {
+            return;
+        }
+        match job.advance(now, endpoint, &mut self.memory) {
+            Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
+            Progress::Finished => {
+                self.finished = true;
+                (turn.finished, turn.wake_at) = (true, None);
+            }
+        }
     }
 
     fn drain(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> bool {
