@@ -257,6 +257,12 @@ impl Link {
         begins
     }
 
+    /// Whether data waits for credits.
+    #[must_use]
+    pub const fn is_stalled(&self) -> bool {
+        self.credit_probe_at.is_some()
+    }
+
     /// Whether a stall has lasted so long that the neighbour must be asked: its last update may be lost, or the frames
     /// that it should have freed.
     #[must_use]
@@ -269,7 +275,9 @@ impl Link {
         self.credit_wanted = false;
         let asks = self.credit_probe_due(now);
         if asks {
-            self.credit_probe_at = Some(now + self.timers.hello_interval_ns);
+            // Whoever waited has gone elsewhere if everything is free; then this probe is the last.
+            let waits = self.credits.available() < self.config.credits.limit;
+            self.credit_probe_at = waits.then_some(now + self.timers.hello_interval_ns);
         }
         asks
     }
