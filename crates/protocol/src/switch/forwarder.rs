@@ -319,7 +319,12 @@ impl Forwarder {
     }
 
     fn note_move(&mut self, now: Instant, port: PortId, moved: Move) {
-        self.events.push_back(Event::LinkChanged { port, from: moved.from, to: moved.to, cause: moved.cause });
+        self.events.push_back(Event::LinkChanged {
+            port,
+            from: moved.from,
+            to: moved.to,
+            cause: moved.cause,
+        });
         if moved.from.carries_data() == moved.to.carries_data() {
             return;
         }
@@ -369,9 +374,9 @@ impl Forwarder {
             let ends = &graph.edges[usize::from(edge)];
             let up = |member: NodeId| {
                 if member == own {
-                    own_ports.iter().any(|(port, known, _)| {
-                        *known == edge && links[port.index()].state().carries_data()
-                    })
+                    own_ports
+                        .iter()
+                        .any(|(port, known, _)| *known == edge && links[port.index()].state().carries_data())
                 } else {
                     reports.says_up(member, edge)
                 }
@@ -663,4 +668,3 @@ fn live_ports(links: &[Link]) -> Vec<PortId> {
         .map(|(port, _)| PortId(port as u16))
         .collect()
 }
-

@@ -271,6 +271,15 @@ impl FabricHeader {
         })
     }
 
+    /// The fabric header of a routed frame that has been checked before.
+    pub fn of(frame: &[u8]) -> Result<Self, DropReason> {
+        if frame.len() < OPERATIONS {
+            Err(DropReason::Truncated)
+        } else {
+            Self::read(frame).ok_or(DropReason::Malformed)
+        }
+    }
+
     /// Write the fabric header, the end-to-end check left zero.
     pub fn write(&self, frame: &mut [u8]) {
         put_u16(frame, DESTINATION, self.destination.0);
