@@ -18,7 +18,7 @@ use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
 /// Largest store or load command, in bytes; longer ones are puts and gets.
-pub const LOAD_STORE_BYTES_MAX: usize = 16384;
+const LOAD_STORE_BYTES_MAX: usize = 16384;
 /// Long transfers that may be queued towards one node.
 const BULK_QUEUE_MAX: usize = 1024;
 
@@ -58,6 +58,11 @@ impl Endpoint {
             | Command::Atomic { target, .. }
             | Command::Put { target, .. }
             | Command::Get { target, .. } => {
+                if target.offset.checked_add(remote_bytes(&command)).is_none() {
+                    return Err(CommandRefused::Invalid(
+                        "the remote range passes the end of the address space",
+                    ));
+                }
                 let mut peer = self.peer_for(target.node)?;
                 let result = if self.passes_fence(&mut peer) {
                     self.start(&mut peer, command)
@@ -162,7 +167,7 @@ impl Endpoint {
             return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
         }
         self.has_room(peer)?;
-        let end = target.offset.wrapping_add(into.length);
+        let end = target.offset + into.length;
         let boundary = LOAD_BYTES_MAX as u64;
         let parts = (end.div_ceil(boundary) - target.offset / boundary) as u32;
         if parts > self.config().outstanding_loads_max {
@@ -303,5 +308,19 @@ impl Endpoint {
         let result = Err(OperationError::Cancelled);
         self.forwarder.push_event(Event::Completed { operation, result });
         Ok(())
+    }
+}
+
+/// Bytes that a command touches at its target.
+const fn remote_bytes(command: &Command<'_>) -> u64 {
+    match command {
+        Command::Store { data, .. } => data.len() as u64,
+        Command::Load { into, .. } | Command::Get { into, .. } => into.length,
+        Command::Put { source, .. } => source.length,
+        Command::Atomic { atomic, .. } => atomic.width.bytes(),
+        Command::WaitUntil { .. }
+        | Command::Fence { .. }
+        | Command::Flush { .. }
+        | Command::Cancel { .. } => 0,
     }
 }

@@ -171,8 +171,9 @@ impl Forwarder {
         let counters = &mut self.counters[port.index()];
         counters.frames_received += 1;
         counters.bytes_received += bytes.len() as u64;
-        let address = mac(self.config.node, self.links[port.index()].config.plane);
-        let frame = Frame::parse(bytes, self.config.ether_type, address, self.config.epoch)?;
+        let link = &self.links[port.index()].config;
+        let (address, neighbour) = (mac(self.config.node, link.plane), mac(link.neighbour, link.plane));
+        let frame = Frame::parse(bytes, self.config.ether_type, address, neighbour, self.config.epoch)?;
         if frame.link.kind == FrameKind::Hello {
             self.take_hello(now, port, &frame)?;
             return Ok(Taken::Used);

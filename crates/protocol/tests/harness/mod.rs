@@ -2,6 +2,7 @@
 //! simulator on purpose: it is here to drive the core, not to model anything.
 #![allow(dead_code, reason = "each test file uses its own part of the harness")]
 #![allow(unreachable_pub, reason = "a module of test targets")]
+
 use std::collections::BTreeMap;
 
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -71,6 +72,8 @@ pub struct Fabric {
     pub graph: Graph,
     pub events: Vec<(Instant, usize, Event)>,
     pub filter: Filter,
+    /// With a seed: data frames are delayed by up to three delays and sometimes sent twice.
+    pub shuffle: Option<u64>,
     seats: Vec<Seat>,
     flights: Vec<Flight>,
     counter: u64,
@@ -166,6 +169,7 @@ impl Fabric {
             graph,
             events: Vec::new(),
             filter: Box::new(|_, _, _, _| true),
+            shuffle: None,
             seats,
             flights: Vec::new(),
             counter: 0,
@@ -315,6 +319,14 @@ impl Fabric {
         self.drain(node);
     }
 
+    /// Extra delay of the next frame, and whether it is sent twice.
+    fn shuffled(&mut self) -> (u64, bool) {
+        let Some(state) = &mut self.shuffle else { return (0, false) };
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let late = if *state >> 60 < 3 { (*state >> 33) % (3 * DELAY_NS) } else { 0 };
+        (late, *state >> 40 & 15 == 0)
+    }
+
     fn drain(&mut self, node: usize) {
         let now = self.now;
         let seat = &mut self.seats[node];
@@ -327,8 +339,12 @@ impl Fabric {
             let forward = ends.a.index() == node;
             let (target, target_port) = if forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };
             if (self.filter)(now, edge, forward, &mut bytes) {
-                self.counter += 1;
-                self.flights.push((now.0 + DELAY_NS, self.counter, target.index(), target_port.0, bytes));
+                let (late, twice) = self.shuffled();
+                for _ in 0..if twice { 2 } else { 1 } {
+                    self.counter += 1;
+                    let arrival = now.0 + DELAY_NS + late;
+                    self.flights.push((arrival, self.counter, target.index(), target_port.0, bytes.clone()));
+                }
             }
         }
     }
