@@ -104,6 +104,7 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "links: {n0--n1: {drop_frames: {n0->n1: [1]}}}",
         "links: {n0--n1: {drop_frames: {n1->n0: [1]}}}",
         "credits: {limit: 2000}",
+        "credits: {limit: 2000}\nring_bytes: 2MiB",
     ];
     let mut hashes: Vec<u64> = changes.iter().map(|lines| with(lines).config_hash).collect();
     hashes.push(base);
