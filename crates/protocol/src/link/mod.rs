@@ -125,6 +125,7 @@ impl Link {
         self.neighbour.is_some_and(|life| life.tag() as u16 == session)
     }
 
+    // W-16
     /// A Hello came in.
     pub fn hear_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
         let expected = hello.node == self.config.neighbour
@@ -164,6 +165,7 @@ impl Link {
         self.heartbeats.heard = 0;
     }
 
+    // W-17
     /// A heartbeat came in.
     pub fn hear_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
         self.heartbeats.hear(now, heartbeat.number);
@@ -242,6 +244,7 @@ impl Link {
         }
     }
 
+    // W-19
     /// Whether data of this cost may leave now.
     #[must_use]
     pub const fn admits(&self, cost: u32) -> bool {
@@ -257,6 +260,12 @@ impl Link {
         begins
     }
 
+    /// Whether data waits for credits.
+    #[must_use]
+    pub const fn is_stalled(&self) -> bool {
+        self.credit_probe_at.is_some()
+    }
+
     /// Whether a stall has lasted so long that the neighbour must be asked: its last update may be lost, or the frames
     /// that it should have freed.
     #[must_use]
@@ -269,7 +278,9 @@ impl Link {
         self.credit_wanted = false;
         let asks = self.credit_probe_due(now);
         if asks {
-            self.credit_probe_at = Some(now + self.timers.hello_interval_ns);
+            // Whoever waited has gone elsewhere if everything is free; then this probe is the last.
+            let waits = self.credits.available() < self.config.credits.limit;
+            self.credit_probe_at = waits.then_some(now + self.timers.hello_interval_ns);
         }
         asks
     }

@@ -134,6 +134,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
+    // W-11
     /// Whether the operation has a number in its stream.
     #[must_use]
     pub const fn is_numbered(&self) -> bool {
@@ -146,7 +147,9 @@ impl Operation<'_> {
         OPERATION_HEADER
             + match self {
                 Self::Select { .. } | Self::Load { .. } | Self::Get { .. } => 4,
-                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => data.len(),
+                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => {
+                    data.len()
+                }
                 Self::Atomic { .. } => 16,
                 Self::Signal { .. } | Self::AtomicReply { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),
