@@ -1,0 +1,339 @@
+//! Host memory of one member: one sealed anonymous file per region, mapped, zeroed, first touched when used.
+//!
+//! A region is a file so that a process of the same server can map it later; sealed so that nobody can shrink it
+//! under us. Because others may map it, its bytes are never a Rust slice: they are copied in and out through raw
+//! pointers, and words that somebody may wait for are touched by CPU atomics only.
+//!
+//! Who may touch which range is decided by the core before it asks; the bounds are checked here once more, because a
+//! wrong range here would be a wild write. This file knows no keys, tenants or permissions.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use rackloom_protocol::{
+    Atomic, FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId, Width,
+};
+
+use crate::mapping::{Mapping, sealed_memfd, whole_pages};
+
+/// Most bytes that one read request may ask for.
+const READ_BYTES_MAX: usize = 256;
+
+/// The regions of one member.
+#[derive(Debug)]
+pub struct HostMemory {
+    /// Sorted by region.
+    regions: Vec<Region>,
+    scratch: Box<[u8; READ_BYTES_MAX]>,
+}
+
+#[derive(Debug)]
+struct Region {
+    region: RegionId,
+    file: OwnedFd,
+    pages: Mapping,
+    length: usize,
+}
+
+impl Default for HostMemory {
+    fn default() -> Self {
+        Self { regions: Vec::new(), scratch: Box::new([0; READ_BYTES_MAX]) }
+    }
+}
+
+impl HostMemory {
+    /// Add a zeroed region. An error if there is one of this name, or no memory for it.
+    pub fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+        let Err(place) = self.position(region) else {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{region} exists already")));
+        };
+        let too_large =
+            || io::Error::new(io::ErrorKind::OutOfMemory, format!("{region}: {length} bytes are too many"));
+        let file_length = whole_pages(length).ok_or_else(too_large)?;
+        let mapped_length = usize::try_from(file_length).map_err(|_| too_large())?;
+        let file = sealed_memfd("rackloom-region", file_length)?;
+        let pages = Mapping::new(file.as_fd(), mapped_length)?;
+        self.regions.insert(place, Region { region, file, pages, length: length as usize });
+        Ok(())
+    }
+
+    /// Unmap a region. Returns whether there was one.
+    pub fn free(&mut self, region: RegionId) -> bool {
+        self.position(region).map(|place| self.regions.remove(place)).is_ok()
+    }
+
+    /// Length of a region in bytes.
+    #[must_use]
+    pub fn length(&self, region: RegionId) -> Option<u64> {
+        self.find(region).map(|found| found.length as u64)
+    }
+
+    /// The file behind a region, for a process of the same server to map.
+    #[must_use]
+    pub fn file(&self, region: RegionId) -> Option<BorrowedFd<'_>> {
+        self.find(region).map(|found| found.file.as_fd())
+    }
+
+    fn position(&self, region: RegionId) -> Result<usize, usize> {
+        self.regions.binary_search_by_key(&region, |known| known.region)
+    }
+
+    fn find(&self, region: RegionId) -> Option<&Region> {
+        self.position(region).ok().map(|place| &self.regions[place])
+    }
+
+    fn found(&self, region: RegionId) -> Result<&Region, MemoryFault> {
+        self.find(region).ok_or(MemoryFault::NotMapped)
+    }
+
+    fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
+        let region = self.found(region)?;
+        for range in ranges {
+            let from = range.frame_offset as usize;
+            let bytes = from.checked_add(range.length as usize).and_then(|to| frame.get(from..to));
+            region.write(range.region_offset, bytes.ok_or(MemoryFault::Device)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Memory for HostMemory {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        let region = request.region;
+        let done = match request.access {
+            MemoryAccess::Write { ranges, .. } => {
+                self.write_ranges(region, ranges, frame).map(|()| MemoryDone::Written)
+            }
+            MemoryAccess::Read { offset, length } => {
+                let place = self.position(region);
+                match (place, self.scratch.get_mut(..length as usize)) {
+                    (Ok(place), Some(out)) => self.regions[place].read(offset, out).map(|()| length as usize),
+                    (Err(_), _) => Err(MemoryFault::NotMapped),
+                    (_, None) => Err(MemoryFault::Device),
+                }
+                .map(|length| MemoryDone::Bytes(&self.scratch[..length]))
+            }
+            MemoryAccess::Atomic { offset, atomic } => {
+                self.found(region).and_then(|found| found.atomic(offset, &atomic)).map(MemoryDone::Value)
+            }
+        };
+        Some(done.unwrap_or_else(MemoryDone::Failed))
+    }
+
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.found(region)?.read(offset, out)
+    }
+
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.found(region)?.write(offset, bytes)
+    }
+}
+
+impl Region {
+    /// Address of `length` bytes at `offset`, if they lie within the region.
+    fn range(&self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
+        let start = usize::try_from(offset).map_err(|_| MemoryFault::NotMapped)?;
+        match start.checked_add(length) {
+            Some(end) if end <= self.length && end <= self.pages.length() => {
+                Ok(self.pages.base().wrapping_add(start))
+            }
+            _ => Err(MemoryFault::NotMapped),
+        }
+    }
+
+    /// A word that others may touch at the same time.
+    fn word_64(&self, offset: u64) -> Option<&AtomicU64> {
+        let address = self.range(offset, 8).ok().filter(|address| address.addr() % 8 == 0)?;
+        // SAFETY: needed because the word lives in shared pages. `range` has checked that all 8 bytes are mapped, the
+        // address is a multiple of 8, and the reference does not outlive the region.
+        Some(unsafe { AtomicU64::from_ptr(address.cast()) })
+    }
+
+    fn word_32(&self, offset: u64) -> Option<&AtomicU32> {
+        let address = self.range(offset, 4).ok().filter(|address| address.addr() % 4 == 0)?;
+        // SAFETY: as for `word_64`, with 4 bytes.
+        Some(unsafe { AtomicU32::from_ptr(address.cast()) })
+    }
+
+    /// Copy bytes in. What was written before is visible to others before what is written by this call: a lone
+    /// aligned word is stored whole, so that a waiter sees the old or the new value.
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let target = self.range(offset, bytes.len())?;
+        if let (Ok(word), Some(place)) = (bytes.try_into().map(u64::from_ne_bytes), self.word_64(offset)) {
+            place.store(word, Ordering::Release);
+            return Ok(());
+        }
+        if let (Ok(word), Some(place)) = (bytes.try_into().map(u32::from_ne_bytes), self.word_32(offset)) {
+            place.store(word, Ordering::Release);
+            return Ok(());
+        }
+        fence(Ordering::Release);
+        // SAFETY: needed because shared pages are not a slice. `range` has checked that the target is mapped for the
+        // whole length; `bytes` is ordinary memory or a frame, neither of which overlaps a region. Another process
+        // that touches the same bytes now sees them torn, as it would on real hardware.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        Ok(())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        let source = self.range(offset, out.len())?;
+        if let (true, Some(place)) = (out.len() == 8, self.word_64(offset)) {
+            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
+            return Ok(());
+        }
+        if let (true, Some(place)) = (out.len() == 4, self.word_32(offset)) {
+            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
+            return Ok(());
+        }
+        // SAFETY: needed because shared pages are not a slice. `range` has checked that the source is mapped for the
+        // whole length; `out` is the caller's own memory and does not overlap a region.
+        unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
+        fence(Ordering::Acquire);
+        Ok(())
+    }
+
+    /// Carry out an atomic; the old value. What it means is [`Atomic::apply`], the same as in the simulator.
+    fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, MemoryFault> {
+        self.range(offset, atomic.width.bytes() as usize)?;
+        match atomic.width {
+            Width::Eight => {
+                let word = self.word_64(offset).ok_or(MemoryFault::Device)?;
+                let next = |old: u64| Some(atomic.apply(u64::from_le(old)).to_le());
+                let old = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+                Ok(u64::from_le(old.unwrap_or_else(|old| old)))
+            }
+            Width::Four => {
+                let word = self.word_32(offset).ok_or(MemoryFault::Device)?;
+                let next = |old: u32| Some((atomic.apply(u64::from(u32::from_le(old))) as u32).to_le());
+                let old = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+                Ok(u64::from(u32::from_le(old.unwrap_or_else(|old| old))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rackloom_protocol::memory::vector::VectorMemory;
+    use rackloom_protocol::{AtomicKind, LeaseId, MemoryToken};
+
+    use super::*;
+
+    const REGION: RegionId = RegionId(7);
+    const LENGTH: u64 = 5000;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(Vec<(u8, u64)>),
+        Read { offset: u64, length: u32 },
+        Atomic { offset: u64, atomic: Atomic },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let range = (any::<u8>(), 0..LENGTH + 100);
+        let kind = prop_oneof![
+            Just(AtomicKind::FetchAdd),
+            Just(AtomicKind::CompareSwap),
+            Just(AtomicKind::Swap),
+            Just(AtomicKind::Set)
+        ];
+        let width = prop_oneof![Just(Width::Four), Just(Width::Eight)];
+        let atomic = (kind, width, any::<u64>(), 0..3_u64, 0..LENGTH / 8 + 10);
+        prop_oneof![
+            prop::collection::vec(range, 1..4).prop_map(Step::Write),
+            (0..LENGTH + 100, 0..257_u32).prop_map(|(offset, length)| Step::Read { offset, length }),
+            atomic.prop_map(|(kind, width, operand, compare, word)| {
+                let offset = word * width.bytes();
+                Step::Atomic { offset, atomic: Atomic { kind, width, operand, compare } }
+            }),
+        ]
+    }
+
+    proptest! {
+        /// Mapped memory answers every request as the memory of plain vectors does, faults included.
+        #[test]
+        fn host_memory_is_a_vector_of_bytes(steps in prop::collection::vec(step(), 1..60)) {
+            let frame: Vec<u8> = (0..255).collect();
+            let mut host = HostMemory::default();
+            let mut model = VectorMemory::default();
+            host.allocate(REGION, LENGTH).unwrap();
+            model.add(REGION, LENGTH as usize);
+            for step in steps {
+                let mut ranges = Vec::new();
+                let access = match step {
+                    Step::Write(parts) => {
+                        ranges.extend(parts.into_iter().map(|(length, region_offset)| FrameRange {
+                            frame_offset: u32::from(255 - length),
+                            length: u32::from(length),
+                            region_offset,
+                        }));
+                        MemoryAccess::Write { lease: LeaseId(0), ranges: &ranges }
+                    }
+                    Step::Read { offset, length } => MemoryAccess::Read { offset, length: length.min(256) },
+                    Step::Atomic { offset, atomic } => MemoryAccess::Atomic { offset, atomic },
+                };
+                let request = MemoryRequest { token: MemoryToken(1), region: REGION, access };
+                prop_assert_eq!(host.execute(&request, &frame), model.execute(&request, &frame));
+            }
+            let mut bytes = vec![0; LENGTH as usize];
+            host.read(REGION, 0, &mut bytes).unwrap();
+            prop_assert_eq!(&bytes[..], model.bytes(REGION));
+        }
+    }
+
+    #[test]
+    fn nothing_outside_a_region_can_be_reached() {
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, 100).unwrap();
+        // The page goes on behind the region; it is out of bounds all the same.
+        for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (u64::MAX - 3, 8), (1 << 40, 8)]
+        {
+            assert_eq!(
+                memory.write(REGION, offset, &vec![1; length]),
+                Err(MemoryFault::NotMapped),
+                "{offset}"
+            );
+            assert_eq!(
+                memory.read(REGION, offset, &mut vec![1; length]),
+                Err(MemoryFault::NotMapped),
+                "{offset}"
+            );
+        }
+        assert_eq!(memory.write(REGION, 100, &[]), Ok(()));
+        assert_eq!(memory.write(RegionId(8), 0, &[1]), Err(MemoryFault::NotMapped));
+        let ranges = [FrameRange { frame_offset: 10, length: 20, region_offset: 0 }];
+        let access = MemoryAccess::Write { lease: LeaseId(0), ranges: &ranges };
+        let request = MemoryRequest { token: MemoryToken(1), region: REGION, access };
+        assert_eq!(memory.execute(&request, &[0; 29]), Some(MemoryDone::Failed(MemoryFault::Device)));
+    }
+
+    #[test]
+    fn regions_come_and_go_by_name() {
+        let mut memory = HostMemory::default();
+        for region in [3, 1, 2] {
+            memory.allocate(RegionId(region), u64::from(region) * 10).unwrap();
+        }
+        assert!(memory.allocate(RegionId(2), 8).is_err());
+        assert_eq!(memory.length(RegionId(3)), Some(30));
+        assert!(memory.free(RegionId(2)) && !memory.free(RegionId(2)));
+        assert_eq!(memory.length(RegionId(2)), None);
+        assert_eq!(memory.length(RegionId(1)), Some(10));
+        memory.allocate(RegionId(9), 0).unwrap();
+        assert!(memory.allocate(RegionId(10), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_regions_file_shows_its_bytes_and_cannot_be_cut() {
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, 64).unwrap();
+        memory.write(REGION, 8, &[1, 2, 3]).unwrap();
+        let file = memory.file(REGION).unwrap();
+        let mut bytes = [0; 3];
+        rustix::io::pread(file, &mut bytes, 8).unwrap();
+        assert_eq!(bytes, [1, 2, 3]);
+        assert!(rustix::fs::ftruncate(file, 0).is_err());
+    }
+}

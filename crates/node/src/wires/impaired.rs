@@ -1,0 +1,1 @@
+//! Faults on any wire; comes with the plan's judge.
