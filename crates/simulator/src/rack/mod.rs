@@ -281,8 +281,11 @@ impl Simulation {
         if turn.finished {
             self.awaited -= 1;
         }
-        if turn.progress {
-            self.watchdog.progress(self.now);
+        if turn.worked {
+            self.watchdog.work(self.now);
+        }
+        if turn.job_advanced {
+            self.watchdog.job_progress(self.now);
         }
         if let Some(at) = turn.wake_at {
             self.wake(member, at);
