@@ -1,4 +1,7 @@
-//! The states of a link and what moves it between them.
+//! The states of a link and what moves it between them: one table, printed and snapshotted by a test.
+
+use alloc::format;
+use alloc::string::String;
 
 /// State of one link as this end sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,7 +11,7 @@ pub enum LinkState {
     Init,
     /// Carries data.
     Up,
-    /// A heartbeat is late; still carries data, new flows avoid it.
+    /// A heartbeat is late; still carries data, equal paths are preferred.
     Suspect,
     /// Dead; held down for a while.
     Down,
@@ -40,5 +43,94 @@ impl LinkState {
             Self::Probing => "probing",
             Self::AdminDown => "admin-down",
         }
+    }
+}
+
+/// What can move a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stimulus {
+    /// Both ends have heard each other's Hello.
+    Greeted,
+    /// A heartbeat came.
+    Heartbeat,
+    /// A heartbeat is late.
+    Late,
+    /// Too many heartbeats are missing.
+    Dead,
+    /// The neighbour says that the link is down.
+    NeighbourDown,
+    /// The carrier is gone.
+    CarrierLost,
+    /// The neighbour has begun a new life.
+    Restart,
+    /// The hold-down time is over.
+    HoldDownOver,
+    /// Enough heartbeats in a row while probing.
+    Proven,
+    /// The user switches the link off.
+    Disable,
+    /// The user switches the link on.
+    Enable,
+}
+
+impl Stimulus {
+    /// All stimuli, in table order.
+    pub const ALL: [Self; 11] = [
+        Self::Greeted,
+        Self::Heartbeat,
+        Self::Late,
+        Self::Dead,
+        Self::NeighbourDown,
+        Self::CarrierLost,
+        Self::Restart,
+        Self::HoldDownOver,
+        Self::Proven,
+        Self::Disable,
+        Self::Enable,
+    ];
+}
+
+/// The state after `stimulus` met `state`.
+#[must_use]
+pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
+    use LinkState::{AdminDown, Down, Init, Probing, Suspect, Up};
+    match (state, stimulus) {
+        (_, Stimulus::Disable) => AdminDown,
+        (AdminDown, Stimulus::Enable) => Probing,
+        (AdminDown, _) => AdminDown,
+        (Init, Stimulus::Greeted) | (Suspect, Stimulus::Heartbeat) | (Probing, Stimulus::Proven) => Up,
+        (Up, Stimulus::Late) => Suspect,
+        (
+            Up | Suspect,
+            Stimulus::Dead | Stimulus::NeighbourDown | Stimulus::CarrierLost | Stimulus::Restart,
+        )
+        | (Probing, Stimulus::Dead | Stimulus::CarrierLost | Stimulus::Restart) => Down,
+        (Down, Stimulus::HoldDownOver) => Probing,
+        (state, _) => state,
+    }
+}
+
+/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+#[must_use]
+pub fn matrix() -> String {
+    let mut text = format!("{:<11}", "");
+    for stimulus in Stimulus::ALL {
+        text.push_str(&format!("{:<15}", format!("{stimulus:?}")));
+    }
+    for state in LinkState::ALL {
+        text = format!("{}\n{:<11}", text.trim_end(), state.name());
+        for stimulus in Stimulus::ALL {
+            let after = next(state, stimulus);
+            text.push_str(&format!("{:<15}", if after == state { "." } else { after.name() }));
+        }
+    }
+    format!("{}\n", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_whole_table() {
+        insta::assert_snapshot!(super::matrix());
     }
 }

@@ -1,6 +1,18 @@
-//! Bytes and values: a checked view of received bytes, and values that cannot be illegal.
+//! Bytes and values. The law is `docs/wire-format.md`; the sections named here are its sections.
+//!
+//! [`layout`] names every offset · [`frame`] is the checked view of a received frame and the writer of headers ·
+//! [`packed`] is the list of operations inside a routed frame · [`control`] holds Hello, heartbeat and link reports ·
+//! [`check`] computes both checks · [`address`] the MAC addresses · [`dump`] prints one line per frame.
+//!
+//! Nothing here knows a link's state or a stream: a frame that parses may still be old, foreign or refused.
 
-/// Compute and store the end-to-end check of a complete frame.
-pub fn seal_end_to_end(frame: &mut [u8]) {
-    let _ = frame;
-}
+pub mod address;
+pub mod check;
+pub mod control;
+pub mod dump;
+pub mod frame;
+pub mod layout;
+pub mod packed;
+
+pub use check::{end_to_end_check, hop_check, seal_end_to_end};
+pub use frame::{FabricHeader, Frame, FrameKind, LinkHeader};

@@ -1,0 +1,106 @@
+//! One spelling of a resolved plan, and its hash.
+//!
+//! Two files that differ in comments, order, units or spelled-out defaults ask for the same rack and hash alike. The
+//! spelling takes the plan apart by name: a new field does not compile until it is written here or left out on purpose.
+
+use std::fmt::Write;
+
+use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::plan::{JobPlan, LinkPlan, LinkProfile, MemberPlan, Plan};
+
+/// Hash of everything that is configured; the seed is reported beside it.
+pub(crate) fn hash(plan: &Plan) -> u64 {
+    xxh3_64(text(plan).as_bytes())
+}
+
+/// Identity on the wire. Zero is kept for "no rack".
+pub(crate) fn epoch(name: &str, config_hash: u64) -> u16 {
+    let wide = xxh3_64_with_seed(name.as_bytes(), config_hash);
+    let folded = (wide ^ (wide >> 16) ^ (wide >> 32) ^ (wide >> 48)) as u16;
+    folded.max(1)
+}
+
+fn text(plan: &Plan) -> String {
+    // Left out: the seed, what follows from the hash, and the credit choice, whose outcome stands at each link.
+    let Plan { name, seed: _, epoch: _, config_hash: _, members, links, credit_choice: _, .. } = plan;
+    let mut text = format!("rack {name:?}\n");
+    settings(plan, &mut text);
+    for MemberPlan { name, role, tenant, server, memory_bytes } in members {
+        line(&mut text, format_args!("member {name:?} {role:?} {} {server:?} {memory_bytes}", tenant.0));
+    }
+    for link in links {
+        spell_link(link, &mut text);
+    }
+    text
+}
+
+fn settings(plan: &Plan, text: &mut String) {
+    let Plan {
+        name: _,
+        seed: _,
+        epoch: _,
+        config_hash: _,
+        members: _,
+        links: _,
+        credit_choice: _,
+        wire,
+        checks,
+        timers,
+        transport,
+        packing,
+        frame_bytes_max,
+        outstanding_loads_max,
+        ether_type,
+        ring_bytes,
+        rdma_threshold_bytes,
+        job,
+        watchdog_ns,
+    } = plan;
+    line(text, format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"));
+    line(text, format_args!("frame_bytes_max {frame_bytes_max} outstanding_loads_max {outstanding_loads_max}"));
+    line(text, format_args!("rdma_threshold_bytes {rdma_threshold_bytes} watchdog_ns {watchdog_ns}"));
+    let LinkTimers { heartbeat_interval_ns, heartbeat_miss_max, hold_down_ns, up_count, hello_interval_ns } = timers;
+    line(
+        text,
+        format_args!(
+            "timers {heartbeat_interval_ns} {heartbeat_miss_max} {hold_down_ns} {up_count} {hello_interval_ns}"
+        ),
+    );
+    let TransportConfig {
+        mode,
+        window_packets,
+        timeout_initial_ns,
+        timeout_min_ns,
+        timeout_max_ns,
+        retry_count_max,
+        ack_every_packets,
+        ack_delay_ns,
+    } = transport;
+    line(text, format_args!("transport {mode:?} {window_packets} {retry_count_max} {ack_every_packets} {ack_delay_ns}"));
+    line(text, format_args!("timeouts {timeout_initial_ns} {timeout_min_ns} {timeout_max_ns}"));
+    let PackingConfig { mode, operations_max } = packing;
+    line(text, format_args!("packing {mode:?} {operations_max}"));
+    let JobPlan { kind, bytes_max, rounds } = job;
+    line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
+}
+
+fn spell_link(link: &LinkPlan, text: &mut String) {
+    let LinkPlan { name, edge, profile, credits } = link;
+    let Edge { a, a_port, b, b_port, plane } = edge;
+    line(text, format_args!("link {name:?} {} {} {} {} {}", a.0, a_port.0, b.0, b_port.0, plane.0));
+    let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, seed, drop_frames } = profile;
+    line(text, format_args!("profile {rate_bits_per_s:?} {delay_ns} {seed:?}"));
+    // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
+    let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
+    line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
+    line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = text.write_fmt(arguments);
+    text.push('\n');
+}

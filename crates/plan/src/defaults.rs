@@ -1,0 +1,77 @@
+//! What a rack file that says nothing gets.
+//!
+//! Public descriptions of scale-up fabrics publish few of these numbers; `docs/topology-file.md` marks which are ours.
+//! The values suit real processes that share a few cores: heartbeats are rare enough to cost nothing there.
+
+use rackloom_protocol::{
+    CreditConfig, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
+};
+
+use crate::plan::{JobKind, JobPlan, WireKind};
+
+/// Largest frame: 4096 bytes of payload, 86 bytes of headers, and room for operation headers of packed frames.
+pub(crate) const FRAME_BYTES_MAX: u16 = 4224;
+/// IEEE 802 "local experimental EtherType 1".
+pub(crate) const ETHER_TYPE: u16 = 0x88B5;
+pub(crate) const RING_BYTES: u32 = 1 << 20;
+pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
+pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;
+pub(crate) const MEMORY_BYTES: u64 = 4 << 20;
+pub(crate) const WATCHDOG_NS: u64 = 30_000_000_000;
+/// Part of a packet socket's default receive buffer that credits may fill.
+const KERNEL_BUFFER_BYTES: u32 = 160 << 10;
+
+pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
+    mode: RetransmissionMode::Selective,
+    window_packets: 64,
+    timeout_initial_ns: 20_000_000,
+    timeout_min_ns: 2_000_000,
+    timeout_max_ns: 500_000_000,
+    retry_count_max: 0,
+    ack_every_packets: 8,
+    ack_delay_ns: 200_000,
+};
+
+pub(crate) const PACKING: PackingConfig = PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 };
+
+pub(crate) const JOB: JobPlan = JobPlan { kind: JobKind::Litmus, bytes_max: 1 << 20, rounds: 1 };
+
+/// Timers; the hold-down follows from the detection time unless it is replaced.
+pub(crate) const TIMERS: LinkTimers = LinkTimers {
+    heartbeat_interval_ns: 100_000_000,
+    heartbeat_miss_max: 5,
+    hold_down_ns: hold_down_ns(100_000_000, 5),
+    up_count: 3,
+    hello_interval_ns: 2_000_000,
+};
+
+/// A link stays down for twice the time that it takes to notice.
+pub(crate) const fn hold_down_ns(heartbeat_interval_ns: u64, heartbeat_miss_max: u32) -> u64 {
+    heartbeat_interval_ns.saturating_mul(heartbeat_miss_max as u64).saturating_mul(2)
+}
+
+/// What the file says about credits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CreditChoice {
+    pub(crate) unit_bytes: Option<u16>,
+    pub(crate) overhead_bytes: Option<u16>,
+    pub(crate) limit: Option<u32>,
+}
+
+impl CreditChoice {
+    /// The file's word where there is one, else what the wire can hold: half of a ring, or a packet socket's buffer as
+    /// the kernel accounts for it (about 1 KiB per frame on top of the bytes).
+    pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {
+        let (unit_bytes, overhead_bytes, room_bytes) = match wire {
+            WireKind::SharedMemory => (128, 16, ring_bytes / 2),
+            WireKind::Packet => (256, 1024, KERNEL_BUFFER_BYTES),
+        };
+        let unit_bytes = self.unit_bytes.unwrap_or(unit_bytes);
+        CreditConfig {
+            unit_bytes,
+            overhead_bytes: self.overhead_bytes.unwrap_or(overhead_bytes),
+            // A unit of zero is reported by the checks; here it must only not divide.
+            limit: self.limit.unwrap_or(room_bytes / u32::from(unit_bytes.max(1))),
+        }
+    }
+}

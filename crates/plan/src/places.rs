@@ -1,0 +1,43 @@
+//! Where in the file each value was written.
+//!
+//! Checks work on the finished plan, which knows no file; they ask here by path (`timers.heartbeat_interval`,
+//! `links.n0--n1.loss`) where to point. A plan that a command line has changed is checked with no places at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::mistake::Place;
+
+/// Places by path.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    written: BTreeMap<String, Place>,
+    broken: BTreeSet<String>,
+}
+
+impl Places {
+    /// This value stands there.
+    pub(crate) fn note(&mut self, path: String, place: Place) {
+        self.written.insert(path, place);
+    }
+
+    /// This value could not be read and has been complained about: the default that stands in for it must not be
+    /// judged.
+    pub(crate) fn note_broken(&mut self, path: String) {
+        self.broken.insert(path);
+    }
+
+    /// Where this value was written, if it was.
+    pub(crate) fn find(&self, path: &str) -> Option<Place> {
+        self.written.get(path).copied()
+    }
+
+    /// Whether this value is what the user meant.
+    pub(crate) fn is_intact(&self, path: &str) -> bool {
+        !self.broken.contains(path)
+    }
+
+    /// The first of these paths that was written.
+    pub(crate) fn first_written<'path>(&self, paths: &[&'path str]) -> Option<&'path str> {
+        paths.iter().find(|path| self.written.contains_key(**path)).copied()
+    }
+}

@@ -1,0 +1,332 @@
+//! The plan: what the user asked for, resolved and checked.
+//!
+//! Every default is filled in, every shape is expanded to members and links, every link has its profile and credits.
+//! The simulator and the running nodes are given the identical plan, which is why they run the identical rack.
+//!
+//! A plan opens nothing and starts nothing. It is made by [`Plan::read`] or [`Plan::parse`]; what a command line changes
+//! afterwards goes through [`Plan::override_links`] and [`Plan::set_wire`], and [`Plan::check`] judges the result again.
+
+use std::path::Path;
+
+use rackloom_protocol::{
+    CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PortConfig,
+    Tenant, TransportConfig,
+};
+
+use crate::canonical;
+use crate::check;
+use crate::defaults::CreditChoice;
+use crate::mistake::{Complaint, PlanError, Source};
+use crate::places::Places;
+use crate::read;
+
+/// A rack and what it shall do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the rack.
+    pub name: String,
+    /// Seed of everything random. Not part of the configuration hash: a report names both.
+    pub seed: u64,
+    /// Identity of the rack on the wire, from name and configuration hash; never zero.
+    pub epoch: u16,
+    /// Hash of everything below and of the name, not of comments or spelling.
+    pub config_hash: u64,
+    /// Members by [`NodeId`]: endpoints first, then switches.
+    pub members: Vec<MemberPlan>,
+    /// Links by edge index.
+    pub links: Vec<LinkPlan>,
+    /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
+    pub wire: WireKind,
+    /// When the end-to-end check is on.
+    pub checks: Checks,
+    /// Liveness of links.
+    pub timers: LinkTimers,
+    /// Retransmission, windows, acknowledgements.
+    pub transport: TransportConfig,
+    /// How small operations share a frame.
+    pub packing: PackingConfig,
+    /// Largest frame, Ethernet header included.
+    pub frame_bytes_max: u16,
+    /// Outstanding loads per peer.
+    pub outstanding_loads_max: u32,
+    /// EtherType of every frame.
+    pub ether_type: u16,
+    /// Size of the shared-memory ring of one link direction; a power of two.
+    pub ring_bytes: u32,
+    /// Operations larger than this take the bulk path.
+    pub rdma_threshold_bytes: u32,
+    /// What the rack shall do.
+    pub job: JobPlan,
+    /// A run without progress for this long ends.
+    pub watchdog_ns: u64,
+    /// What the file says about credits; the rest follows from the wire.
+    pub(crate) credit_choice: CreditChoice,
+}
+
+/// One seat or switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberPlan {
+    /// Name, unique in the rack.
+    pub name: String,
+    /// GPU node or switch.
+    pub role: MemberRole,
+    /// Partition of the seat.
+    pub tenant: Tenant,
+    /// The server that the member sits in. Members of one server may share memory; by default nobody does.
+    pub server: String,
+    /// Memory of the node in bytes; 0 for a switch.
+    pub memory_bytes: u64,
+}
+
+/// One link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkPlan {
+    /// `n0--n1`: the names of both ends, `edge.a` first.
+    pub name: String,
+    /// Ends, ports and plane.
+    pub edge: Edge,
+    /// What the link does to frames.
+    pub profile: LinkProfile,
+    /// Credits of each direction.
+    pub credits: CreditConfig,
+}
+
+/// What a link does to frames, the same in both directions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkProfile {
+    /// Bits per second; `None` is as fast as the wire can.
+    pub rate_bits_per_s: Option<u64>,
+    /// Time from one end to the other, without serialisation. See [`LinkProfile::DELAY_DEFAULT_NS`].
+    pub delay_ns: u64,
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// Probability that a bit of a frame is flipped.
+    pub corrupt: f64,
+    /// Probability that a frame is delivered twice.
+    pub duplicate: f64,
+    /// Probability that a frame is overtaken by later ones.
+    pub reorder: f64,
+    /// Seed of this link's faults, in place of the plan's.
+    pub seed: Option<u64>,
+    /// Data frames to lose exactly, by number.
+    pub drop_frames: DropFrames,
+}
+
+/// Data frames to lose, counted from one, per direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropFrames {
+    /// From `edge.a` to `edge.b`.
+    pub forward: Vec<u64>,
+    /// From `edge.b` to `edge.a`.
+    pub backward: Vec<u64>,
+}
+
+/// What carries frames between real processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WireKind {
+    /// A ring in shared memory per link direction.
+    #[default]
+    SharedMemory,
+    /// AF_PACKET on a pair of Ethernet devices.
+    Packet,
+}
+
+/// When frames carry the end-to-end check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// When something can corrupt a frame: the packet wire, or a link that is told to.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never; a plan with corruption is refused.
+    Never,
+}
+
+/// What the rack shall do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobPlan {
+    /// Which job.
+    pub kind: JobKind,
+    /// Largest transfer of the litmus, in bytes.
+    pub bytes_max: u32,
+    /// How often the litmus goes through all of its operations.
+    pub rounds: u32,
+}
+
+/// The jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobKind {
+    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.
+    #[default]
+    Litmus,
+    /// Bring the links up and end.
+    None,
+}
+
+impl WireKind {
+    /// Name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shared-memory",
+            Self::Packet => "packet",
+        }
+    }
+}
+
+impl JobKind {
+    /// Name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Litmus => "litmus",
+            Self::None => "none",
+        }
+    }
+}
+
+impl LinkProfile {
+    /// Delay of a link whose file says nothing. Small next to any software path, so that a real wire need not add it
+    /// where a profile asks for nothing else.
+    pub const DELAY_DEFAULT_NS: u64 = 500;
+
+    /// Whether frames can be lost, corrupted, duplicated or reordered.
+    #[must_use]
+    pub fn has_faults(&self) -> bool {
+        let rates = [self.loss, self.corrupt, self.duplicate, self.reorder];
+        rates.iter().any(|rate| *rate > 0.0) || self.drop_frames != DropFrames::default()
+    }
+}
+
+impl Default for LinkProfile {
+    fn default() -> Self {
+        Self {
+            rate_bits_per_s: None,
+            delay_ns: Self::DELAY_DEFAULT_NS,
+            loss: 0.0,
+            corrupt: 0.0,
+            duplicate: 0.0,
+            reorder: 0.0,
+            seed: None,
+            drop_frames: DropFrames::default(),
+        }
+    }
+}
+
+impl Plan {
+    /// Read a rack file.
+    ///
+    /// # Errors
+    /// Every mistake of the file, with line, column and hint; or one without a place if the file cannot be read.
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let origin = path.display().to_string();
+        let text = read::text_of(path).map_err(|message| {
+            let source = Source::new(&origin, "");
+            source.error(vec![source.mistake(None, Complaint::new(message))])
+        })?;
+        Self::parse(&text, &origin)
+    }
+
+    /// Read a rack from text; `origin` stands for the file in messages.
+    ///
+    /// # Errors
+    /// Every mistake of the text, with line, column and hint.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        read::rack(text, origin)
+    }
+
+    /// Judge the plan again, after a command line has changed it.
+    ///
+    /// # Errors
+    /// Every value that is out of range or contradicts another; without places, because no file is at hand.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let source = Source::new(&self.name, "");
+        let mistakes = check::mistakes(self, &Places::default(), &source);
+        if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
+    }
+
+    /// Members and links as the protocol core wants them.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph {
+            members: self.members.iter().map(|member| member.role).collect(),
+            edges: self.links.iter().map(|link| link.edge).collect(),
+        }
+    }
+
+    /// What a member is told at birth.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config(&self, node: NodeId, incarnation: Incarnation) -> MemberConfig {
+        let graph = self.graph();
+        let ports = graph.ports(node).into_iter().map(|(edge, neighbour, plane)| PortConfig {
+            edge,
+            neighbour,
+            plane,
+            credits: self.links[usize::from(edge)].credits,
+        });
+        MemberConfig {
+            node,
+            incarnation,
+            epoch: self.epoch,
+            tenant: self.members[node.index()].tenant,
+            ether_type: self.ether_type,
+            ports: ports.collect(),
+            graph,
+            timers: self.timers,
+            transport: self.transport,
+            packing: self.packing,
+            end_to_end_check: self.end_to_end_check(),
+            outstanding_loads_max: self.outstanding_loads_max,
+            frame_bytes_max: self.frame_bytes_max,
+        }
+    }
+
+    /// Whether frames carry the end-to-end check.
+    #[must_use]
+    pub fn end_to_end_check(&self) -> bool {
+        match self.checks {
+            Checks::Always => true,
+            Checks::Never => false,
+            Checks::Auto => {
+                self.wire == WireKind::Packet || self.links.iter().any(|link| link.profile.corrupt > 0.0)
+            }
+        }
+    }
+
+    /// Number of GPU nodes (ranks).
+    #[must_use]
+    pub fn endpoint_count(&self) -> usize {
+        self.members.iter().filter(|member| member.role == MemberRole::Endpoint).count()
+    }
+
+    /// The member with this name.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        let index = self.members.iter().position(|member| member.name == name)?;
+        u16::try_from(index).ok().map(NodeId)
+    }
+
+    /// Change the profile of every link. The configuration hash follows.
+    pub fn override_links(&mut self, change: impl Fn(&mut LinkProfile)) {
+        self.links.iter_mut().for_each(|link| change(&mut link.profile));
+        self.settle();
+    }
+
+    /// Change the wire. Credits follow where the file does not fix them, and so does the configuration hash.
+    pub fn set_wire(&mut self, wire: WireKind) {
+        self.wire = wire;
+        self.settle();
+    }
+
+    /// Compute again what follows from the rest: credits, configuration hash, epoch.
+    pub(crate) fn settle(&mut self) {
+        let credits = self.credit_choice.resolve(self.wire, self.ring_bytes);
+        self.links.iter_mut().for_each(|link| link.credits = credits);
+        self.config_hash = canonical::hash(self);
+        self.epoch = canonical::epoch(&self.name, self.config_hash);
+    }
+}

@@ -1,0 +1,125 @@
+//! `link` and `links`: what each link does to frames.
+//!
+//! The profile under `link` holds for every link; an entry under `links`, by the link's name, replaces what it names and
+//! keeps the rest.
+
+use std::collections::BTreeSet;
+
+use crate::document::{Content, Value};
+use crate::mistake::{Complaint, nearest, quoted};
+use crate::plan::{DropFrames, LinkProfile};
+use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::schema;
+use crate::read::topology::listed;
+use crate::shape::Shape;
+
+/// Listed frames of one link direction at most.
+const DROP_FRAMES_MAX: usize = 10_000;
+
+/// The profile of each link of the shape, in its order.
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<LinkProfile> {
+    let fields = reader.open_under(rack, "link", &schema::LINK);
+    let common = profile(reader, &fields, LinkProfile::default(), None);
+    let mut profiles = vec![common.clone(); shape.map_or(0, |shape| shape.links.len())];
+    let mut named = BTreeSet::new();
+    for entry in reader.entries(rack.find("links"), "links") {
+        let index = shape.and_then(|shape| shape.link_named(&entry.key));
+        let name = match (shape, index) {
+            (Some(shape), Some(index)) => shape.links[index].0.clone(),
+            (Some(shape), None) => {
+                reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                entry.key.clone()
+            }
+            (None, _) => entry.key.clone(),
+        };
+        if index.is_some() && !named.insert(index) {
+            let message = format!("{} names a link that has been named before", quoted(&entry.key));
+            reader.complain(entry.key_place, Complaint::new(message).hint("write all its keys in one place"));
+        }
+        let fields = reader.open(Some(&entry.value), format!("links.{name}"), &schema::LINK);
+        let own = profile(reader, &fields, common.clone(), Some(&name));
+        if let Some(index) = index {
+            profiles[index] = own;
+        }
+    }
+    profiles
+}
+
+/// Read a profile over another; `name` is the link's, `a--b`, if it is that of one link.
+fn profile(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LinkProfile, name: Option<&str>) -> LinkProfile {
+    LinkProfile {
+        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, rate),
+        delay_ns: reader.value(fields, "delay", base.delay_ns, nanoseconds),
+        loss: reader.value(fields, "loss", base.loss, probability),
+        corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
+        duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
+        reorder: reader.value(fields, "reorder", base.reorder, probability),
+        seed: reader.value(fields, "seed", base.seed, |text| whole(text).map(Some)),
+        drop_frames: match fields.find("drop_frames") {
+            Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
+            None => base.drop_frames,
+        },
+    }
+}
+
+/// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.
+fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<&str>) -> DropFrames {
+    let Content::Table(entries) = &value.content else {
+        let both = frame_numbers(reader, value, path);
+        return DropFrames { forward: both.clone(), backward: both };
+    };
+    let mut drop_frames = DropFrames::default();
+    let Some((a, b)) = name.and_then(|name| name.split_once("--")) else {
+        let message = format!("`{path}` of all links has no directions");
+        let hint = "write a list, or name one link under `links`";
+        reader.complain(value.place, Complaint::new(message).hint(hint));
+        return drop_frames;
+    };
+    let (forward, backward) = (format!("{a}->{b}"), format!("{b}->{a}"));
+    for entry in entries {
+        let numbers = frame_numbers(reader, &entry.value, path);
+        if entry.key == forward {
+            drop_frames.forward = numbers;
+        } else if entry.key == backward {
+            drop_frames.backward = numbers;
+        } else {
+            let message = format!("{} is not a direction of this link", quoted(&entry.key));
+            let hint = format!("its directions are `{forward}` and `{backward}`");
+            reader.complain(entry.key_place, Complaint::new(message).hint(hint));
+        }
+    }
+    drop_frames
+}
+
+fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64> {
+    let items = reader.items(Some(value), path);
+    if items.len() > DROP_FRAMES_MAX {
+        let message = format!("`{path}` lists {} frames, more than {DROP_FRAMES_MAX}", items.len());
+        reader.complain(value.place, Complaint::new(message).hint("use `loss` for that many"));
+        return Vec::new();
+    }
+    let mut numbers = BTreeSet::new();
+    for item in items {
+        let number = reader.scalar(item, path).and_then(|text| match whole(text) {
+            Ok(0) => Err(Complaint::new(format!("`{path}` counts frames from 1, found 0"))),
+            other => other.map_err(|complaint| prefixed(path, complaint)),
+        });
+        match number {
+            Ok(number) => {
+                numbers.insert(number);
+            }
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    numbers.into_iter().collect()
+}
+
+fn no_such_link(shape: &Shape, name: &str) -> Complaint {
+    let complaint = Complaint::new(format!("there is no link {}", quoted(name)));
+    let names = || shape.links.iter().map(|(name, _)| name.as_str());
+    match nearest(name, names()) {
+        Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
+        None => complaint.hint(format!("links are {}", listed(names()))),
+    }
+}

@@ -1,0 +1,121 @@
+//! From text to a plan: read everything, then judge everything, then say everything that is wrong.
+//!
+//! A syntax error is the only mistake that hides others. Every other value that cannot be read is complained about and
+//! replaced by its default, so that the rest of the file is read too.
+
+mod fields;
+mod links;
+mod members;
+pub(crate) mod schema;
+mod settings;
+pub(crate) mod topology;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::check;
+use crate::defaults;
+use crate::document::{self, FILE_BYTES_MAX, Value};
+use crate::mistake::{Complaint, PlanError, Source, quoted};
+use crate::plan::{Checks, LinkPlan, Plan, WireKind};
+use crate::quantity::{nanoseconds, whole};
+use fields::{Fields, Reader};
+use settings::bytes_as;
+use topology::member_name;
+
+/// The text of a file that is not absurdly large.
+pub(crate) fn text_of(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text))
+        .map_err(|error| format!("cannot read the file: {error}"))?;
+    Ok(text)
+}
+
+/// Read a rack from text.
+pub(crate) fn rack(text: &str, origin: &str) -> Result<Plan, PlanError> {
+    let source = Source::new(origin, text);
+    let document = match document::parse(text) {
+        Ok(document) => document,
+        Err((place, complaint)) => {
+            let mistake = source.mistake(place, complaint);
+            return Err(source.error(vec![mistake]));
+        }
+    };
+    let mut reader = Reader::new(source);
+    let (plan, has_shape) = plan(&mut reader, &document);
+    let (source, mut mistakes, places) = reader.finish();
+    if has_shape {
+        mistakes.extend(check::mistakes(&plan, &places, &source));
+    } else {
+        mistakes.extend(check::mistakes_of_settings(&plan, &places, &source));
+    }
+    if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
+}
+
+/// Read all tables; whether there is a shape to judge.
+fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
+    let rack = reader.open(Some(document), String::new(), &schema::RACK);
+    let shape = topology::read(reader, &rack, document.place);
+    let members = members::read(reader, &rack, shape.as_ref());
+    let profiles = links::read(reader, &rack, shape.as_ref());
+    let credit_choice = settings::credits(reader, &rack);
+    let has_shape = shape.is_some();
+    let edges = shape.map(|shape| shape.links).unwrap_or_default();
+    // Any wire will do here: `settle` gives every link its credits.
+    let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
+    let links = edges.into_iter().zip(profiles);
+    let links = links.map(|((name, edge), profile)| LinkPlan { name, edge, profile, credits }).collect();
+    let mut plan = Plan {
+        name: name(reader, &rack, document),
+        seed: reader.value(&rack, "seed", 1, whole),
+        epoch: 0,
+        config_hash: 0,
+        members,
+        links,
+        wire: wire(reader, &rack),
+        checks: checks(reader, &rack),
+        timers: settings::timers(reader, &rack),
+        transport: settings::transport(reader, &rack),
+        packing: settings::packing(reader, &rack),
+        frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
+        outstanding_loads_max: reader.value(&rack, "outstanding_loads_max", defaults::OUTSTANDING_LOADS_MAX, whole),
+        ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
+        ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
+        rdma_threshold_bytes: reader.value(
+            &rack,
+            "rdma_threshold_bytes",
+            defaults::RDMA_THRESHOLD_BYTES,
+            bytes_as,
+        ),
+        job: settings::job(reader, &rack),
+        watchdog_ns: reader.value(&rack, "watchdog", defaults::WATCHDOG_NS, nanoseconds),
+        credit_choice,
+    };
+    plan.settle();
+    (plan, has_shape)
+}
+
+fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
+    if rack.find("name").is_none() {
+        let complaint = Complaint::new("the rack has no `name`").hint("add a line like `name: ring-4`");
+        reader.complain(document.place, complaint);
+    }
+    reader.value(rack, "name", String::new(), |text| {
+        member_name(text).map_err(|complaint| Complaint {
+            message: format!("{} is not a name of a rack", quoted(text)),
+            ..complaint
+        })
+    })
+}
+
+fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
+    let kinds = [WireKind::SharedMemory, WireKind::Packet].map(|kind| (kind.name(), kind));
+    reader.choice(rack, "wire", WireKind::default(), &kinds)
+}
+
+fn checks(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Checks {
+    let words = [("auto", Checks::Auto), ("always", Checks::Always), ("never", Checks::Never)];
+    reader.choice(rack, "checks", Checks::default(), &words)
+}

@@ -1,0 +1,84 @@
+//! Timers, transport, packing, credits and the job: tables of plain values over defaults.
+
+use rackloom_protocol::{LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
+
+use crate::defaults::{self, CreditChoice};
+use crate::document::Content;
+use crate::mistake::Complaint;
+use crate::plan::{JobKind, JobPlan};
+use crate::quantity::{bytes, nanoseconds, whole};
+use crate::read::fields::{Fields, Reader};
+use crate::read::schema;
+
+/// A size that must fit a smaller number.
+pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
+    let value = bytes(text)?;
+    T::try_from(value).map_err(|_| Complaint::new(format!("{value} bytes is too large")))
+}
+
+pub(crate) fn timers(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LinkTimers {
+    let fields = reader.open_under(rack, "timers", &schema::TIMERS);
+    let base = defaults::TIMERS;
+    let heartbeat_interval_ns =
+        reader.value(&fields, "heartbeat_interval", base.heartbeat_interval_ns, nanoseconds);
+    let heartbeat_miss_max = reader.value(&fields, "heartbeat_miss_max", base.heartbeat_miss_max, whole);
+    let hold_down_ns = defaults::hold_down_ns(heartbeat_interval_ns, heartbeat_miss_max);
+    LinkTimers {
+        heartbeat_interval_ns,
+        heartbeat_miss_max,
+        hold_down_ns: reader.value(&fields, "hold_down", hold_down_ns, nanoseconds),
+        up_count: reader.value(&fields, "up_count", base.up_count, whole),
+        hello_interval_ns: reader.value(&fields, "hello_interval", base.hello_interval_ns, nanoseconds),
+    }
+}
+
+pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> TransportConfig {
+    let fields = reader.open_under(rack, "transport", &schema::TRANSPORT);
+    let base = defaults::TRANSPORT;
+    let modes = [("selective", RetransmissionMode::Selective), ("go-back-n", RetransmissionMode::GoBackN)];
+    TransportConfig {
+        mode: reader.choice(&fields, "mode", base.mode, &modes),
+        window_packets: reader.value(&fields, "window_packets", base.window_packets, whole),
+        timeout_initial_ns: reader.value(&fields, "timeout_initial", base.timeout_initial_ns, nanoseconds),
+        timeout_min_ns: reader.value(&fields, "timeout_min", base.timeout_min_ns, nanoseconds),
+        timeout_max_ns: reader.value(&fields, "timeout_max", base.timeout_max_ns, nanoseconds),
+        retry_count_max: reader.value(&fields, "retry_count_max", base.retry_count_max, whole),
+        ack_every_packets: reader.value(&fields, "ack_every_packets", base.ack_every_packets, whole),
+        ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, nanoseconds),
+    }
+}
+
+pub(crate) fn packing(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PackingConfig {
+    let fields = reader.open_under(rack, "packing", &schema::PACKING);
+    let base = defaults::PACKING;
+    let modes = [("opportunistic", PackingMode::Opportunistic), ("off", PackingMode::Off)];
+    PackingConfig {
+        mode: reader.choice(&fields, "mode", base.mode, &modes),
+        operations_max: reader.value(&fields, "operations_max", base.operations_max, whole),
+    }
+}
+
+pub(crate) fn credits(reader: &mut Reader<'_>, rack: &Fields<'_>) -> CreditChoice {
+    let fields = reader.open_under(rack, "credits", &schema::CREDITS);
+    CreditChoice {
+        unit_bytes: reader.value(&fields, "unit_bytes", None, |text| bytes_as(text).map(Some)),
+        overhead_bytes: reader.value(&fields, "overhead_bytes", None, |text| bytes_as(text).map(Some)),
+        limit: reader.value(&fields, "limit", None, |text| whole(text).map(Some)),
+    }
+}
+
+/// `job: none`, `job: litmus`, or `job: {litmus: {...}}`.
+pub(crate) fn job(reader: &mut Reader<'_>, rack: &Fields<'_>) -> JobPlan {
+    let base = defaults::JOB;
+    let kinds = [("litmus", JobKind::Litmus), ("none", JobKind::None)];
+    if rack.find("job").is_some_and(|value| matches!(value.content, Content::Text(_))) {
+        return JobPlan { kind: reader.choice(rack, "job", base.kind, &kinds), ..base };
+    }
+    let fields = reader.open_under(rack, "job", &schema::JOB);
+    let fields = reader.open_under(&fields, "litmus", &schema::LITMUS);
+    JobPlan {
+        kind: base.kind,
+        bytes_max: reader.value(&fields, "bytes_max", base.bytes_max, bytes_as),
+        rounds: reader.value(&fields, "rounds", base.rounds, whole),
+    }
+}

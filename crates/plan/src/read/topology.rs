@@ -1,0 +1,224 @@
+//! The `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
+//!
+//! Sizes are judged here, before anything is built, so that `nodes: 4000000000` costs a message and no memory.
+
+use rackloom_protocol::{MemberRole, NodeId, Plane};
+
+use crate::document::{Content, Value};
+use crate::mistake::{Complaint, Place, nearest, quoted};
+use crate::quantity::whole;
+use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::schema;
+use crate::shape::Shape;
+
+/// Members of one rack at most.
+pub(crate) const MEMBERS_MAX: u64 = 4096;
+/// Links of one rack at most: the core numbers them with 16 bits.
+pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
+/// Planes of one rack at most.
+pub(crate) const PLANES_MAX: u64 = 12;
+/// Length of a name at most; names become names of files and devices.
+const NAME_CHARACTERS_MAX: usize = 32;
+
+/// Read the shape; `None` if nothing could be built (and the reader knows why).
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
+    let Some(value) = rack.find("shape") else {
+        let hint = "add a line like `shape: {ring: {nodes: 4}}`";
+        reader.complain(rack_place, Complaint::new("the rack has no `shape`").hint(hint));
+        return None;
+    };
+    reader.places.note("shape".to_owned(), value.place);
+    let fields = reader.open(Some(value), "shape".to_owned(), &schema::SHAPE);
+    let mut named = schema::SHAPE.keys.iter().filter(|key| fields.find(key).is_some());
+    let (first, second) = (named.next(), named.next());
+    let one_of = format!("name one of {}", schema::SHAPE.keys.join(", "));
+    match (first, second) {
+        (Some(kind), None) => build(reader, &fields, kind),
+        (None, _) => {
+            if matches!(&value.content, Content::Table(entries) if entries.is_empty()) {
+                reader.complain(value.place, Complaint::new("`shape` is empty").hint(one_of));
+            } else if let Content::Empty = value.content {
+                reader.complain(value.place, Complaint::new("`shape` says nothing").hint(one_of));
+            }
+            None
+        }
+        (Some(_), Some(_)) => {
+            reader.complain(value.place, Complaint::new("a rack has one shape, found several").hint(one_of));
+            None
+        }
+    }
+}
+
+fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Option<Shape> {
+    match kind {
+        "ring" => {
+            let fields = reader.open_under(shape, kind, &schema::RING);
+            let nodes = node_count(reader, shape, kind, &fields, MEMBERS_MAX)?;
+            Some(Shape::ring(nodes))
+        }
+        "star" => {
+            let fields = reader.open_under(shape, kind, &schema::STAR);
+            let planes = plane_count(reader, &fields);
+            let nodes = node_count(reader, shape, kind, &fields, MEMBERS_MAX - planes.unwrap_or(1))?;
+            Some(Shape::star(nodes, u8::try_from(planes?).ok()?))
+        }
+        "full-mesh" => {
+            let fields = reader.open_under(shape, kind, &schema::FULL_MESH);
+            let mut most = 2;
+            while most * (most + 1) / 2 <= LINKS_MAX {
+                most += 1;
+            }
+            let nodes = node_count(reader, shape, kind, &fields, most)?;
+            Some(Shape::full_mesh(nodes))
+        }
+        _ => {
+            let fields = reader.open_under(shape, kind, &schema::CUSTOM);
+            custom(reader, &fields)
+        }
+    }
+}
+
+fn node_count(
+    reader: &mut Reader<'_>,
+    shape: &Fields<'_>,
+    kind: &'static str,
+    fields: &Fields<'_>,
+    most: u64,
+) -> Option<u16> {
+    if fields.find("nodes").is_none() {
+        let place = shape.find(kind).map(|value| value.place).unwrap_or_default();
+        let hint = format!("write `{kind}: {{nodes: 4}}`");
+        reader.complain(place, Complaint::new(format!("`shape.{kind}` does not say how many nodes")).hint(hint));
+        return None;
+    }
+    let nodes = reader.value(fields, "nodes", None, |text| within(text, 2, most).map(Some))?;
+    u16::try_from(nodes?).ok()
+}
+
+fn plane_count(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<u64> {
+    if fields.find("planes").is_none() {
+        return Some(1);
+    }
+    reader.value(fields, "planes", None, |text| within(text, 1, PLANES_MAX).map(Some))
+}
+
+fn within(text: &str, least: u64, most: u64) -> Result<u64, Complaint> {
+    let count: u64 = whole(text)?;
+    if (least..=most).contains(&count) {
+        return Ok(count);
+    }
+    Err(Complaint::new(format!("{count} is outside {least} to {most}")))
+}
+
+/// The explicit form. A rack with a missing member would be judged for links that it does not have, so one mistake here
+/// is enough to build nothing.
+fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
+    let before = reader.mistakes.len();
+    let mut shape = Shape::default();
+    for (key, role) in [("nodes", MemberRole::Endpoint), ("switches", MemberRole::Switch)] {
+        let path = fields.path_of(key);
+        for item in reader.items(fields.find(key), &path) {
+            custom_member(reader, &mut shape, item, &path, role);
+        }
+    }
+    let path = fields.path_of("links");
+    for item in reader.items(fields.find("links"), &path) {
+        custom_link(reader, &mut shape, item, &path);
+    }
+    (reader.mistakes.len() == before).then_some(shape)
+}
+
+fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str, role: MemberRole) {
+    let outcome = reader.scalar(item, path).and_then(|text| member_name(text).map_err(|c| prefixed(path, c)));
+    match outcome {
+        Err(complaint) => reader.complain(item.place, complaint),
+        Ok(name) if shape.member_named(&name).is_some() => {
+            reader.complain(item.place, Complaint::new(format!("{} is named twice", quoted(&name))));
+        }
+        Ok(_) if shape.members.len() as u64 >= MEMBERS_MAX => {
+            reader.complain(item.place, Complaint::new(format!("a rack has at most {MEMBERS_MAX} members")));
+        }
+        Ok(name) => {
+            reader.places.note(format!("member.{name}"), item.place);
+            shape.add_member(name, role);
+        }
+    }
+}
+
+fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str) {
+    let fields = reader.open(Some(item), path.to_owned(), &schema::CUSTOM_LINK);
+    let plane = reader.value(&fields, "plane", 0, |text| within(text, 0, PLANES_MAX - 1));
+    let a = custom_end(reader, shape, item, &fields, "a");
+    let b = custom_end(reader, shape, item, &fields, "b");
+    let (Some(a), Some(b)) = (a, b) else { return };
+    let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
+    if a == b {
+        let complaint = Complaint::new(format!("{} is linked to itself", quoted(a_name)));
+        reader.complain(item.place, complaint.hint("a link joins two different members"));
+    } else if shape.link_between(a, b).is_some() {
+        let message = format!("{} and {} are linked twice", quoted(a_name), quoted(b_name));
+        let hint = "a pair has one link; for more planes, add a switch per plane";
+        reader.complain(item.place, Complaint::new(message).hint(hint));
+    } else if shape.links.len() as u64 >= LINKS_MAX {
+        reader.complain(item.place, Complaint::new(format!("a rack has at most {LINKS_MAX} links")));
+    } else {
+        shape.join(a, b, Plane(u8::try_from(plane).unwrap_or_default()));
+    }
+}
+
+fn custom_end(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    item: &Value,
+    fields: &Fields<'_>,
+    key: &'static str,
+) -> Option<NodeId> {
+    let Some(value) = fields.find(key) else {
+        let message = format!("the link has no end `{key}`");
+        reader.complain(item.place, Complaint::new(message).hint("write `{a: n0, b: n1}`"));
+        return None;
+    };
+    match reader.scalar(value, &fields.path_of(key)) {
+        Err(complaint) => {
+            reader.complain(value.place, complaint);
+            None
+        }
+        Ok(name) => {
+            let found = shape.member_named(name);
+            if found.is_none() {
+                reader.complain(value.place, no_such_member(shape, name));
+            }
+            found
+        }
+    }
+}
+
+/// "there is no member `n9`", with the one that was probably meant.
+pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
+    let complaint = Complaint::new(format!("there is no member {}", quoted(name)));
+    match nearest(name, shape.members.iter().map(|(name, _)| name.as_str())) {
+        Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
+        None => complaint.hint(format!("members are {}", listed(shape.members.iter().map(|(name, _)| name.as_str())))),
+    }
+}
+
+/// The first few of many names.
+pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
+    const SHOWN: usize = 8;
+    let names: Vec<&str> = names.take(SHOWN + 1).collect();
+    let more = if names.len() > SHOWN { ", ..." } else { "" };
+    format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
+}
+
+/// A name that can be part of names of links, files and devices.
+pub(crate) fn member_name(text: &str) -> Result<String, Complaint> {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
+    let starts_well = text.starts_with(|character: char| character.is_ascii_alphanumeric());
+    if starts_well && text.len() <= NAME_CHARACTERS_MAX && text.chars().all(allowed) && !text.contains("--") {
+        return Ok(text.to_owned());
+    }
+    Err(Complaint::new(format!("{} is not a name", quoted(text))).hint(format!(
+        "a name begins with a letter or digit, goes on with letters, digits, `_`, `.` or single `-`, and has at most \
+         {NAME_CHARACTERS_MAX} characters"
+    )))
+}

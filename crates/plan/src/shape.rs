@@ -1,0 +1,186 @@
+//! Shapes as members and links, with ports in a fixed order.
+//!
+//! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. A link is named after its two ends, `a--b`. Ports
+//! are numbered from zero without gaps: around a ring port 0 leads to the next node and port 1 to the previous one; in
+//! a star port *p* leads to plane *p*; in a full mesh ports go by ascending neighbour.
+//!
+//! Sizes are judged before a shape is built (`read::topology`), so building always ends.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::{Edge, MemberRole, NodeId, Plane, PortId};
+
+/// Members and links, before anything else is known about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) members: Vec<(String, MemberRole)>,
+    pub(crate) links: Vec<(String, Edge)>,
+    ports: Vec<u16>,
+    member_index: BTreeMap<String, NodeId>,
+    /// By both ends, the smaller first.
+    link_index: BTreeMap<(NodeId, NodeId), usize>,
+}
+
+impl Shape {
+    /// Each node linked to the next, the last to the first. Two nodes share one link.
+    pub(crate) fn ring(nodes: u16) -> Self {
+        let mut shape = Self::with_nodes(nodes);
+        let count = if nodes == 2 { 1 } else { nodes };
+        for node in 0..count {
+            let next = (node + 1) % nodes;
+            // The last link of the ring meets node 0 at its port 1, as every link meets the node that it leads to; a
+            // ring of two has only one link, and with it only port 0.
+            let edge = Edge {
+                a: NodeId(node),
+                a_port: PortId(0),
+                b: NodeId(next),
+                b_port: PortId(u16::from(nodes > 2)),
+                plane: Plane(0),
+            };
+            shape.add(edge);
+        }
+        shape
+    }
+
+    /// Each node linked to the switch of each plane.
+    pub(crate) fn star(nodes: u16, planes: u8) -> Self {
+        let mut shape = Self::with_nodes(nodes);
+        for plane in 0..planes {
+            let switch = shape.add_member(format!("s{plane}"), MemberRole::Switch);
+            for node in 0..nodes {
+                shape.join(NodeId(node), switch, Plane(plane));
+            }
+        }
+        shape
+    }
+
+    /// Each node linked to each other node.
+    pub(crate) fn full_mesh(nodes: u16) -> Self {
+        let mut shape = Self::with_nodes(nodes);
+        for left in 0..nodes {
+            for right in left + 1..nodes {
+                shape.join(NodeId(left), NodeId(right), Plane(0));
+            }
+        }
+        shape
+    }
+
+    /// Add a member; endpoints must come before switches.
+    pub(crate) fn add_member(&mut self, name: String, role: MemberRole) -> NodeId {
+        let node = NodeId(self.members.len() as u16);
+        self.member_index.insert(name.clone(), node);
+        self.members.push((name, role));
+        self.ports.push(0);
+        node
+    }
+
+    /// Link two members at the next free port of each.
+    pub(crate) fn join(&mut self, a: NodeId, b: NodeId, plane: Plane) {
+        let (a_port, b_port) = (PortId(self.ports[a.index()]), PortId(self.ports[b.index()]));
+        self.add(Edge { a, a_port, b, b_port, plane });
+    }
+
+    /// The member with this name.
+    pub(crate) fn member_named(&self, name: &str) -> Option<NodeId> {
+        self.member_index.get(name).copied()
+    }
+
+    /// The link with this name, whichever end is named first.
+    pub(crate) fn link_named(&self, name: &str) -> Option<usize> {
+        let (left, right) = name.split_once("--")?;
+        self.link_between(self.member_named(left)?, self.member_named(right)?)
+    }
+
+    /// The link that joins these two.
+    pub(crate) fn link_between(&self, left: NodeId, right: NodeId) -> Option<usize> {
+        self.link_index.get(&(left.min(right), left.max(right))).copied()
+    }
+
+    fn with_nodes(nodes: u16) -> Self {
+        let mut shape = Self::default();
+        for node in 0..nodes {
+            shape.add_member(format!("n{node}"), MemberRole::Endpoint);
+        }
+        shape
+    }
+
+    fn add(&mut self, edge: Edge) {
+        self.ports[edge.a.index()] += 1;
+        self.ports[edge.b.index()] += 1;
+        let name = format!("{}--{}", self.members[edge.a.index()].0, self.members[edge.b.index()].0);
+        self.link_index.insert((edge.a.min(edge.b), edge.a.max(edge.b)), self.links.len());
+        self.links.push((name, edge));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackloom_protocol::Graph;
+
+    fn neighbours(shape: &Shape) -> Vec<Vec<u16>> {
+        let graph = Graph {
+            members: shape.members.iter().map(|(_, role)| *role).collect(),
+            edges: shape.links.iter().map(|(_, edge)| *edge).collect(),
+        };
+        (0..shape.members.len())
+            .map(|member| graph.ports(NodeId(member as u16)).iter().map(|(_, neighbour, _)| neighbour.0).collect())
+            .collect()
+    }
+
+    fn names(shape: &Shape) -> Vec<&str> {
+        shape.links.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn around_a_ring_port_0_leads_to_the_next_node_and_port_1_back() {
+        let ring = Shape::ring(4);
+        assert_eq!(names(&ring), ["n0--n1", "n1--n2", "n2--n3", "n3--n0"]);
+        assert_eq!(neighbours(&ring), [[1, 3], [2, 0], [3, 1], [0, 2]]);
+    }
+
+    #[test]
+    fn a_ring_of_two_has_one_link() {
+        let ring = Shape::ring(2);
+        assert_eq!(names(&ring), ["n0--n1"]);
+        assert_eq!(neighbours(&ring), [[1], [0]]);
+    }
+
+    #[test]
+    fn in_a_star_port_p_leads_to_plane_p() {
+        let star = Shape::star(3, 2);
+        assert_eq!(neighbours(&star), [vec![3, 4], vec![3, 4], vec![3, 4], vec![0, 1, 2], vec![0, 1, 2]]);
+        assert!(star.links.iter().all(|(_, edge)| edge.a_port.0 == u16::from(edge.plane.0)));
+        assert_eq!(star.members[4], ("s1".to_owned(), MemberRole::Switch));
+    }
+
+    #[test]
+    fn in_a_full_mesh_ports_go_by_neighbour() {
+        assert_eq!(neighbours(&Shape::full_mesh(4)), [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]);
+    }
+
+    #[test]
+    fn ports_are_numbered_without_gaps() {
+        for shape in [Shape::ring(2), Shape::ring(3), Shape::ring(7), Shape::star(5, 3), Shape::full_mesh(6)] {
+            for member in 0..shape.members.len() {
+                let mut ports: Vec<u16> = shape
+                    .links
+                    .iter()
+                    .flat_map(|(_, edge)| [(edge.a, edge.a_port), (edge.b, edge.b_port)])
+                    .filter_map(|(node, port)| (node.index() == member).then_some(port.0))
+                    .collect();
+                ports.sort_unstable();
+                assert_eq!(ports, (0..ports.len() as u16).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_answers_to_both_orders_of_its_name() {
+        let ring = Shape::ring(4);
+        assert_eq!(ring.link_named("n0--n3"), Some(3));
+        assert_eq!(ring.link_named("n3--n0"), Some(3));
+        assert_eq!(ring.link_named("n0--n2"), None);
+        assert_eq!(ring.link_named("n0-n1"), None);
+    }
+}

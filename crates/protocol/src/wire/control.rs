@@ -1,0 +1,157 @@
+//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports.
+
+use alloc::vec::Vec;
+
+use super::layout::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use crate::ids::{Incarnation, NodeId, Plane, PortId};
+use crate::link::state::LinkState;
+
+/// Bytes of a Hello's body.
+pub const HELLO_BYTES: usize = 28;
+/// Bytes of a heartbeat's body.
+pub const HEARTBEAT_BYTES: usize = 16;
+/// Bytes of a report before its entries.
+pub const REPORT_BYTES: usize = 16;
+/// Bytes of one entry of a report.
+pub const REPORT_ENTRY_BYTES: usize = 4;
+
+/// Who I am, and whom I have heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The sender.
+    pub node: NodeId,
+    /// The sender's port.
+    pub port: PortId,
+    /// The link's plane.
+    pub plane: Plane,
+    /// The sender has not yet been answered and wants to be.
+    pub answer_wanted: bool,
+    /// Largest frame that the sender accepts.
+    pub frame_bytes_max: u16,
+    /// The sender's life.
+    pub incarnation: Incarnation,
+    /// The life of the receiver that the sender has heard of; zero if none.
+    pub heard: Incarnation,
+    /// Hash of what both ends must agree on.
+    pub options: u32,
+}
+
+impl Hello {
+    /// Write the body.
+    pub fn write(&self, body: &mut [u8]) {
+        put_u16(body, 0, self.node.0);
+        put_u16(body, 2, self.port.0);
+        body[4] = self.plane.0;
+        body[5] = u8::from(self.answer_wanted);
+        put_u16(body, 6, self.frame_bytes_max);
+        put_u64(body, 8, self.incarnation.0);
+        put_u64(body, 16, self.heard.0);
+        put_u32(body, 24, self.options);
+    }
+
+    /// Read the body; `None` if it is too short.
+    #[must_use]
+    pub fn read(body: &[u8]) -> Option<Self> {
+        (body.len() >= HELLO_BYTES).then(|| Self {
+            node: NodeId(u16_at(body, 0)),
+            port: PortId(u16_at(body, 2)),
+            plane: Plane(body[4]),
+            answer_wanted: body[5] != 0,
+            frame_bytes_max: u16_at(body, 6),
+            incarnation: Incarnation(u64_at(body, 8)),
+            heard: Incarnation(u64_at(body, 16)),
+            options: u32_at(body, 24),
+        })
+    }
+}
+
+/// I live, and this is how I see the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Counts the sender's heartbeats on this link.
+    pub number: u32,
+    /// The last number heard from the receiver.
+    pub heard: u32,
+    /// The link's state as the sender sees it.
+    pub state: LinkState,
+    /// Hash of all link reports that the sender holds; a difference makes the receiver send its own.
+    pub digest: u32,
+}
+
+impl Heartbeat {
+    /// Write the body.
+    pub fn write(&self, body: &mut [u8]) {
+        put_u32(body, 0, self.number);
+        put_u32(body, 4, self.heard);
+        put_u32(body, 8, self.state as u32);
+        put_u32(body, 12, self.digest);
+    }
+
+    /// Read the body; `None` if it is too short or names no state.
+    #[must_use]
+    pub fn read(body: &[u8]) -> Option<Self> {
+        if body.len() < HEARTBEAT_BYTES {
+            return None;
+        }
+        Some(Self {
+            number: u32_at(body, 0),
+            heard: u32_at(body, 4),
+            state: *LinkState::ALL.get(u32_at(body, 8) as usize)?,
+            digest: u32_at(body, 12),
+        })
+    }
+}
+
+/// What one member says of its own links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkReport {
+    /// The member that speaks.
+    pub origin: NodeId,
+    /// Its life.
+    pub incarnation: Incarnation,
+    /// Counts its reports; (incarnation, number) orders them.
+    pub number: u32,
+    /// (edge, carries data) of every link of the member.
+    pub edges: Vec<(u16, bool)>,
+}
+
+impl LinkReport {
+    /// Bytes of the body.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        REPORT_BYTES + REPORT_ENTRY_BYTES * self.edges.len()
+    }
+
+    /// Write the body; returns its length.
+    pub fn write(&self, body: &mut [u8]) -> usize {
+        put_u16(body, 0, self.origin.0);
+        put_u16(body, 2, self.edges.len() as u16);
+        put_u64(body, 4, self.incarnation.0);
+        put_u32(body, 12, self.number);
+        for (index, (edge, up)) in self.edges.iter().enumerate() {
+            let at = REPORT_BYTES + REPORT_ENTRY_BYTES * index;
+            put_u16(body, at, *edge);
+            put_u16(body, at + 2, u16::from(*up));
+        }
+        self.encoded_bytes()
+    }
+
+    /// Read the body; `None` if it is too short for its own count.
+    #[must_use]
+    pub fn read(body: &[u8]) -> Option<Self> {
+        if body.len() < REPORT_BYTES {
+            return None;
+        }
+        let count = usize::from(u16_at(body, 2));
+        let entries = body.get(REPORT_BYTES..REPORT_BYTES + REPORT_ENTRY_BYTES * count)?;
+        Some(Self {
+            origin: NodeId(u16_at(body, 0)),
+            incarnation: Incarnation(u64_at(body, 4)),
+            number: u32_at(body, 12),
+            edges: entries
+                .chunks_exact(REPORT_ENTRY_BYTES)
+                .map(|entry| (u16_at(entry, 0), u16_at(entry, 2) != 0))
+                .collect(),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! One line per frame, for captures, tests and people.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Write;
+
+use super::control::{Heartbeat, Hello, LinkReport};
+use super::frame::{Frame, FrameKind};
+use super::packed::{Operation, Operations};
+
+/// Describe a checked frame in one line.
+#[must_use]
+pub fn line(frame: &Frame<'_>) -> String {
+    match frame.link.kind {
+        FrameKind::Data | FrameKind::Ack => routed(frame),
+        FrameKind::Hello => match Hello::read(frame.body()) {
+            Some(hello) => format!(
+                "hello from {} {} {} life {:x} heard {:x}",
+                hello.node, hello.port, hello.plane, hello.incarnation.0, hello.heard.0
+            ),
+            None => String::from("hello, malformed"),
+        },
+        FrameKind::Heartbeat => match Heartbeat::read(frame.body()) {
+            Some(beat) => format!("heartbeat {} heard {} {}", beat.number, beat.heard, beat.state.name()),
+            None => String::from("heartbeat, malformed"),
+        },
+        FrameKind::Report => match LinkReport::read(frame.body()) {
+            Some(report) => {
+                let up = report.edges.iter().filter(|(_, up)| *up).count();
+                format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
+            }
+            None => String::from("report, malformed"),
+        },
+        FrameKind::Credit => format!("credit freed {}", frame.link.freed),
+    }
+}
+
+fn routed(frame: &Frame<'_>) -> String {
+    let Ok(header) = frame.fabric() else { return String::from("routed, malformed") };
+    let kind = if frame.link.kind == FrameKind::Data { "data" } else { "ack" };
+    let mut text = format!("{kind} {}->{} {}", header.source, header.destination, header.class.name());
+    if frame.link.kind == FrameKind::Data {
+        let _ = write!(text, " psn {}", header.psn);
+    }
+    if let Some(ack) = header.ack {
+        let _ = write!(text, " acks {} psn {} op {}", ack.class.name(), ack.psn, ack.operation);
+    }
+    for operation in Operations::new(frame.operations()) {
+        text.push_str("; ");
+        match operation {
+            Ok(operation) => describe(&mut text, &operation),
+            Err(_) => text.push_str("malformed"),
+        }
+    }
+    text
+}
+
+fn describe(text: &mut String, operation: &Operation<'_>) {
+    let _ = match operation {
+        Operation::Select { region, .. } => write!(text, "select {region}"),
+        Operation::Store { offset, data } => write!(text, "store {} at {offset:#x}", data.len()),
+        Operation::Load { offset, length } => write!(text, "load {length} at {offset:#x}"),
+        Operation::Atomic { offset, atomic } => write!(text, "{:?} at {offset:#x}", atomic.kind),
+        Operation::Signal { offset, value, .. } => write!(text, "signal {value} at {offset:#x}"),
+        Operation::Put { offset, data, total, .. } => {
+            write!(text, "put {} of {total} at {offset:#x}", data.len())
+        }
+        Operation::Get { offset, length } => write!(text, "get {length} at {offset:#x}"),
+        Operation::LoadReply { operation, data } => write!(text, "load-reply {operation} {}", data.len()),
+        Operation::AtomicReply { operation, value } => write!(text, "atomic-reply {operation} {value}"),
+        Operation::GetData { operation, position, data } => {
+            write!(text, "get-data {operation} {} at {position}", data.len())
+        }
+        Operation::Refusal { operation, class, code } => {
+            write!(text, "refusal of {} {operation} code {code}", class.name())
+        }
+        Operation::Ack { class, psn, operation, hole, bitmap } => write!(
+            text,
+            "ack {} psn {psn} op {operation}{}{}",
+            class.name(),
+            if *hole { " hole" } else { "" },
+            if bitmap.is_empty() { "" } else { " bitmap" }
+        ),
+    };
+}

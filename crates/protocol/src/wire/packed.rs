@@ -1,0 +1,376 @@
+//! The operations inside a routed frame (wire-format section 4): a list of 12-byte headers with their payloads.
+//!
+//! An address is (region, key) chosen by [`Operation::Select`] and valid until the next one in the same frame, plus the
+//! offset in each header; eighteen 64-byte stores fit a 1500-byte frame that way.
+
+use super::layout::{OPERATION_HEADER, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use crate::ids::{Class, Key, RegionId};
+use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
+
+const SELECT: u8 = 1;
+const STORE: u8 = 2;
+const LOAD: u8 = 3;
+const ATOMIC: u8 = 4;
+const SIGNAL: u8 = 5;
+const PUT: u8 = 6;
+const GET: u8 = 7;
+const LOAD_REPLY: u8 = 16;
+const ATOMIC_REPLY: u8 = 17;
+const GET_DATA: u8 = 18;
+const REFUSAL: u8 = 19;
+const ACK: u8 = 32;
+
+/// Bytes of a [`Operation::Select`] on the wire.
+pub const SELECT_BYTES: usize = OPERATION_HEADER + 4;
+/// Largest load request, in bytes; a request never crosses a boundary of this size.
+pub const LOAD_BYTES_MAX: usize = 256;
+/// Longest bitmap of an acknowledgement, in bytes.
+pub const BITMAP_BYTES_MAX: usize = 512;
+
+/// One operation as it stands in a frame. Payloads borrow the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Region and key of the operations that follow in this frame. Has no operation number.
+    Select {
+        /// Region at the destination.
+        region: RegionId,
+        /// Its key.
+        key: Key,
+    },
+    /// Write `data` at `offset`.
+    Store {
+        /// First byte in the region.
+        offset: u64,
+        /// What to write.
+        data: &'a [u8],
+    },
+    /// Read `length` bytes at `offset`.
+    Load {
+        /// First byte in the region.
+        offset: u64,
+        /// Number of bytes, at most 256.
+        length: u32,
+    },
+    /// One atomic.
+    Atomic {
+        /// Address in the region.
+        offset: u64,
+        /// What to do.
+        atomic: Atomic,
+    },
+    /// Update a signal word.
+    Signal {
+        /// Address in the region.
+        offset: u64,
+        /// Set or add.
+        kind: SignalKind,
+        /// Operand.
+        value: u64,
+    },
+    /// Part of a put: write `data` at `offset`. The whole put is `[start, start + total)`, so that a range that is bad
+    /// when the request starts writes no byte.
+    Put {
+        /// First byte of this part in the region.
+        offset: u64,
+        /// First byte of the whole put.
+        start: u64,
+        /// Length of the whole put.
+        total: u64,
+        /// What to write.
+        data: &'a [u8],
+    },
+    /// Send back `length` bytes at `offset`.
+    Get {
+        /// First byte in the region.
+        offset: u64,
+        /// Number of bytes.
+        length: u32,
+    },
+    /// Data of the load with this number.
+    LoadReply {
+        /// Number of the load in the request stream.
+        operation: u32,
+        /// What was there.
+        data: &'a [u8],
+    },
+    /// Old value of the atomic with this number.
+    AtomicReply {
+        /// Number of the atomic in the request stream.
+        operation: u32,
+        /// The old value.
+        value: u64,
+    },
+    /// Part of the data of the get with this number.
+    GetData {
+        /// Number of the get in the request stream.
+        operation: u32,
+        /// Place of this part within the get.
+        position: u32,
+        /// What was there.
+        data: &'a [u8],
+    },
+    /// The operation with this number was refused.
+    Refusal {
+        /// Number of the operation in its stream.
+        operation: u32,
+        /// Class of that stream.
+        class: Class,
+        /// Why: see `OperationError::wire_code`.
+        code: u8,
+    },
+    /// Acknowledgement of a stream (only in frames of kind Ack).
+    Ack {
+        /// Class of the stream.
+        class: Class,
+        /// Next packet expected.
+        psn: u32,
+        /// Next operation that is not yet visible.
+        operation: u32,
+        /// A hole was seen: go back to `psn` (go-back-N only).
+        hole: bool,
+        /// Bit i: packet `psn + 1 + i` is here already (selective only).
+        bitmap: &'a [u8],
+    },
+}
+
+impl Operation<'_> {
+    /// Whether the operation has a number in its stream.
+    #[must_use]
+    pub const fn is_numbered(&self) -> bool {
+        !matches!(self, Self::Select { .. } | Self::Ack { .. })
+    }
+
+    /// Bytes that the operation takes in a frame.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        OPERATION_HEADER
+            + match self {
+                Self::Select { .. } | Self::Load { .. } | Self::Get { .. } => 4,
+                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => data.len(),
+                Self::Atomic { .. } => 16,
+                Self::Signal { .. } | Self::AtomicReply { .. } => 8,
+                Self::Put { data, .. } => 16 + data.len(),
+                Self::Refusal { .. } => 0,
+                Self::Ack { bitmap, .. } => bitmap.len(),
+            }
+    }
+
+    /// Append the operation to `out`.
+    pub fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+        match *self {
+            Self::Select { region, key } => {
+                header(out, SELECT, 0, 4, key.0);
+                out.extend_from_slice(&region.0.to_le_bytes());
+            }
+            Self::Store { offset, data } => {
+                header(out, STORE, 0, data.len(), offset);
+                out.extend_from_slice(data);
+            }
+            Self::Load { offset, length } => {
+                header(out, LOAD, 0, 4, offset);
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+            Self::Atomic { offset, atomic } => {
+                header(out, ATOMIC, atomic_flags(&atomic), 16, offset);
+                out.extend_from_slice(&atomic.operand.to_le_bytes());
+                out.extend_from_slice(&atomic.compare.to_le_bytes());
+            }
+            Self::Signal { offset, kind, value } => {
+                header(out, SIGNAL, u8::from(kind == SignalKind::Add), 8, offset);
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            Self::Put { offset, start, total, data } => {
+                put_header(out, offset, start, total, data.len());
+                out.extend_from_slice(data);
+            }
+            Self::Get { offset, length } => {
+                header(out, GET, 0, 4, offset);
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+            Self::LoadReply { operation, data } => {
+                header(out, LOAD_REPLY, 0, data.len(), u64::from(operation));
+                out.extend_from_slice(data);
+            }
+            Self::AtomicReply { operation, value } => {
+                header(out, ATOMIC_REPLY, 0, 8, u64::from(operation));
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            Self::GetData { operation, position, data } => {
+                get_data_header(out, operation, position, data.len());
+                out.extend_from_slice(data);
+            }
+            Self::Refusal { operation, class, code } => {
+                header(out, REFUSAL, code, 0, u64::from(operation) | (class as u64) << 32);
+            }
+            Self::Ack { class, psn, operation, hole, bitmap } => {
+                let flags = class as u8 | u8::from(hole) << 7;
+                header(out, ACK, flags, bitmap.len(), u64::from(psn) | u64::from(operation) << 32);
+                out.extend_from_slice(bitmap);
+            }
+        }
+    }
+}
+
+/// Append the header of a put whose `length` payload bytes follow from elsewhere.
+pub fn put_header(out: &mut alloc::vec::Vec<u8>, offset: u64, start: u64, total: u64, length: usize) {
+    header(out, PUT, 0, 16 + length, offset);
+    out.extend_from_slice(&start.to_le_bytes());
+    out.extend_from_slice(&total.to_le_bytes());
+}
+
+/// Append the header of get data whose `length` payload bytes follow from elsewhere.
+pub fn get_data_header(out: &mut alloc::vec::Vec<u8>, operation: u32, position: u32, length: usize) {
+    header(out, GET_DATA, 0, length, u64::from(operation) | u64::from(position) << 32);
+}
+
+/// Bytes of a put's header, its range included.
+pub const PUT_BYTES: usize = OPERATION_HEADER + 16;
+
+fn header(out: &mut alloc::vec::Vec<u8>, kind: u8, flags: u8, length: usize, field: u64) {
+    let mut bytes = [0; OPERATION_HEADER];
+    bytes[0] = kind;
+    bytes[1] = flags;
+    put_u16(&mut bytes, 2, length as u16);
+    put_u64(&mut bytes, 4, field);
+    out.extend_from_slice(&bytes);
+}
+
+fn atomic_flags(atomic: &Atomic) -> u8 {
+    let kind = match atomic.kind {
+        AtomicKind::FetchAdd => 0,
+        AtomicKind::CompareSwap => 1,
+        AtomicKind::Swap => 2,
+        AtomicKind::Set => 3,
+    };
+    kind | if atomic.width == Width::Eight { 0x80 } else { 0 }
+}
+
+/// The operations of a frame, one after the other. Ends with an error at the first that does not fit.
+#[derive(Clone, Debug)]
+pub struct Operations<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+/// The list of operations is malformed: nothing of the frame may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadOperation;
+
+impl<'a> Operations<'a> {
+    /// Read the operations in `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, position: 0 }
+    }
+
+    /// Place of the next operation within the bytes.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    fn read(&mut self) -> Result<Operation<'a>, BadOperation> {
+        let rest = &self.bytes[self.position..];
+        if rest.len() < OPERATION_HEADER {
+            return Err(BadOperation);
+        }
+        let length = usize::from(u16_at(rest, 2));
+        let payload = rest.get(OPERATION_HEADER..OPERATION_HEADER + length).ok_or(BadOperation)?;
+        self.position += OPERATION_HEADER + length;
+        decode(rest[0], rest[1], u64_at(rest, 4), payload).ok_or(BadOperation)
+    }
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>, BadOperation>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.position >= self.bytes.len() {
+            return None;
+        }
+        let result = self.read();
+        if result.is_err() {
+            self.position = self.bytes.len();
+        }
+        Some(result)
+    }
+}
+
+fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'_>> {
+    let exactly = |length: usize| (payload.len() == length).then_some(());
+    Some(match kind {
+        SELECT => {
+            exactly(4)?;
+            Operation::Select { region: RegionId(u32_at(payload, 0)), key: Key(field) }
+        }
+        STORE => Operation::Store { offset: field, data: payload },
+        LOAD => {
+            exactly(4)?;
+            let length = u32_at(payload, 0);
+            (length as usize <= LOAD_BYTES_MAX).then_some(())?;
+            Operation::Load { offset: field, length }
+        }
+        ATOMIC => {
+            exactly(16)?;
+            Operation::Atomic { offset: field, atomic: decode_atomic(flags, payload)? }
+        }
+        SIGNAL => {
+            exactly(8)?;
+            let kind = match flags {
+                0 => SignalKind::Set,
+                1 => SignalKind::Add,
+                _ => return None,
+            };
+            Operation::Signal { offset: field, kind, value: u64_at(payload, 0) }
+        }
+        PUT => {
+            let data = payload.get(16..)?;
+            Operation::Put { offset: field, start: u64_at(payload, 0), total: u64_at(payload, 8), data }
+        }
+        GET => {
+            exactly(4)?;
+            Operation::Get { offset: field, length: u32_at(payload, 0) }
+        }
+        LOAD_REPLY => Operation::LoadReply { operation: field as u32, data: payload },
+        ATOMIC_REPLY => {
+            exactly(8)?;
+            Operation::AtomicReply { operation: field as u32, value: u64_at(payload, 0) }
+        }
+        GET_DATA => {
+            Operation::GetData { operation: field as u32, position: (field >> 32) as u32, data: payload }
+        }
+        REFUSAL => {
+            exactly(0)?;
+            let class = Class::from_number(u8::try_from(field >> 32).ok()?)?;
+            Operation::Refusal { operation: field as u32, class, code: flags }
+        }
+        ACK => {
+            (payload.len() <= BITMAP_BYTES_MAX).then_some(())?;
+            Operation::Ack {
+                class: Class::from_number(flags & 0x7f)?,
+                psn: field as u32,
+                operation: (field >> 32) as u32,
+                hole: flags & 0x80 != 0,
+                bitmap: payload,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn decode_atomic(flags: u8, payload: &[u8]) -> Option<Atomic> {
+    let kind = match flags & 0x7f {
+        0 => AtomicKind::FetchAdd,
+        1 => AtomicKind::CompareSwap,
+        2 => AtomicKind::Swap,
+        3 => AtomicKind::Set,
+        _ => return None,
+    };
+    let width = if flags & 0x80 == 0 { Width::Four } else { Width::Eight };
+    Some(Atomic { kind, width, operand: u64_at(payload, 0), compare: u64_at(payload, 8) })
+}
+
+/// Overwrite bytes `at` of an encoded list; used by tests that forge frames.
+pub fn forge_u32(bytes: &mut [u8], at: usize, value: u32) {
+    put_u32(bytes, at, value);
+}
