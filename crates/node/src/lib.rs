@@ -1,1 +1,21 @@
-//! Placeholder of the first commit.
+//! One running member of the fabric: a GPU node or a switch, with real memory, real frames and the wall clock.
+//!
+//! The protocol core ([`rackloom_protocol`]) decides everything; this crate gives it what a core must not have:
+//! frame devices ([`wires`]), bytes ([`memory`]), time ([`clock`]), sleep ([`waiting`]) and the one loop that joins
+//! them ([`runtime`]). [`namespaces`] lays the cables of the packet wire.
+//!
+//! Nothing here starts processes, prints or exits; that is the command's business.
+
+pub mod clock;
+mod mapping;
+pub mod memory;
+pub mod namespaces;
+pub mod runtime;
+pub mod waiting;
+pub mod wires;
+
+pub use clock::Clock;
+pub use memory::HostMemory;
+pub use runtime::Runtime;
+pub use waiting::WaitPolicy;
+pub use wires::{Device, Ports};

@@ -1,0 +1,95 @@
+//! A child's side of its cables: find the ends, switch them on, wait until both sides are on.
+//!
+//! The supervisor lays cables after the child has started, and the far end is switched on by another process, so both
+//! are waited for, with an end.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType, socket};
+
+/// How often an interface that is not ready is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Switch these interfaces on as they appear, and wait until all have a carrier; at most `patience`.
+pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+    let deadline = Instant::now() + patience;
+    for interface in interfaces {
+        until(deadline, interface, "has not appeared", || switch_on(&socket, interface))?;
+    }
+    for interface in interfaces {
+        until(deadline, interface, "has no carrier", || Ok(has_carrier(&socket, interface)?.then_some(())))?;
+    }
+    Ok(())
+}
+
+/// Whether an interface is on and the other end of its cable too.
+pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool> {
+    let flags = flags(socket, interface)?;
+    let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    Ok(flags & wanted == wanted)
+}
+
+/// Switch an interface on, without address resolution; `None` if it does not exist yet.
+fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
+    let flags = match flags(&socket, interface) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
+        flags => flags?,
+    };
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_NOARP) as libc::c_short;
+    exchange(socket, libc::SIOCSIFFLAGS, &mut request)?;
+    Ok(Some(()))
+}
+
+fn flags(socket: impl AsFd, interface: &str) -> io::Result<libc::c_short> {
+    let mut request = request(interface)?;
+    exchange(socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFFLAGS fills `ifru_flags`, and every
+    // bit pattern is a valid integer.
+    Ok(unsafe { request.ifr_ifru.ifru_flags })
+}
+
+fn request(interface: &str) -> io::Result<libc::ifreq> {
+    if interface.is_empty() || interface.len() >= libc::IFNAMSIZ || interface.contains('\0') {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{interface:?} cannot name an interface"),
+        ));
+    }
+    // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn exchange(socket: impl AsFd, command: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: needed because this request has no safe form. `request` is a whole, zero-terminated `ifreq` that lives
+    // through the call; both commands read and write nothing beyond it.
+    let result =
+        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), command as _, std::ptr::from_mut(request)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn until(
+    deadline: Instant,
+    interface: &str,
+    complaint: &str,
+    mut look: impl FnMut() -> io::Result<Option<()>>,
+) -> io::Result<()> {
+    while look()?.is_none() {
+        if Instant::now() >= deadline {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("interface {interface} {complaint}"),
+            ));
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}

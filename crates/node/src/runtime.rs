@@ -1,0 +1,155 @@
+//! The loop of one member: frames in, time, one drain, frames out.
+//!
+//! The core decides; this file only keeps the order, which is the order in which the simulator does the same things:
+//! within one turn the frames of port 0, of port 1, and so on; then whatever the caller commands; then the timeout, if
+//! it is due; then one [`drain`]. Time is an argument of every turn, so a test can drive a member with a clock of its
+//! own; [`Runtime::now`] and [`Runtime::wait`] are for those who live in wall time.
+//!
+//! There is no thread in here: whoever waits drives.
+
+use rackloom_protocol::{Event, Instant, Member, Memory, PortId, Wires, drain};
+
+use crate::clock::Clock;
+use crate::memory::HostMemory;
+use crate::waiting::{self, SLEEP_NS_MAX, WaitPolicy};
+use crate::wires::Ports;
+
+/// Frames taken from one port before the next port has its turn.
+const FRAMES_PER_TURN_MAX: usize = 64;
+/// How often a busy member asks its devices for their carrier, which may cost a system call each.
+const CARRIER_INTERVAL_NS: u64 = 2_000_000;
+
+/// One member with everything around it.
+#[derive(Debug)]
+pub struct Runtime<M, R = HostMemory> {
+    member: M,
+    ports: Ports,
+    memory: R,
+    clock: Clock,
+    policy: WaitPolicy,
+    carriers: Vec<bool>,
+    carrier_due: Instant,
+    last_traffic: Instant,
+}
+
+impl<M: Member, R: Memory> Runtime<M, R> {
+    /// Join a member to its devices and its memory. Carriers count as present until a device says otherwise.
+    pub fn new(member: M, ports: Ports, memory: R, clock: Clock, policy: WaitPolicy) -> Self {
+        let carriers = vec![true; ports.count()];
+        let (carrier_due, last_traffic) = (Instant::ZERO, Instant::ZERO);
+        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic }
+    }
+
+    /// Now, in wall time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// One turn without commands. Returns whether anything happened.
+    pub fn turn(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
+        let received = self.receive(now);
+        self.finish(now, events) || received
+    }
+
+    /// One turn in which `commands` is called once, at the place where commands belong. Returns whether anything
+    /// happened, and what `commands` returned.
+    pub fn turn_with<T>(
+        &mut self,
+        now: Instant,
+        commands: impl FnOnce(Instant, &mut M, &mut R) -> T,
+        events: &mut impl FnMut(Event),
+    ) -> (bool, T) {
+        let received = self.receive(now);
+        let answer = commands(now, &mut self.member, &mut self.memory);
+        (self.finish(now, events) || received, answer)
+    }
+
+    /// First half of a turn: hand the member what has arrived. Returns whether anything had.
+    pub fn receive(&mut self, now: Instant) -> bool {
+        let ask_carriers = now >= self.carrier_due;
+        if ask_carriers {
+            self.carrier_due = now + CARRIER_INTERVAL_NS;
+        }
+        let mut received = false;
+        for port in 0..self.ports.count() {
+            let port = PortId(port as u16);
+            received |= self.receive_frames(now, port);
+            if ask_carriers {
+                received |= self.check_carrier(now, port);
+            }
+        }
+        received
+    }
+
+    /// Second half of a turn, after the commands: the timeout if it is due, one drain, frames out.
+    pub fn finish(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
+        if self.member.poll_timeout() <= now {
+            self.member.handle_timeout(now);
+        }
+        let progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
+        self.ports.flush(now);
+        if progress {
+            self.last_traffic = now;
+        }
+        progress
+    }
+
+    /// Sleep until a frame comes, a timer of the member or a device is due, or `until` has come; at most
+    /// [`SLEEP_NS_MAX`]. For a caller whose last turn returned `false`.
+    pub fn wait(&mut self, until: Instant) {
+        let soonest = until.min(self.member.poll_timeout()).min(self.ports.next_due());
+        let now = self.clock.now();
+        if soonest > now {
+            let end = soonest.min(now + SLEEP_NS_MAX);
+            waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end);
+        }
+    }
+
+    /// The member.
+    #[must_use]
+    pub fn member(&self) -> &M {
+        &self.member
+    }
+
+    /// The member, to command it between [`Runtime::receive`] and [`Runtime::finish`].
+    pub fn member_mut(&mut self) -> &mut M {
+        &mut self.member
+    }
+
+    /// The member's memory.
+    pub fn memory_mut(&mut self) -> &mut R {
+        &mut self.memory
+    }
+
+    /// The member and its memory at once.
+    pub fn parts_mut(&mut self) -> (&mut M, &mut R) {
+        (&mut self.member, &mut self.memory)
+    }
+
+    /// The ports, for their counters.
+    #[must_use]
+    pub fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    fn receive_frames(&mut self, now: Instant, port: PortId) -> bool {
+        for taken in 0..FRAMES_PER_TURN_MAX {
+            let Some(lease) = self.ports.receive(port) else { return taken > 0 };
+            self.member.handle_frame(now, port, lease, self.ports.leased(lease));
+        }
+        true
+    }
+
+    /// Tell the member if a carrier has changed. A loss waits until the neighbour's last frames have been read.
+    fn check_carrier(&mut self, now: Instant, port: PortId) -> bool {
+        let up = self.ports.carrier(port);
+        let known = &mut self.carriers[port.index()];
+        if up == *known || (!up && self.ports.port_ready(port)) {
+            return false;
+        }
+        *known = up;
+        self.member.handle_carrier(now, port, up);
+        true
+    }
+}

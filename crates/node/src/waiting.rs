@@ -1,0 +1,135 @@
+//! What a node does while nothing happens.
+//!
+//! A frame that comes within microseconds is best met awake: a sleeping CPU takes 75 microseconds to come back, a
+//! pause takes 40 nanoseconds. A frame that does not come is best met asleep, because the neighbour may need this
+//! very CPU to produce it. So: about 64 pauses, then yields for a bounded time since the last traffic, then sleep on
+//! the doorbell or the descriptors. Where more nodes run than there are CPUs, every moment awake is taken from the
+//! one that is waited for, and the node goes to sleep at once.
+//!
+//! Every wait has an end, at most [`SLEEP_NS_MAX`] away.
+
+use std::hint::spin_loop;
+use std::thread::available_parallelism;
+
+use rackloom_protocol::Instant;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::thread::sched_yield;
+
+use crate::clock::Clock;
+use crate::wires::{Ports, WakeSource, timespec};
+
+/// Longest sleep: also how soon an idle node notices what nobody rings for.
+pub const SLEEP_NS_MAX: u64 = 100_000_000;
+
+/// How long a node stays awake before it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitPolicy {
+    /// Looks with a CPU pause in between, before anything else.
+    pub pauses: u32,
+    /// Then looks with a yield in between, until this long after the last traffic.
+    pub yield_ns: u64,
+}
+
+impl WaitPolicy {
+    /// For nodes that have a CPU each.
+    pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000 };
+    /// For more nodes than CPUs.
+    pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0 };
+
+    /// The policy for this many members (processes or threads that drive one) on this host.
+    #[must_use]
+    pub fn for_members(members: usize) -> Self {
+        let cpus = available_parallelism().map_or(1, usize::from);
+        if members <= cpus { Self::EAGER } else { Self::CROWDED }
+    }
+}
+
+/// Return as soon as a port has a frame, and at the latest at `until`.
+pub(crate) fn wait(
+    policy: WaitPolicy,
+    clock: &Clock,
+    ports: &mut Ports,
+    last_traffic: Instant,
+    until: Instant,
+) {
+    for _ in 0..policy.pauses {
+        if ports.ready() {
+            return;
+        }
+        spin_loop();
+    }
+    let awake_until = until.min(last_traffic + policy.yield_ns);
+    while clock.now() < awake_until {
+        if ports.ready() {
+            return;
+        }
+        sched_yield();
+    }
+    sleep(clock, ports, until);
+}
+
+fn sleep(clock: &Clock, ports: &mut Ports, until: Instant) {
+    let Some(doorbell) = ports.doorbell().cloned() else {
+        return poll_descriptors(ports, remaining(clock, until));
+    };
+    doorbell.arm();
+    if !ports.ready() {
+        let timeout_ns = remaining(clock, until);
+        if timeout_ns > 0 {
+            doorbell.sleep(timeout_ns);
+        }
+    }
+    doorbell.disarm();
+}
+
+fn poll_descriptors(ports: &Ports, timeout_ns: u64) {
+    let mut descriptors: Vec<PollFd<'_>> = ports
+        .devices()
+        .iter()
+        .filter_map(|device| match device.wake_source() {
+            WakeSource::Descriptor(descriptor) => Some(PollFd::from_borrowed_fd(descriptor, PollFlags::IN)),
+            WakeSource::Doorbell(_) => None,
+        })
+        .collect();
+    // Readable, failed, interrupted or timed out: the next turn finds out which.
+    let _ = poll(&mut descriptors, Some(&timespec(timeout_ns)));
+}
+
+fn remaining(clock: &Clock, until: Instant) -> u64 {
+    until.since(clock.now()).min(SLEEP_NS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wires::{Device, Doorbell, FRAME_BYTES_MAX, shared_memory};
+
+    #[test]
+    fn a_sleeper_wakes_for_a_frame_long_before_its_deadline() {
+        let (mine, theirs) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
+        let (a, mut b) = shared_memory::pair(shared_memory::RING_BYTES_MIN, &mine, &theirs).unwrap();
+        let mut ports = Ports::new(vec![Box::new(a)], FRAME_BYTES_MAX as u16).unwrap();
+        let clock = Clock::begin();
+        let sender = std::thread::spawn(move || {
+            b.slot().unwrap()[..64].fill(7);
+            b.commit(64, true);
+            b.flush(Instant::ZERO);
+            b
+        });
+        while !ports.ready() {
+            let before = clock.now();
+            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER);
+            assert!(clock.now().since(before) < SLEEP_NS_MAX, "woken by the bell and not by the clock");
+        }
+        sender.join().unwrap();
+    }
+
+    #[test]
+    fn an_idle_wait_ends_at_its_deadline() {
+        let mut ports = Ports::new(Vec::new(), FRAME_BYTES_MAX as u16).unwrap();
+        let clock = Clock::begin();
+        let until = clock.now() + 2_000_000;
+        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until);
+        assert!(clock.now() >= until);
+    }
+}

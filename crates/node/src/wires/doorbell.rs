@@ -1,0 +1,149 @@
+//! How a node that sleeps learns that a neighbour has written into one of its rings.
+//!
+//! Every node has one doorbell, not one per link: a word in a small shared file that says "asleep" or not. A sender
+//! that has published frames looks at the word; only if the owner sleeps does it pay for a system call. A busy pair
+//! of nodes never does.
+//!
+//! Both sides write before they look (the sender: frames, then reads the word; the owner: the word, then looks at its
+//! rings), with a full fence between. So at least one of them sees the other, and no wake-up is lost.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use rustix::thread::futex;
+
+use super::adopt;
+use crate::mapping::{Mapping, sealed_length, sealed_memfd, whole_pages};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// The doorbell of one node. Clones are the same doorbell.
+#[derive(Clone, Debug)]
+pub struct Doorbell {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: OwnedFd,
+    page: Mapping,
+}
+
+impl PartialEq for Doorbell {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Doorbell {}
+
+impl Doorbell {
+    /// A new doorbell, owner awake.
+    pub fn create() -> io::Result<Self> {
+        let length = whole_pages(4).ok_or(io::ErrorKind::OutOfMemory)?;
+        Self::open(sealed_memfd("rackloom-doorbell", length)?)
+    }
+
+    /// The descriptor that other processes need; stays owned by the doorbell. Closed on exec unless
+    /// [`super::keep_across_exec`] says otherwise.
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        self.shared.file.as_raw_fd()
+    }
+
+    /// Take over a descriptor that this process was started with.
+    pub fn from_fd(fd: RawFd) -> io::Result<Self> {
+        Self::open(adopt(fd)?)
+    }
+
+    fn open(file: OwnedFd) -> io::Result<Self> {
+        if sealed_length(file.as_fd())? < 4 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "doorbell file is too short"));
+        }
+        let page = Mapping::new(file.as_fd(), 4)?;
+        Ok(Self { shared: Arc::new(Shared { file, page }) })
+    }
+
+    /// Wake the owner if it sleeps. Call after the frames have been published.
+    pub fn ring(&self) {
+        fence(Ordering::SeqCst);
+        let word = self.word();
+        if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::AcqRel) != AWAKE {
+            // Waking cannot fail in a way that the sender could mend; the owner's sleep has an end in any case.
+            let _ = futex::wake(word, futex::Flags::empty(), 1);
+        }
+    }
+
+    /// Announce that the owner is about to sleep. It must look at all its rings once more before it does.
+    pub fn arm(&self) {
+        self.word().store(ASLEEP, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The owner is awake.
+    pub fn disarm(&self) {
+        self.word().store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Sleep until somebody rings, at most `timeout_ns`. Returns at once if somebody has rung since [`Self::arm`].
+    pub fn sleep(&self, timeout_ns: u64) {
+        let timeout = super::timespec(timeout_ns);
+        // Woken, rung already, interrupted or timed out: the owner looks at its rings in every case.
+        let _ = futex::wait(self.word(), futex::Flags::empty(), ASLEEP, Some(&timeout));
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: needed because the word lives in pages shared with other processes. The page is mapped at least 4
+        // bytes long, page aligned and for as long as `self`; every process touches the word only as an atomic.
+        unsafe { AtomicU32::from_ptr(self.shared.page.base().cast()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_ring_between_arming_and_sleeping_is_not_lost() {
+        let owner = Doorbell::create().unwrap();
+        let neighbour =
+            Doorbell::from_fd(crate::mapping::duplicate(&owner.shared.file).map(leak).unwrap()).unwrap();
+        owner.arm();
+        neighbour.ring();
+        let before = Instant::now();
+        owner.sleep(5_000_000_000);
+        assert!(before.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_a_ring_and_by_the_end_of_its_time() {
+        let owner = Doorbell::create().unwrap();
+        let neighbour = owner.clone();
+        owner.arm();
+        let before = Instant::now();
+        let ringer = thread::spawn(move || neighbour.ring());
+        owner.sleep(5_000_000_000);
+        assert!(before.elapsed() < Duration::from_secs(2));
+        ringer.join().unwrap();
+        owner.arm();
+        owner.sleep(1_000_000);
+        owner.disarm();
+    }
+
+    #[test]
+    fn an_unsealed_file_is_refused() {
+        let file = rustix::fs::memfd_create("loose", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        assert_eq!(Doorbell::from_fd(leak(file)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    fn leak(file: OwnedFd) -> RawFd {
+        std::os::fd::IntoRawFd::into_raw_fd(file)
+    }
+}

@@ -1,0 +1,166 @@
+//! Wires: frame devices, one per port.
+//!
+//! A device carries whole Ethernet frames between two neighbours. The contract is weak on purpose, because the core
+//! above repairs everything: a device may drop, duplicate, reorder and corrupt. What it may not do: block, invent a
+//! frame, panic, or stop for good because one received frame is still referred to.
+//!
+//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces;
+//! [`impaired`] wraps either and applies a link profile; [`tapped`] wraps either and shows what is sent. [`Ports`]
+//! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
+
+#[cfg(test)]
+mod conformance;
+mod doorbell;
+pub mod impaired;
+mod leases;
+pub mod packet;
+mod ports;
+mod ring;
+pub mod shared_memory;
+pub mod tapped;
+
+use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use rackloom_protocol::Instant;
+use rustix::fs::Timespec;
+
+pub use doorbell::Doorbell;
+pub use ports::{Ports, PortsError};
+
+/// Largest frame, Ethernet header included, that every device carries: an MTU of 9000 with room to spare.
+pub const FRAME_BYTES_MAX: usize = 9216;
+
+/// A received frame that a device still holds. The number is the device's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceLease(pub u32);
+
+/// What a node sleeps on until a device has something.
+#[derive(Clone, Copy, Debug)]
+pub enum WakeSource<'a> {
+    /// The node's doorbell; neighbours ring it.
+    Doorbell(&'a Doorbell),
+    /// A descriptor that becomes readable.
+    Descriptor(BorrowedFd<'a>),
+}
+
+/// What a device did that the core cannot see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Frames that the device took but could not send.
+    pub send_errors: u64,
+    /// Frames that arrived and could not be handed up (too long for a buffer).
+    pub receive_errors: u64,
+    /// Times that there was no room for a frame.
+    pub full: u64,
+    /// Received frames that were moved to the heap because the core kept them long.
+    pub evacuated: u64,
+    /// Frames that an injected fault dropped.
+    pub injected_drops: u64,
+    /// Frames in which an injected fault flipped a bit.
+    pub injected_corruptions: u64,
+    /// Frames that an injected fault sent twice.
+    pub injected_duplicates: u64,
+    /// Frames that an injected fault sent later than others.
+    pub injected_reorders: u64,
+}
+
+/// The frame device of one port.
+pub trait Device: Send {
+    /// The next received frame. Its bytes stay readable until [`Device::release`].
+    fn receive(&mut self) -> Option<DeviceLease>;
+    /// The bytes of a frame; empty if the lease is not out.
+    fn leased(&self, lease: DeviceLease) -> &[u8];
+    /// Give a frame back, in any order.
+    fn release(&mut self, lease: DeviceLease);
+    /// Whether [`Device::receive`] would give a frame.
+    fn ready(&mut self) -> bool;
+    /// Room for a frame of [`FRAME_BYTES_MAX`] bytes; `None` while full. Asking twice without a commit gives the same
+    /// room with the same bytes.
+    fn slot(&mut self) -> Option<&mut [u8]>;
+    /// Take the first `length` bytes of the room as a frame. The neighbour may see it at once and must be able to see
+    /// it after the next [`Device::flush`]. `doorbell`: wake it if it sleeps.
+    fn commit(&mut self, length: usize, doorbell: bool);
+    /// Send what was committed and is due; give back to the neighbour what was released.
+    fn flush(&mut self, now: Instant);
+    /// When [`Device::flush`] must be called even if nothing was committed; [`Instant::NEVER`] if the device holds
+    /// nothing back.
+    fn next_due(&self) -> Instant {
+        Instant::NEVER
+    }
+    /// Whether the neighbour is still there, as far as the device can tell. May cost a system call.
+    fn carrier(&mut self) -> bool;
+    /// What to sleep on.
+    fn wake_source(&self) -> WakeSource<'_>;
+    /// What happened so far.
+    fn counters(&self) -> DeviceCounters;
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn receive(&mut self) -> Option<DeviceLease> {
+        (**self).receive()
+    }
+    fn leased(&self, lease: DeviceLease) -> &[u8] {
+        (**self).leased(lease)
+    }
+    fn release(&mut self, lease: DeviceLease) {
+        (**self).release(lease);
+    }
+    fn ready(&mut self) -> bool {
+        (**self).ready()
+    }
+    fn slot(&mut self) -> Option<&mut [u8]> {
+        (**self).slot()
+    }
+    fn commit(&mut self, length: usize, doorbell: bool) {
+        (**self).commit(length, doorbell);
+    }
+    fn flush(&mut self, now: Instant) {
+        (**self).flush(now);
+    }
+    fn next_due(&self) -> Instant {
+        (**self).next_due()
+    }
+    fn carrier(&mut self) -> bool {
+        (**self).carrier()
+    }
+    fn wake_source(&self) -> WakeSource<'_> {
+        (**self).wake_source()
+    }
+    fn counters(&self) -> DeviceCounters {
+        (**self).counters()
+    }
+}
+
+/// Let a descriptor survive the next `exec` of this process. For the child side of a spawn: it only makes system
+/// calls, so it may run between fork and exec.
+pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: needed because the descriptor is known by number only, on the child's side of a fork. It is borrowed for
+    // this one call; a number that is not open yields an error.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
+    Ok(())
+}
+
+/// Take over a descriptor that this process was started with, and do not pass it on.
+fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: needed because inherited descriptors are known by number only. A number that is not open is refused
+    // here, before anything owns it.
+    let borrowed = if fd < 0 {
+        return Err(rustix::io::Errno::BADF.into());
+    } else {
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    };
+    rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)?;
+    // SAFETY: the descriptor is open; by the contract of the callers' `from_fd` functions it was inherited for this
+    // purpose and nothing else in the process owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A duration as the kernel wants it.
+pub(crate) fn timespec(nanoseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (nanoseconds % 1_000_000_000) as _,
+    }
+}

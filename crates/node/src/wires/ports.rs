@@ -1,0 +1,181 @@
+//! A node's devices as the core sees them: ports with numbers, and one numbering for all leases.
+//!
+//! A [`LeaseId`] is the port in its upper bits and the device's own lease below, so that finding a frame is two
+//! shifts and no table.
+
+use rackloom_protocol::{Instant, LeaseId, PortId, Wires};
+use thiserror::Error;
+
+use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, WakeSource};
+
+const DEVICE_LEASE_BITS: u32 = 20;
+const DEVICE_LEASE_MASK: u32 = (1 << DEVICE_LEASE_BITS) - 1;
+
+/// Most ports that one member can have.
+pub(super) const PORTS_MAX: usize = 1 << (u32::BITS - DEVICE_LEASE_BITS);
+
+/// Why devices do not make a set of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PortsError {
+    /// More devices than lease numbers can tell apart.
+    #[error("a member has {count} ports, at most {PORTS_MAX} are possible")]
+    TooMany {
+        /// How many there were.
+        count: usize,
+    },
+    /// The plan wants larger frames than devices carry.
+    #[error("frames of {frame_bytes_max} bytes are too large, wires carry at most {FRAME_BYTES_MAX}")]
+    FrameTooLarge {
+        /// What the plan wants.
+        frame_bytes_max: usize,
+    },
+    /// Some ports ring one doorbell, others another or none: no single sleep would hear them all.
+    #[error("the ports of a member must share one doorbell, or have none")]
+    SeveralWakeSources,
+}
+
+/// The devices of one member, in port order.
+pub struct Ports {
+    devices: Vec<Box<dyn Device>>,
+    scratch: Vec<u8>,
+    doorbell: Option<Doorbell>,
+}
+
+impl Ports {
+    /// Devices in port order, for frames of at most `frame_bytes_max` bytes.
+    pub fn new(devices: Vec<Box<dyn Device>>, frame_bytes_max: u16) -> Result<Self, PortsError> {
+        let frame_bytes_max = usize::from(frame_bytes_max);
+        if devices.len() > PORTS_MAX {
+            return Err(PortsError::TooMany { count: devices.len() });
+        }
+        if frame_bytes_max > FRAME_BYTES_MAX {
+            return Err(PortsError::FrameTooLarge { frame_bytes_max });
+        }
+        let doorbell = common_doorbell(&devices)?;
+        Ok(Self { devices, doorbell, scratch: Vec::with_capacity(FRAME_BYTES_MAX) })
+    }
+
+    /// Number of ports.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// The next frame received on a port.
+    pub fn receive(&mut self, port: PortId) -> Option<LeaseId> {
+        let lease = self.devices.get_mut(port.index())?.receive()?;
+        debug_assert!(lease.0 <= DEVICE_LEASE_MASK, "a device has fewer than a million frames out");
+        Some(LeaseId(u32::from(port.0) << DEVICE_LEASE_BITS | lease.0))
+    }
+
+    /// Send what is due on every port.
+    pub fn flush(&mut self, now: Instant) {
+        for device in &mut self.devices {
+            device.flush(now);
+        }
+    }
+
+    /// When [`Ports::flush`] must be called next even if nothing is sent.
+    #[must_use]
+    pub fn next_due(&self) -> Instant {
+        self.devices.iter().map(|device| device.next_due()).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Whether this port has a frame.
+    pub(crate) fn port_ready(&mut self, port: PortId) -> bool {
+        self.devices.get_mut(port.index()).is_some_and(|device| device.ready())
+    }
+
+    /// Whether any port has a frame.
+    pub fn ready(&mut self) -> bool {
+        self.devices.iter_mut().any(|device| device.ready())
+    }
+
+    /// Whether the neighbour at a port is there.
+    pub fn carrier(&mut self, port: PortId) -> bool {
+        self.devices.get_mut(port.index()).is_some_and(|device| device.carrier())
+    }
+
+    /// What the device at a port did that the core cannot see.
+    #[must_use]
+    pub fn counters(&self, port: PortId) -> DeviceCounters {
+        self.devices.get(port.index()).map_or_else(DeviceCounters::default, |device| device.counters())
+    }
+
+    /// The doorbell that wakes this member, if its ports have one.
+    pub(crate) fn doorbell(&self) -> Option<&Doorbell> {
+        self.doorbell.as_ref()
+    }
+
+    /// The devices, to wait on.
+    pub(crate) fn devices(&self) -> &[Box<dyn Device>] {
+        &self.devices
+    }
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Ports").field("count", &self.devices.len()).finish_non_exhaustive()
+    }
+}
+
+/// The doorbell of all devices; `None` if all have descriptors instead.
+fn common_doorbell(devices: &[Box<dyn Device>]) -> Result<Option<Doorbell>, PortsError> {
+    let doorbell_of = |device: &dyn Device| match device.wake_source() {
+        WakeSource::Doorbell(doorbell) => Some(doorbell.clone()),
+        WakeSource::Descriptor(_) => None,
+    };
+    let first = devices.first().and_then(|device| doorbell_of(&**device));
+    if devices.iter().all(|device| doorbell_of(&**device) == first) {
+        Ok(first)
+    } else {
+        Err(PortsError::SeveralWakeSources)
+    }
+}
+
+fn locate(lease: LeaseId) -> (usize, DeviceLease) {
+    ((lease.0 >> DEVICE_LEASE_BITS) as usize, DeviceLease(lease.0 & DEVICE_LEASE_MASK))
+}
+
+impl Wires for Ports {
+    fn slot(&mut self, port: PortId) -> Option<&mut [u8]> {
+        self.devices.get_mut(port.index())?.slot()
+    }
+
+    fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize) {
+        let (source, lease) = locate(lease);
+        if let Ok([source, target]) = self.devices.get_disjoint_mut([source, port.index()]) {
+            copy_range(source.leased(lease), target.slot(), at, length);
+        } else if let Some(device) = self.devices.get_mut(port.index()).filter(|_| source == port.index()) {
+            // Back out of the port it came from: through a copy, because room and frame are the same device's.
+            self.scratch.clear();
+            self.scratch.extend_from_slice(device.leased(lease));
+            copy_range(&self.scratch, device.slot(), at, length);
+        }
+    }
+
+    fn commit(&mut self, port: PortId, length: usize, doorbell: bool) {
+        if let Some(device) = self.devices.get_mut(port.index()) {
+            device.commit(length, doorbell);
+        }
+    }
+
+    fn leased(&self, lease: LeaseId) -> &[u8] {
+        let (port, lease) = locate(lease);
+        self.devices.get(port).map_or(&[], |device| device.leased(lease))
+    }
+
+    fn release(&mut self, lease: LeaseId) {
+        let (port, lease) = locate(lease);
+        if let Some(device) = self.devices.get_mut(port) {
+            device.release(lease);
+        }
+    }
+}
+
+fn copy_range(frame: &[u8], room: Option<&mut [u8]>, at: usize, length: usize) {
+    let end = at.saturating_add(length);
+    if let (Some(from), Some(to)) = (frame.get(at..end), room.and_then(|room| room.get_mut(at..end))) {
+        to.copy_from_slice(from);
+    }
+}

@@ -1,0 +1,269 @@
+//! A byte ring in shared memory that carries whole frames one way, from one process to another.
+//!
+//! One side only writes `tail`, the other only `head`; both count bytes since the beginning and never wrap. Each
+//! lives in a cache line of its own, and each side keeps the last value it has seen of the other's, so a batch of
+//! frames costs one transfer of the line and not one per frame. The body is mapped twice in a row, so a record that
+//! runs over the end needs no special case.
+//!
+//! Layout of the file: page 0 holds `tail` (byte 64), `starved` (byte 72) and `head` (byte 128); the body follows.
+//! A record is its length (4 bytes, little endian), 4 bytes of nothing, the frame, and padding to 8 bytes.
+//!
+//! What the other side wrote is not believed: an index or a length that cannot be makes the ring [`Broken`], for
+//! good. Nothing here knows about sleeping neighbours or about who still reads a frame.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::mapping::{Mapping, sealed_length};
+
+/// Bytes before the body.
+pub(super) const HEADER_BYTES: usize = 4096;
+const TAIL_AT: usize = 64;
+const STARVED_AT: usize = 72;
+const HEAD_AT: usize = 128;
+const RECORD_HEADER_BYTES: usize = 8;
+
+/// The other side wrote an index or a length that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// Bytes that a frame takes in the ring.
+pub(super) const fn record_bytes(frame_bytes: usize) -> usize {
+    (RECORD_HEADER_BYTES + frame_bytes).next_multiple_of(8)
+}
+
+/// Length of the file for a body of this many bytes.
+pub(super) const fn file_bytes(body_bytes: u32) -> u64 {
+    HEADER_BYTES as u64 + body_bytes as u64
+}
+
+#[derive(Debug)]
+struct Shared {
+    mapping: Mapping,
+    body_bytes: usize,
+}
+
+impl Shared {
+    fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let length = sealed_length(file)?;
+        let body = length.checked_sub(HEADER_BYTES as u64).and_then(|body| usize::try_from(body).ok());
+        match body {
+            Some(body) if body.is_power_of_two() && (4096..=1 << 31).contains(&body) => {
+                Ok(Self { mapping: Mapping::mirrored(file, HEADER_BYTES, body)?, body_bytes: body })
+            }
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "ring file has an impossible length")),
+        }
+    }
+
+    fn index(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at.is_multiple_of(8) && at < HEADER_BYTES);
+        // SAFETY: needed because indices live in shared pages. `at` is a multiple of 8 within the page-aligned
+        // header, mapped as long as `self`; both processes touch it only as an atomic.
+        unsafe { AtomicU64::from_ptr(self.mapping.base().add(at).cast()) }
+    }
+
+    fn starved(&self) -> &AtomicU32 {
+        // SAFETY: as for `index`; 4 bytes at a multiple of 4 that no index overlaps.
+        unsafe { AtomicU32::from_ptr(self.mapping.base().add(STARVED_AT).cast()) }
+    }
+
+    /// The length word of the record at a byte count, which is a multiple of 8.
+    fn length_word(&self, position: u64) -> &AtomicU32 {
+        // SAFETY: needed because records live in shared pages. `body` stays in the first copy of the body and is a
+        // multiple of 8; both processes touch the word only as an atomic.
+        unsafe { AtomicU32::from_ptr(self.body(position).cast()) }
+    }
+
+    /// Address of a byte count; `body_bytes` bytes from there on are mapped, thanks to the second copy.
+    fn body(&self, position: u64) -> *mut u8 {
+        let offset = position as usize & (self.body_bytes - 1);
+        self.mapping.base().wrapping_add(HEADER_BYTES + offset)
+    }
+}
+
+/// The writing side.
+#[derive(Debug)]
+pub(super) struct Producer {
+    shared: Shared,
+    tail: u64,
+    tail_published: u64,
+    head_seen: u64,
+    starved: bool,
+}
+
+impl Producer {
+    pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let shared = Shared::open(file)?;
+        let tail = shared.index(TAIL_AT).load(Ordering::Acquire);
+        let head_seen = shared.index(HEAD_AT).load(Ordering::Acquire);
+        if head_seen > tail || tail - head_seen > shared.body_bytes as u64 || !tail.is_multiple_of(8) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "ring indices contradict each other"));
+        }
+        Ok(Self { shared, tail, tail_published: tail, head_seen, starved: false })
+    }
+
+    /// Room for a frame of at most `frame_bytes`; `None` while the ring is full. The consumer then sees that this
+    /// side is starved, and rings when it has made room.
+    pub(super) fn slot(&mut self, frame_bytes: usize) -> Result<Option<&mut [u8]>, Broken> {
+        let needed = record_bytes(frame_bytes);
+        if !self.has_room(needed) && !self.look_again(needed)? {
+            return Ok(None);
+        }
+        let start = self.shared.body(self.tail).wrapping_add(RECORD_HEADER_BYTES);
+        // SAFETY: needed to let the core write frames in place. `needed` bytes from `tail` are free (checked above
+        // against the consumer's index) and mapped in one piece (`body`). Until `publish` no well-behaved consumer
+        // looks at them; a neighbour that scribbles there all the same is a process of the same user and the same
+        // rack, and can only spoil the bytes of frames, which the receiver checks.
+        Ok(Some(unsafe { slice::from_raw_parts_mut(start, frame_bytes) }))
+    }
+
+    /// Make the first `length` bytes of the room a record. `length` is at most what [`Self::slot`] was asked for.
+    pub(super) fn commit(&mut self, length: usize) {
+        self.shared.length_word(self.tail).store((length as u32).to_le(), Ordering::Relaxed);
+        self.tail += record_bytes(length) as u64;
+    }
+
+    /// Show the consumer everything committed. Returns whether there was anything new.
+    pub(super) fn publish(&mut self) -> bool {
+        let new = self.tail != self.tail_published;
+        if new {
+            self.shared.index(TAIL_AT).store(self.tail, Ordering::Release);
+            self.tail_published = self.tail;
+        }
+        new
+    }
+
+    fn has_room(&self, needed: usize) -> bool {
+        (self.tail - self.head_seen) as usize + needed <= self.shared.body_bytes
+    }
+
+    /// The cached index says full: read the consumer's, and leave word before giving up.
+    fn look_again(&mut self, needed: usize) -> Result<bool, Broken> {
+        self.refresh_head()?;
+        if !self.has_room(needed) {
+            self.shared.starved().store(1, Ordering::Relaxed);
+            self.starved = true;
+            fence(Ordering::SeqCst);
+            self.refresh_head()?;
+        }
+        let room = self.has_room(needed);
+        if room && self.starved {
+            self.shared.starved().store(0, Ordering::Relaxed);
+            self.starved = false;
+        }
+        Ok(room)
+    }
+
+    fn refresh_head(&mut self) -> Result<(), Broken> {
+        let head = self.shared.index(HEAD_AT).load(Ordering::Acquire);
+        if head < self.head_seen || head > self.tail_published {
+            return Err(Broken);
+        }
+        self.head_seen = head;
+        Ok(())
+    }
+}
+
+/// One frame in the ring, as the consumer found it. The length was read once and checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    position: u64,
+    length: u32,
+}
+
+impl Record {
+    /// The byte count at which the next record begins.
+    pub(super) fn end(self) -> u64 {
+        self.position + record_bytes(self.length as usize) as u64
+    }
+}
+
+/// The reading side.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    shared: Shared,
+    read: u64,
+    head: u64,
+    head_published: u64,
+    tail_seen: u64,
+}
+
+impl Consumer {
+    pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let shared = Shared::open(file)?;
+        let head = shared.index(HEAD_AT).load(Ordering::Acquire);
+        if !head.is_multiple_of(8) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "ring index is not aligned"));
+        }
+        Ok(Self { shared, read: head, head, head_published: head, tail_seen: head })
+    }
+
+    /// Whether a record can be read.
+    pub(super) fn ready(&mut self) -> Result<bool, Broken> {
+        if self.read == self.tail_seen {
+            let tail = self.shared.index(TAIL_AT).load(Ordering::Acquire);
+            let possible = self.tail_seen..=self.head_published + self.shared.body_bytes as u64;
+            if !possible.contains(&tail) || !tail.is_multiple_of(8) {
+                return Err(Broken);
+            }
+            self.tail_seen = tail;
+        }
+        Ok(self.read != self.tail_seen)
+    }
+
+    /// The next record. It stays readable until the head moves past it.
+    pub(super) fn next(&mut self) -> Result<Option<Record>, Broken> {
+        if !self.ready()? {
+            return Ok(None);
+        }
+        let length = u32::from_le(self.shared.length_word(self.read).load(Ordering::Relaxed));
+        let record = Record { position: self.read, length };
+        if u64::from(length) > self.tail_seen - self.read || record.end() > self.tail_seen {
+            return Err(Broken);
+        }
+        self.read = record.end();
+        Ok(Some(record))
+    }
+
+    /// The frame of a record between head and tail.
+    pub(super) fn bytes(&self, record: Record) -> &[u8] {
+        debug_assert!(record.position >= self.head && record.end() <= self.tail_seen);
+        let start = self.shared.body(record.position).wrapping_add(RECORD_HEADER_BYTES);
+        // SAFETY: needed to let the core parse frames in place. The record was checked to lie between the head, which
+        // only this side moves, and a published tail, so it is mapped in one piece and a well-behaved producer does
+        // not touch it. A neighbour that does is a process of the same user and the same rack: the bytes may then
+        // change under the parser. The core reads each header field once into a value before it decides on it, and
+        // no length is taken from here twice, so the harm is a spoilt frame, not a wild access. Rust gives no such
+        // promise for a slice; where neighbours do not trust each other, the packet wire is the one to take.
+        unsafe { slice::from_raw_parts(start, record.length as usize) }
+    }
+
+    /// Bytes read and not given back yet.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.read - self.head
+    }
+
+    /// Bytes of the body.
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.shared.body_bytes as u64
+    }
+
+    /// Give back everything before `position`, the end of a record that was read.
+    pub(super) fn advance(&mut self, position: u64) {
+        debug_assert!(position >= self.head && position <= self.read);
+        self.head = position;
+    }
+
+    /// Show the producer what was given back. Returns whether it waits for room.
+    pub(super) fn publish(&mut self) -> bool {
+        if self.head == self.head_published {
+            return false;
+        }
+        self.shared.index(HEAD_AT).store(self.head, Ordering::Release);
+        self.head_published = self.head;
+        fence(Ordering::SeqCst);
+        self.shared.starved().load(Ordering::Relaxed) != 0
+    }
+}
