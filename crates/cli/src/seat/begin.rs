@@ -4,8 +4,10 @@
 //! numbers the wires were inherited.
 
 use std::io;
+use std::time::Duration;
 
-use rackloom::wires::impaired::Impaired;
+use rackloom::namespaces::bring_up;
+use rackloom::wires::impaired::{Impaired, Timing};
 use rackloom::wires::{Doorbell, packet, shared_memory};
 use rackloom::{Clock, Device, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_jobs::Job;
@@ -16,6 +18,13 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId,
 use super::observe::Observer;
 use super::serve::{Body, Seat, Work};
 use crate::control::{Grant, SharedMemoryPort, Start};
+
+/// A modelled rate below this is slower than the wires are by themselves.
+const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
+/// A modelled delay from this on is longer than software takes by itself.
+const FELT_DELAY_NS: u64 = 10_000;
+/// How long all neighbours may take to switch on their ends of the cables.
+const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
@@ -88,6 +97,7 @@ fn open_shared_memory(
 }
 
 fn open_packet(config: &MemberConfig, interfaces: &[String]) -> Result<Vec<Box<dyn Device>>, String> {
+    bring_up(interfaces, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |interface: &String| {
         let device = packet::open(interface, config.ether_type, config.frame_bytes_max)
             .map_err(|error| format!("cannot open interface {interface}: {error}"))?;
@@ -96,13 +106,17 @@ fn open_packet(config: &MemberConfig, interfaces: &[String]) -> Result<Vec<Box<d
     interfaces.iter().map(open).collect()
 }
 
-/// The faults of a link are applied where a frame is sent, so each direction has one judge.
+/// The faults of a link are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
+/// only where they would be felt: a model of what is faster than its own arithmetic only costs time.
 fn impair(plan: &Plan, node: NodeId, edge: u16, device: Box<dyn Device>) -> Box<dyn Device> {
     let link = &plan.links[usize::from(edge)];
-    if !link.profile.has_faults() && link.profile.rate_bits_per_s.is_none() {
+    let profile = &link.profile;
+    let felt = profile.delay_ns >= FELT_DELAY_NS
+        || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+    if !felt && !profile.has_faults() {
         return device;
     }
     let direction = if link.edge.a == node { Direction::Forward } else { Direction::Backward };
-    let judge = Judge::new(plan.seed, &link.name, direction, &link.profile);
-    Box::new(Impaired::new(device, judge, &link.profile))
+    let judge = Judge::new(plan.seed, &link.name, direction, profile);
+    Box::new(Impaired::new(device, judge, felt.then(|| Timing::of(profile))))
 }

@@ -35,13 +35,19 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides, arguments.wire)?;
     let plan = source.plan()?;
     // Before the first thread: a namespace of one's own is refused to a process that has several.
-    let wiring = Wiring::lay(&plan)?;
+    let wiring = Wiring::prepare(&plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::could_not_start("cannot start the supervisor", error))?;
-    let supervisor = Supervisor::new(&plan, wiring, arguments);
-    let (rack, elapsed_ns) = runtime.block_on(supervisor.supervise(&source))?;
+    let (told, heard) = unbounded_channel();
+    let mut supervisor = Supervisor::new(&plan, wiring, arguments);
+    {
+        // Processes and sockets register with the runtime, but cables are laid outside of it.
+        let _within = runtime.enter();
+        supervisor.fill_seats(&source, &told)?;
+    }
+    let (rack, elapsed_ns) = runtime.block_on(supervisor.supervise(heard))?;
     conclude(&plan, rack, elapsed_ns, arguments)
 }
 
@@ -62,11 +68,9 @@ impl<'a> Supervisor<'a> {
     }
 
     /// From the first process to the last. Returns what is known then, and how long it took.
-    async fn supervise(mut self, source: &Source) -> Result<(Rack, u64), Failure> {
-        let (told, mut heard) = unbounded_channel();
+    async fn supervise(mut self, mut heard: UnboundedReceiver<(usize, Heard)>) -> Result<(Rack, u64), Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
         let mut signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
-        self.fill_seats(source, &told)?;
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -101,24 +105,29 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// One process per member. If one cannot be started, the others end with this function's error.
+    /// One process per member, then the first line to each. If one cannot be started, the others end with this
+    /// function's error.
     fn fill_seats(&mut self, source: &Source, told: &UnboundedSender<(usize, Heard)>) -> Result<(), Failure> {
-        for member in 0..self.plan.members.len() {
-            let node = NodeId(member as u16);
-            let plugs = self.wiring.plugs(node);
-            let name = &self.plan.members[member].name;
-            let process = Process::start(member, &plugs.inherited, told.clone()).map_err(|error| {
-                Failure::could_not_start(format!("cannot start a process for {name}"), error)
+        let mut grants = Vec::new();
+        for (member, seat) in self.rack.seats.iter_mut().enumerate() {
+            let plugs = self.wiring.plugs(self.plan, NodeId(member as u16));
+            let process = Process::start(member, &plugs, told.clone()).map_err(|error| {
+                Failure::could_not_start(format!("cannot start a process for {}", seat.name), error)
             })?;
+            seat.pid = process.pid;
+            self.processes.push(process);
+            grants.push(plugs.grant);
+        }
+        let pids: Vec<_> = self.processes.iter().map(|process| process.pid).collect();
+        self.wiring.connect(self.plan, &pids)?;
+        for (member, (process, grant)) in self.processes.iter().zip(grants).enumerate() {
             process.say(Order::Start(Box::new(Start {
                 source: source.clone(),
-                member: node.0,
+                member: member as u16,
                 incarnation: incarnation(),
                 origin_monotonic_ns: self.clock.origin_ns(),
-                grant: plugs.grant,
+                grant,
             })));
-            self.rack.seats[member].pid = process.pid;
-            self.processes.push(process);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! the rack down in order.
 
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -18,6 +18,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::wiring::Plugs;
 use crate::control::{Notice, Order};
 
 /// What a seat's task tells the supervisor.
@@ -40,12 +41,12 @@ impl Process {
     /// Start a seat. What it says and how it ends arrives at `heard` under its number.
     pub(super) fn start(
         member: usize,
-        inherited: &[RawFd],
+        plugs: &Plugs,
         heard: UnboundedSender<(usize, Heard)>,
     ) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = spawn(theirs.into(), inherited)?;
+        let child = spawn(theirs.into(), plugs)?;
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let (orders, given) = unbounded_channel();
@@ -75,10 +76,10 @@ impl Process {
 }
 
 /// The same program as `rackloom seat`, with the socket as its standard input.
-fn spawn(socket: OwnedFd, inherited: &[RawFd]) -> io::Result<Child> {
+fn spawn(socket: OwnedFd, plugs: &Plugs) -> io::Result<Child> {
     use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
     let parent: Pid = getpid();
-    let inherited = inherited.to_vec();
+    let (inherited, own_network) = (plugs.inherited.clone(), plugs.own_network);
     let mut command = Command::new("/proc/self/exe");
     command.arg("seat").stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
     // SAFETY: needed to arrange what only the child can arrange for itself. Between fork and exec the closure makes
@@ -89,6 +90,9 @@ fn spawn(socket: OwnedFd, inherited: &[RawFd]) -> io::Result<Child> {
             // The parent may have died before the line above; then no signal would ever come.
             if getppid() != Some(parent) {
                 return Err(rustix::io::Errno::SRCH.into());
+            }
+            if own_network {
+                rackloom::namespaces::enter_new_network_namespace()?;
             }
             inherited.iter().try_for_each(|fd| rackloom::wires::keep_across_exec(*fd))
         });
