@@ -20,6 +20,7 @@ use thiserror::Error;
 
 pub use cables::{Cable, CableEnd, lay_cables};
 pub use interfaces::bring_up;
+pub(crate) use interfaces::has_carrier;
 
 /// Why the packet wire cannot be had.
 #[derive(Debug, Error)]

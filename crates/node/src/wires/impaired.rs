@@ -1,1 +1,1 @@
-//! placeholder
+//! Faults on any wire; comes with the plan's judge.

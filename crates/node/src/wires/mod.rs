@@ -14,6 +14,7 @@ mod doorbell;
 pub mod impaired;
 mod leases;
 pub mod packet;
+mod packet_socket;
 mod ports;
 mod ring;
 pub mod shared_memory;
@@ -51,6 +52,8 @@ pub struct DeviceCounters {
     pub send_errors: u64,
     /// Frames that arrived and could not be handed up (too long for a buffer).
     pub receive_errors: u64,
+    /// Frames that the kernel dropped before this process could take them.
+    pub kernel_drops: u64,
     /// Times that there was no room for a frame.
     pub full: u64,
     /// Received frames that were moved to the heap because the core kept them long.
@@ -135,6 +138,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
 /// Let a descriptor survive the next `exec` of this process. For the child side of a spawn: it only makes system
 /// calls, so it may run between fork and exec.
 pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
+    if fd < 0 {
+        return Err(rustix::io::Errno::BADF.into());
+    }
     // SAFETY: needed because the descriptor is known by number only, on the child's side of a fork. It is borrowed for
     // this one call; a number that is not open yields an error.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -144,13 +150,12 @@ pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
 
 /// Take over a descriptor that this process was started with, and do not pass it on.
 fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: needed because inherited descriptors are known by number only. A number that is not open is refused
-    // here, before anything owns it.
-    let borrowed = if fd < 0 {
+    if fd < 0 {
         return Err(rustix::io::Errno::BADF.into());
-    } else {
-        unsafe { BorrowedFd::borrow_raw(fd) }
-    };
+    }
+    // SAFETY: needed because inherited descriptors are known by number only. It is borrowed for the next call, which
+    // refuses a number that is not open before anything owns it.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)?;
     // SAFETY: the descriptor is open; by the contract of the callers' `from_fd` functions it was inherited for this
     // purpose and nothing else in the process owns it.
