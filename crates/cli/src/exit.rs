@@ -54,7 +54,8 @@ impl Exit {
 
     /// The list for `--help`.
     pub(crate) fn help() -> String {
-        let lines: Vec<_> = Self::ALL.iter().map(|exit| format!("  {}  {}", exit.code(), exit.meaning())).collect();
+        let lines: Vec<_> =
+            Self::ALL.iter().map(|exit| format!("  {}  {}", exit.code(), exit.meaning())).collect();
         format!("Exit codes:\n{}", lines.join("\n"))
     }
 }

@@ -47,12 +47,20 @@ pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
 
 /// Print the report for people and write it for machines.
 pub(crate) fn deliver(report: &Report, output: &Output) -> Result<(), Failure> {
-    let style = if output.json_on_stdout() { Style::for_stream(&io::stderr()) } else { Style::for_stream(&io::stdout()) };
+    let style = if output.json_on_stdout() {
+        Style::for_stream(&io::stderr())
+    } else {
+        Style::for_stream(&io::stdout())
+    };
     say(output, &present::report(report, style))?;
     let Some(path) = &output.json else { return Ok(()) };
     let write = || -> io::Result<()> {
         let text = serde_json::to_string_pretty(report)? + "\n";
-        if output.json_on_stdout() { io::stdout().write_all(text.as_bytes()) } else { std::fs::write(path, text) }
+        if output.json_on_stdout() {
+            io::stdout().write_all(text.as_bytes())
+        } else {
+            std::fs::write(path, text)
+        }
     };
     write().map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path))
 }

@@ -80,7 +80,9 @@ fn state(state: rackloom_simulator::MemberState, has_job: bool) -> MemberState {
     match state {
         rackloom_simulator::MemberState::Finished => MemberState::Finished,
         rackloom_simulator::MemberState::Running if !has_job => MemberState::Finished,
-        rackloom_simulator::MemberState::Running | rackloom_simulator::MemberState::Paused => MemberState::Running,
+        rackloom_simulator::MemberState::Running | rackloom_simulator::MemberState::Paused => {
+            MemberState::Running
+        }
         rackloom_simulator::MemberState::Killed => MemberState::Killed,
     }
 }

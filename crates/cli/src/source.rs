@@ -36,7 +36,8 @@ impl Source {
 
     /// The plan, with what the command line says, checked.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        let mut plan = Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(error.to_string()))?;
+        let mut plan =
+            Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(error.to_string()))?;
         self.overrides.apply(&mut plan);
         if let Some(wire) = self.wire {
             plan.set_wire(wire.into());

@@ -100,6 +100,7 @@ impl Channel {
     }
 
     /// Whether everything said has reached the socket.
+    #[cfg(test)]
     pub(crate) fn is_flushed(&self) -> bool {
         self.outgoing.is_empty() || self.ended
     }

@@ -86,7 +86,8 @@ fn settings(plan: &Plan) -> String {
         RetransmissionMode::Selective => "selective",
     };
     let heartbeat = format!("{} x {}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max);
-    let timeout = format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
+    let timeout =
+        format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
     let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
     for (setting, value) in [
         ("job", plan.job.kind.name().to_owned()),

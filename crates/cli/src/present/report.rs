@@ -16,7 +16,8 @@ const LINES_MAX: usize = 40;
 /// The whole report.
 pub(crate) fn report(report: &Report, style: Style) -> String {
     let sections = [operations(&report.operations), links(&report.links), events(report), losses(report)];
-    let mut text: String = sections.iter().filter(|section| !section.is_empty()).map(|s| format!("{s}\n\n")).collect();
+    let mut text: String =
+        sections.iter().filter(|section| !section.is_empty()).map(|s| format!("{s}\n\n")).collect();
     text += &summary(report);
     text += &verdict(report, style);
     text
@@ -57,8 +58,11 @@ fn links(links: &[LinkReport]) -> String {
         Column::Left("dropped"),
     ]);
     for link in links {
-        let dropped: Vec<_> =
-            link.dropped.iter().map(|(reason, frames)| format!("{reason} {}", units::count(*frames))).collect();
+        let dropped: Vec<_> = link
+            .dropped
+            .iter()
+            .map(|(reason, frames)| format!("{reason} {}", units::count(*frames)))
+            .collect();
         table.row([
             link.name.clone(),
             units::count(link.frames),

@@ -20,7 +20,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(columns: &[Column]) -> Self {
         let mut grid = Grid::new();
-        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         let alignments: Vec<_> = columns
             .iter()
             .map(|column| match column {
@@ -33,6 +33,9 @@ impl Table {
             Cell::new(title).set_alignment(*alignment)
         });
         grid.set_header(titles);
+        for (place, column) in grid.column_iter_mut().enumerate() {
+            column.set_padding((if place == 0 { 0 } else { 2 }, 0));
+        }
         Self { grid, alignments }
     }
 

@@ -45,7 +45,7 @@ pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             grouped.push(' ');
         }
         grouped.push(digit);
@@ -90,6 +90,9 @@ mod tests {
 
     #[test]
     fn shares_are_per_cent_without_trailing_zeroes() {
-        assert_eq!([0.0, 0.01, 0.0001, 1.0, 0.125, 1e-12].map(share), ["-", "1%", "0.01%", "100%", "12.5%", "1e-12"]);
+        assert_eq!(
+            [0.0, 0.01, 0.0001, 1.0, 0.125, 1e-12].map(share),
+            ["-", "1%", "0.01%", "100%", "12.5%", "1e-12"]
+        );
     }
 }

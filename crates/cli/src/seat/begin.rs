@@ -77,7 +77,10 @@ fn devices(plan: &Plan, config: &MemberConfig, grant: &Grant) -> Result<Vec<Box<
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
-    let wrapped = bare.into_iter().zip(&config.ports).map(|(device, port)| impair(plan, config.node, port.edge, device));
+    let wrapped = bare
+        .into_iter()
+        .zip(&config.ports)
+        .map(|(device, port)| impair(plan, config.node, port.edge, device));
     Ok(wrapped.collect())
 }
 
@@ -87,7 +90,8 @@ fn open_shared_memory(
     ports: &[SharedMemoryPort],
 ) -> io::Result<Vec<Box<dyn Device>>> {
     let mine = Doorbell::from_fd(doorbell)?;
-    let neighbours: Vec<_> = neighbour_doorbells.iter().map(|fd| Doorbell::from_fd(*fd)).collect::<io::Result<_>>()?;
+    let neighbours: Vec<_> =
+        neighbour_doorbells.iter().map(|fd| Doorbell::from_fd(*fd)).collect::<io::Result<_>>()?;
     let open = |port: &SharedMemoryPort| {
         let theirs = neighbours.get(port.neighbour).ok_or(io::ErrorKind::InvalidData)?;
         let device = shared_memory::End::from_fds(port.end)?.open(&mine, theirs)?;

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use rackloom::Runtime;
+use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::{Job, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
 
@@ -49,7 +49,7 @@ impl Work {
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
         let (job, finished) = (&mut self.job, &mut self.finished);
-        let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut _| {
+        let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             if *finished {
                 return Instant::NEVER;
             }
@@ -103,7 +103,8 @@ impl Body {
 
     fn waiting_for(&self) -> Vec<String> {
         let Self::Endpoint(work) = self else { return Vec::new() };
-        let mut lines = if work.finished { Vec::new() } else { vec![format!("job: {}", work.job.waiting_for())] };
+        let mut lines =
+            if work.finished { Vec::new() } else { vec![format!("job: {}", work.job.waiting_for())] };
         lines.extend(work.runtime.member().waiting_for().into_iter().map(|line| format!("endpoint: {line}")));
         lines
     }

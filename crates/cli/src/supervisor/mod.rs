@@ -62,14 +62,19 @@ struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     fn new(plan: &'a Plan, wiring: Wiring, arguments: &'a RunArguments) -> Self {
-        let members = plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
+        let members =
+            plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let rack = Rack::new(members, plan.watchdog_ns);
         Self { plan, arguments, wiring, rack, processes: Vec::new(), clock: Clock::begin() }
     }
 
     /// From the first process to the last. Returns what is known then, and how long it took.
-    async fn supervise(mut self, mut heard: UnboundedReceiver<(usize, Heard)>) -> Result<(Rack, u64), Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
+    async fn supervise(
+        mut self,
+        mut heard: UnboundedReceiver<(usize, Heard)>,
+    ) -> Result<(Rack, u64), Failure> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
         let mut signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -164,8 +169,9 @@ impl<'a> Supervisor<'a> {
         let links = self.plan.links.len();
         reporting::say(&self.arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
         match &self.arguments.pids {
-            Some(path) => write_pids(path, self.plan, &pids, self.clock.origin_ns())
-                .map_err(|error| Failure::could_not_start("cannot write the process ids", error).at_path(path)),
+            Some(path) => write_pids(path, self.plan, &pids, self.clock.origin_ns()).map_err(|error| {
+                Failure::could_not_start("cannot write the process ids", error).at_path(path)
+            }),
             None => Ok(()),
         }
     }
@@ -189,7 +195,8 @@ fn write_pids(path: &Path, plan: &Plan, pids: &[u32], origin_monotonic_ns: u64) 
         .zip(pids)
         .map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid}))
         .collect();
-    let text = serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
+    let text =
+        serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let mut file = std::fs::File::create(&beside)?;
@@ -234,8 +241,7 @@ fn member_report(seat: rack::Seat) -> MemberReport {
         Some(how) if how.starts_with("killed") => MemberState::Killed,
         Some(_) => MemberState::Exited,
     };
-    let mut report =
-        seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, Some(seat.pid), state));
+    let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, Some(seat.pid), state));
     report.pid = Some(seat.pid);
     report
 }

@@ -90,7 +90,8 @@ pub(super) struct Rack {
 
 impl Rack {
     pub(super) fn new(members: impl IntoIterator<Item = (String, bool)>, watchdog_ns: u64) -> Self {
-        let seats = members.into_iter().map(|(name, is_endpoint)| Seat { name, is_endpoint, ..Seat::default() });
+        let seats =
+            members.into_iter().map(|(name, is_endpoint)| Seat { name, is_endpoint, ..Seat::default() });
         Self { seats: seats.collect(), ending: None, phase: Phase::Opening, watchdog_ns, idle_ns: 0 }
     }
 
@@ -113,7 +114,11 @@ impl Rack {
             Notice::Failed { what } => {
                 seat.death = Some(what.clone());
                 let name = seat.name.clone();
-                return if seat.ready { Vec::new() } else { self.end(Ending::CouldNotStart(format!("{name}: {what}"))) };
+                return if seat.ready {
+                    Vec::new()
+                } else {
+                    self.end(Ending::CouldNotStart(format!("{name}: {what}")))
+                };
             }
         }
         self.idle_ns = 0;

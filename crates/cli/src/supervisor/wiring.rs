@@ -70,7 +70,8 @@ impl Wiring {
         match self {
             Self::SharedMemory(wiring) => wiring.plugs(node),
             Self::Packet => {
-                let interfaces = (0..plan.graph().ports(node).len()).map(|port| interface(PortId(port as u16)));
+                let interfaces =
+                    (0..plan.graph().ports(node).len()).map(|port| interface(PortId(port as u16)));
                 let grant = Grant::Packet { interfaces: interfaces.collect() };
                 Plugs { grant, inherited: Vec::new(), own_network: true, _ends: Vec::new() }
             }
@@ -144,10 +145,16 @@ impl SharedMemoryWiring {
             })
             .collect();
         let doorbell = self.doorbells[node.index()].fd();
-        let neighbour_doorbells: Vec<_> = neighbours.iter().map(|node| self.doorbells[node.index()].fd()).collect();
+        let neighbour_doorbells: Vec<_> =
+            neighbours.iter().map(|node| self.doorbells[node.index()].fd()).collect();
         let mut inherited = vec![doorbell];
         inherited.extend(&neighbour_doorbells);
         inherited.extend(ports.iter().flat_map(|port| port.end));
-        Plugs { grant: Grant::SharedMemory { doorbell, neighbour_doorbells, ports }, inherited, own_network: false, _ends: ends }
+        Plugs {
+            grant: Grant::SharedMemory { doorbell, neighbour_doorbells, ports },
+            inherited,
+            own_network: false,
+            _ends: ends,
+        }
     }
 }
