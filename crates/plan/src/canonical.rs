@@ -58,10 +58,17 @@ fn settings(plan: &Plan, text: &mut String) {
         job,
         watchdog_ns,
     } = plan;
-    line(text, format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"));
-    line(text, format_args!("frame_bytes_max {frame_bytes_max} outstanding_loads_max {outstanding_loads_max}"));
+    line(
+        text,
+        format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"),
+    );
+    line(
+        text,
+        format_args!("frame_bytes_max {frame_bytes_max} outstanding_loads_max {outstanding_loads_max}"),
+    );
     line(text, format_args!("rdma_threshold_bytes {rdma_threshold_bytes} watchdog_ns {watchdog_ns}"));
-    let LinkTimers { heartbeat_interval_ns, heartbeat_miss_max, hold_down_ns, up_count, hello_interval_ns } = timers;
+    let LinkTimers { heartbeat_interval_ns, heartbeat_miss_max, hold_down_ns, up_count, hello_interval_ns } =
+        timers;
     line(
         text,
         format_args!(
@@ -78,7 +85,12 @@ fn settings(plan: &Plan, text: &mut String) {
         ack_every_packets,
         ack_delay_ns,
     } = transport;
-    line(text, format_args!("transport {mode:?} {window_packets} {retry_count_max} {ack_every_packets} {ack_delay_ns}"));
+    line(
+        text,
+        format_args!(
+            "transport {mode:?} {window_packets} {retry_count_max} {ack_every_packets} {ack_delay_ns}"
+        ),
+    );
     line(text, format_args!("timeouts {timeout_initial_ns} {timeout_min_ns} {timeout_max_ns}"));
     let PackingConfig { mode, operations_max } = packing;
     line(text, format_args!("packing {mode:?} {operations_max}"));
@@ -90,7 +102,8 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     let LinkPlan { name, edge, profile, credits } = link;
     let Edge { a, a_port, b, b_port, plane } = edge;
     line(text, format_args!("link {name:?} {} {} {} {} {}", a.0, a_port.0, b.0, b_port.0, plane.0));
-    let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, seed, drop_frames } = profile;
+    let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, seed, drop_frames } =
+        profile;
     line(text, format_args!("profile {rate_bits_per_s:?} {delay_ns} {seed:?}"));
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());

@@ -9,8 +9,9 @@ use rackloom_protocol::{
 
 use crate::plan::{JobKind, JobPlan, WireKind};
 
-/// Largest frame: 4096 bytes of payload, 86 bytes of headers, and room for operation headers of packed frames.
-pub(crate) const FRAME_BYTES_MAX: u16 = 4224;
+/// Largest frame: 4096 bytes of a put behind 130 bytes of headers, up to a multiple of 16. Fifteen bytes less would cut every
+/// 4 KiB block in two.
+pub(crate) const FRAME_BYTES_MAX: u16 = 4240;
 /// IEEE 802 "local experimental EtherType 1".
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;
 pub(crate) const RING_BYTES: u32 = 1 << 20;
@@ -32,7 +33,8 @@ pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     ack_delay_ns: 200_000,
 };
 
-pub(crate) const PACKING: PackingConfig = PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 };
+pub(crate) const PACKING: PackingConfig =
+    PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 };
 
 pub(crate) const JOB: JobPlan = JobPlan { kind: JobKind::Litmus, bytes_max: 1 << 20, rounds: 1 };
 
@@ -73,5 +75,17 @@ impl CreditChoice {
             // A unit of zero is reported by the checks; here it must only not divide.
             limit: self.limit.unwrap_or(room_bytes / u32::from(unit_bytes.max(1))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackloom_protocol::wire::layout::OPERATIONS;
+    use rackloom_protocol::wire::packed::{PUT_BYTES, SELECT_BYTES};
+
+    #[test]
+    fn a_block_of_4_kib_fits_one_default_frame() {
+        assert!(usize::from(FRAME_BYTES_MAX) - OPERATIONS - SELECT_BYTES - PUT_BYTES >= 4096);
     }
 }

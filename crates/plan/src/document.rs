@@ -11,7 +11,7 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
-use crate::mistake::{Complaint, Place};
+use crate::mistake::{Complaint, Place, quoted};
 
 /// A rack file larger than this is refused unread, in bytes.
 pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
@@ -65,12 +65,26 @@ pub(crate) fn parse(text: &str) -> Result<Value, (Option<Place>, Complaint)> {
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().filter(|location| location.line() > 0).map(place_of);
-        let message = error.to_string();
-        // The place is shown apart, with the line and a caret.
-        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
-        (place, Complaint::new(message))
+        (place, in_our_words(&error))
     })?;
     Ok(keep(raw, text))
+}
+
+/// The reader's messages speak to programmers where a user of the file can do something else.
+fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            Complaint::new(format!("the key {} stands here twice", quoted(key)))
+        }
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            Complaint::new("the file holds more than one document").hint("one file describes one rack")
+        }
+        other => {
+            let message = other.to_string();
+            // The place is shown apart, with the line and a caret.
+            Complaint::new(message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before))
+        }
+    }
 }
 
 /// What the YAML reader hands over, before places are attached.
@@ -106,7 +120,8 @@ fn as_written(location: Location, text: &str) -> Option<&str> {
     let start = usize::try_from(location.span().byte_offset()?).ok()?;
     let length = usize::try_from(location.span().byte_len()?).ok()?;
     let written = text.get(start..start.checked_add(length)?)?.trim();
-    let plain = written.chars().all(|character| character.is_ascii_alphanumeric() || "+-._".contains(character));
+    let plain =
+        written.chars().all(|character| character.is_ascii_alphanumeric() || "+-._".contains(character));
     (plain && !written.is_empty()).then_some(written)
 }
 
@@ -192,13 +207,22 @@ mod tests {
         match &value.content {
             Content::Empty => format!("empty@{place}"),
             Content::Text(text) => format!("{text}@{place}"),
-            Content::List(items) => format!("[{}]@{place}", items.iter().map(show).collect::<Vec<_>>().join(" ")),
+            Content::List(items) => {
+                format!("[{}]@{place}", items.iter().map(show).collect::<Vec<_>>().join(" "))
+            }
             Content::Table(entries) => {
                 let entries: Vec<_> = entries
                     .iter()
                     .map(|entry| {
                         let place = entry.key_place;
-                        format!("{}@{}:{}+{}={}", entry.key, place.line, place.column, place.length, show(&entry.value))
+                        format!(
+                            "{}@{}:{}+{}={}",
+                            entry.key,
+                            place.line,
+                            place.column,
+                            place.length,
+                            show(&entry.value)
+                        )
                     })
                     .collect();
                 format!("{{{}}}@{place}", entries.join(" "))
@@ -208,10 +232,48 @@ mod tests {
 
     #[test]
     fn scalars_stay_as_written() {
-        let text = "a: off\nb: 0x88B5\nc: 1e-4\nd: 007\ne: \"1.50\"\nf: 100Gbit/s\ng: true\nh: ~\n# c\ni:\n  - 5 # five\n  - {x: y}\nj: é\nn0--n1: 'a b'\n18446744073709551616: -1\n";
-        println!("{}", show(&parse(text).unwrap()));
-        for bad in ["a: 1\na: 2", "a: [1", "a: b: c", "", "a: .nan", "---\na: 1\n---\nb: 1", "&a [*a]", "\t- a", "a: &x 5\nb: *x\nc: !!int 12\nd: !foo bar"] {
-            match parse(bad) { Ok(v) => println!("OK {}", show(&v)), Err(e) => println!("{e:?}") }
+        let text =
+            "a: off\nb: 0x88B5\nc: 1e-4\nd: 007\ne: \"1.50\"\nf: 100Gbit/s\ng: true\nh: ~\ni: 'a b'\n5: -1\n";
+        let shown = show(&parse(text).unwrap());
+        for scalar in [
+            "a@1:1+1=off@1:4+3",
+            "=0x88B5@",
+            "=1e-4@",
+            "=007@",
+            "=1.50@",
+            "=100Gbit/s@",
+            "=true@",
+            "h@8:1+1=empty",
+            "=a b@",
+            "5@10:1+1=-1@",
+        ] {
+            assert!(shown.contains(scalar), "{scalar} in {shown}");
+        }
+    }
+
+    #[test]
+    fn places_count_characters_and_survive_comments_lists_and_aliases() {
+        let text = "# c\nlist:\n  - 5 # five\n  - {x: y}\né: z\nanchor: &a 7\nalias: *a\n";
+        let shown = show(&parse(text).unwrap());
+        for part in
+            ["5@3:5+1", "{x@4:6+1=y@4:9+1}@4:5+1", "é@5:1+1=z@5:4+1", "=7@6:12+1", "alias@7:1+5=7@7:8+2"]
+        {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_single_document_is_refused_with_its_place() {
+        for (text, line, part) in [
+            ("a: 1\na: 2", 2, "`a` stands here twice"),
+            ("a: [1", 1, "bracket"),
+            ("a: b: c", 1, "not allowed"),
+            ("---\na: 1\n---\nb: 1", 4, "more than one document"),
+            ("&a [*a]", 1, "recursive"),
+        ] {
+            let (place, complaint) = parse(text).unwrap_err();
+            assert_eq!(place.map(|place| place.line), Some(line), "{text}");
+            assert!(complaint.message.contains(part), "{}", complaint.message);
         }
     }
 }

@@ -152,9 +152,17 @@ mod tests {
         assert_eq!(first, forward(1, "n0--n1", &profile));
         assert_ne!(first, forward(1, "n1--n2", &profile), "another link");
         assert_ne!(first, forward(2, "n0--n1", &profile), "another seed");
-        assert_ne!(first, verdicts(Judge::new(1, "n0--n1", Direction::Backward, &profile), 10_000), "other way");
+        assert_ne!(
+            first,
+            verdicts(Judge::new(1, "n0--n1", Direction::Backward, &profile), 10_000),
+            "other way"
+        );
         let own = LinkProfile { seed: Some(2), ..profile };
-        assert_eq!(forward(1, "n0--n1", &own), forward(9, "n0--n1", &own), "its own seed replaces the plan's");
+        assert_eq!(
+            forward(1, "n0--n1", &own),
+            forward(9, "n0--n1", &own),
+            "its own seed replaces the plan's"
+        );
     }
 
     #[test]
@@ -170,7 +178,8 @@ mod tests {
         let seen = forward(3, "n0--n1", &lossy(0.0));
         let share = |hit: fn(&Verdict) -> bool| seen.iter().filter(|verdict| hit(verdict)).count();
         // Five standard deviations of a binomial: sqrt(10000 * 0.1 * 0.9) = 30.
-        for count in [share(|v| v.corrupt_bit.is_some()), share(|v| v.duplicate), share(|v| v.reorder_by > 0)] {
+        for count in [share(|v| v.corrupt_bit.is_some()), share(|v| v.duplicate), share(|v| v.reorder_by > 0)]
+        {
             assert!(count.abs_diff(1_000) < 150, "{count}");
         }
         let bits: Vec<u32> = seen.iter().filter_map(|verdict| verdict.corrupt_bit).collect();

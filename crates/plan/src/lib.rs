@@ -22,6 +22,4 @@ mod read;
 mod shape;
 
 pub use mistake::{Mistake, PlanError};
-pub use plan::{
-    Checks, DropFrames, JobKind, JobPlan, LinkPlan, LinkProfile, MemberPlan, Plan, WireKind,
-};
+pub use plan::{Checks, DropFrames, JobKind, JobPlan, LinkPlan, LinkProfile, MemberPlan, Plan, WireKind};

@@ -44,26 +44,23 @@ impl core::error::Error for PlanError {}
 impl fmt::Display for PlanError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.mistakes.iter().enumerate() {
-            if index > 0 {
-                writeln!(formatter)?;
-            }
-            writeln!(formatter, "error: {}", mistake.message)?;
+            let gap = if index == 0 { "" } else { "\n\n" };
+            write!(formatter, "{gap}error: {}", mistake.message)?;
             let gutter = mistake.gutter();
+            write!(formatter, "\n{gutter}--> {}", self.origin)?;
             if mistake.line > 0 {
-                writeln!(formatter, "{gutter}--> {}:{}:{}", self.origin, mistake.line, mistake.column)?;
-            } else {
-                writeln!(formatter, "{gutter}--> {}", self.origin)?;
+                write!(formatter, ":{}:{}", mistake.line, mistake.column)?;
             }
             if let Some(snippet) = &mistake.snippet {
-                writeln!(formatter, "{snippet}")?;
+                write!(formatter, "\n{snippet}")?;
             }
             if let Some(hint) = &mistake.hint {
-                writeln!(formatter, "{gutter} = hint: {hint}")?;
+                write!(formatter, "\n{gutter} = hint: {hint}")?;
             }
         }
         match self.mistakes.len() {
             0 | 1 => Ok(()),
-            count => writeln!(formatter, "\nerror: {} has {count} mistakes", self.origin),
+            count => write!(formatter, "\n\nerror: {} has {count} mistakes", self.origin),
         }
     }
 }
@@ -146,29 +143,76 @@ fn printable(line: &str) -> String {
     line.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// The candidate that `word` was probably meant to be.
-pub(crate) fn nearest<'name>(word: &str, candidates: impl IntoIterator<Item = &'name str>) -> Option<&'name str> {
-    let allowed = (word.chars().count() / 3).max(1);
+/// The candidate that `word` was probably meant to be. Names that differ in their numbers only are no typing errors.
+pub(crate) fn nearest<'name>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'name str>,
+) -> Option<&'name str> {
+    let letters =
+        |text: &str| text.chars().filter(|character| !character.is_ascii_digit()).collect::<String>();
+    // A guess is a kindness, not a duty: hostile files must not make it expensive.
+    const WORD_CHARACTERS_MAX: usize = 64;
+    const CANDIDATES_MAX: usize = 1_000;
+    let length = word.chars().count();
+    if length > WORD_CHARACTERS_MAX {
+        return None;
+    }
+    let allowed = (length / 3).max(1);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
+        .filter(|candidate| letters(word) != letters(candidate))
         .map(|candidate| (edits(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must change, come or go (Levenshtein distance, one row at a time).
+/// How many characters must change, come, go, or swap with their neighbour (optimal string alignment).
 fn edits(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, character) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, other) in right.iter().enumerate() {
-            let change = diagonal + usize::from(character != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(diagonal + 1).min(row[column] + 1);
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for line in 1..=left.len() {
+        let mut row = vec![line];
+        for column in 1..=right.len() {
+            let same = left[line - 1] == right[column - 1];
+            let mut least = rows[line - 1][column - 1] + usize::from(!same);
+            least = least.min(rows[line - 1][column] + 1).min(row[column - 1] + 1);
+            let swapped = line > 1
+                && column > 1
+                && left[line - 1] == right[column - 2]
+                && left[line - 2] == right[column - 1];
+            if swapped {
+                least = least.min(rows[line - 2][column - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[right.len()]
+    rows[left.len()][right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_guessed_and_other_numbers_are_not() {
+        let keys = ["rate", "delay", "loss", "corrupt"];
+        for (typed, meant) in [("los", "loss"), ("dealy", "delay"), ("corupt", "corrupt"), ("rat", "rate")] {
+            assert_eq!(nearest(typed, keys), Some(meant));
+        }
+        assert_eq!(nearest("bandwidth", keys), None);
+        assert_eq!(nearest("n9", ["n0", "n1"]), None);
+        assert_eq!(nearest("m1", ["n0", "n1"]), Some("n1"));
+    }
+
+    #[test]
+    fn carets_stay_below_the_value() {
+        let source = Source::new("file", "a: é\tb\n");
+        let mistake = source.mistake(Some(Place { line: 1, column: 6, length: 9 }), Complaint::new("m"));
+        assert_eq!(mistake.snippet.as_deref(), Some("  |\n1 | a: é b\n  |      ^"));
+        let beyond = source.mistake(Some(Place { line: 7, column: 1, length: 1 }), Complaint::new("m"));
+        assert_eq!(beyond.snippet, None);
+    }
 }

@@ -4,13 +4,13 @@
 //! The simulator and the running nodes are given the identical plan, which is why they run the identical rack.
 //!
 //! A plan opens nothing and starts nothing. It is made by [`Plan::read`] or [`Plan::parse`]; what a command line changes
-//! afterwards goes through [`Plan::override_links`] and [`Plan::set_wire`], and [`Plan::check`] judges the result again.
+//! afterwards goes through [`Plan::change`] and its kin, and [`Plan::check`] judges the result again.
 
 use std::path::Path;
 
 use rackloom_protocol::{
-    CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PortConfig,
-    Tenant, TransportConfig,
+    CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig,
+    PortConfig, Tenant, TransportConfig,
 };
 
 use crate::canonical;
@@ -272,7 +272,7 @@ impl Plan {
             node,
             incarnation,
             epoch: self.epoch,
-            tenant: self.members[node.index()].tenant,
+            tenants: self.members.iter().map(|member| member.tenant).collect(),
             ether_type: self.ether_type,
             ports: ports.collect(),
             graph,
@@ -310,16 +310,20 @@ impl Plan {
         u16::try_from(index).ok().map(NodeId)
     }
 
-    /// Change the profile of every link. The configuration hash follows.
-    pub fn override_links(&mut self, change: impl Fn(&mut LinkProfile)) {
-        self.links.iter_mut().for_each(|link| change(&mut link.profile));
+    /// Change anything, as a command line does. Credits, configuration hash and epoch follow; [`Plan::check`] judges.
+    pub fn change(&mut self, change: impl FnOnce(&mut Self)) {
+        change(self);
         self.settle();
     }
 
-    /// Change the wire. Credits follow where the file does not fix them, and so does the configuration hash.
+    /// Change the profile of every link, and what follows from it.
+    pub fn override_links(&mut self, change: impl Fn(&mut LinkProfile)) {
+        self.change(|plan| plan.links.iter_mut().for_each(|link| change(&mut link.profile)));
+    }
+
+    /// Change the wire, and what follows from it: credits too, where the file does not fix them.
     pub fn set_wire(&mut self, wire: WireKind) {
-        self.wire = wire;
-        self.settle();
+        self.change(|plan| plan.wire = wire);
     }
 
     /// Compute again what follows from the rest: credits, configuration hash, epoch.

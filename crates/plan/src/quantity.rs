@@ -63,7 +63,8 @@ pub(crate) fn rate(text: &str) -> Result<Option<u64>, Complaint> {
 pub(crate) fn probability(text: &str) -> Result<f64, Complaint> {
     let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
     number.parse::<f64>().map(|value| value / divisor).map_err(|_| {
-        Complaint::new(format!("{} is not a probability", quoted(text))).hint("write a number like `0.01` or `1%`")
+        Complaint::new(format!("{} is not a probability", quoted(text)))
+            .hint("write a number like `0.01` or `1%`")
     })
 }
 
@@ -188,7 +189,8 @@ mod tests {
 
     #[test]
     fn what_is_not_exact_or_not_a_quantity_is_refused() {
-        let refused = ["", "ns", ".5us", "5.us", "1.2.3us", "-5ns", "1e3ns", "0.5ns", "5", "5 fortnights", "5MS"];
+        let refused =
+            ["", "ns", ".5us", "5.us", "1.2.3us", "-5ns", "1e3ns", "0.5ns", "5", "5 fortnights", "5MS"];
         for text in refused {
             assert!(nanoseconds(text).is_err(), "{text}");
         }

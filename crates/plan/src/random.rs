@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn chances_hit_as_often_as_they_say() {
         let stream = Stream::new(7);
-        let hits = |probability: f64| (0..100_000).filter(|index| Chance::new(probability).hits(stream.at(*index))).count();
+        let hits = |probability: f64| {
+            (0..100_000).filter(|index| Chance::new(probability).hits(stream.at(*index))).count()
+        };
         assert_eq!(hits(0.0), 0);
         assert_eq!(hits(1.0), 100_000);
         // Five standard deviations of a binomial: sqrt(100000 * 0.05 * 0.95) = 69.

@@ -124,7 +124,9 @@ mod tests {
             edges: shape.links.iter().map(|(_, edge)| *edge).collect(),
         };
         (0..shape.members.len())
-            .map(|member| graph.ports(NodeId(member as u16)).iter().map(|(_, neighbour, _)| neighbour.0).collect())
+            .map(|member| {
+                graph.ports(NodeId(member as u16)).iter().map(|(_, neighbour, _)| neighbour.0).collect()
+            })
             .collect()
     }
 
@@ -161,7 +163,8 @@ mod tests {
 
     #[test]
     fn ports_are_numbered_without_gaps() {
-        for shape in [Shape::ring(2), Shape::ring(3), Shape::ring(7), Shape::star(5, 3), Shape::full_mesh(6)] {
+        for shape in [Shape::ring(2), Shape::ring(3), Shape::ring(7), Shape::star(5, 3), Shape::full_mesh(6)]
+        {
             for member in 0..shape.members.len() {
                 let mut ports: Vec<u16> = shape
                     .links

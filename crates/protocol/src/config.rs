@@ -14,8 +14,8 @@ pub struct MemberConfig {
     pub incarnation: Incarnation,
     /// Low bits of the rack's identity: frames of another rack, or of an earlier run, are dropped.
     pub epoch: u16,
-    /// The partition that this member's seat belongs to.
-    pub tenant: Tenant,
+    /// The partition of every member's seat, by [`NodeId`]. A frame that claims another one is a stranger's.
+    pub tenants: Vec<Tenant>,
     /// EtherType of every frame.
     pub ether_type: u16,
     /// Every member and link of the rack, the same for all members.

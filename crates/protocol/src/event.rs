@@ -78,7 +78,7 @@ pub enum DropReason {
     Truncated,
     /// Another EtherType.
     ForeignEtherType,
-    /// The destination MAC is not this port's.
+    /// The destination MAC is not this port's, or the source MAC not its neighbour's.
     WrongAddress,
     /// First bytes are not ours.
     BadMagic,

@@ -28,14 +28,23 @@ pub mod time;
 pub mod transport;
 pub mod wire;
 
-pub use config::{CreditConfig, LinkTimers, MemberConfig, PackingConfig, PackingMode, PortConfig, RetransmissionMode, TransportConfig};
+pub use config::{
+    CreditConfig, LinkTimers, MemberConfig, PackingConfig, PackingMode, PortConfig, RetransmissionMode,
+    TransportConfig,
+};
 pub use endpoint::Endpoint;
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
 pub use link::state::LinkState;
-pub use memory::{Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionConfig};
-pub use operation::{Atomic, AtomicKind, Command, Completion, Condition, LocalRange, OperationId, RemoteAddress, Signal, SignalKind, Width};
+pub use memory::{
+    Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,
+    RegionConfig,
+};
+pub use operation::{
+    Atomic, AtomicKind, Command, Completion, Condition, LocalRange, OperationId, RemoteAddress, Signal,
+    SignalKind, Width,
+};
 pub use route::graph::{Edge, Graph, MemberRole};
 pub use surroundings::{Member, Memory, Wires, drain};
 pub use switch::Switch;

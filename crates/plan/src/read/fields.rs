@@ -43,7 +43,8 @@ impl<'text> Reader<'text> {
             None | Some((_, Content::Empty)) => &[],
             Some((_, Content::Table(entries))) => entries,
             Some((value, content)) => {
-                let message = format!("`{path}` is a table of keys and values, found {}", content.kind());
+                let what = if path.is_empty() { "a rack file".to_owned() } else { format!("`{path}`") };
+                let message = format!("{what} is a table of keys and values, found {}", content.kind());
                 self.complain(value.place, Complaint::new(message));
                 &[]
             }
@@ -57,7 +58,10 @@ impl<'text> Reader<'text> {
             Some((_, Content::List(items))) => items,
             Some((value, content)) => {
                 let message = format!("`{path}` is a list, found {}", content.kind());
-                self.complain(value.place, Complaint::new(message).hint("write it in brackets: [first, second]"));
+                self.complain(
+                    value.place,
+                    Complaint::new(message).hint("write it in brackets: [first, second]"),
+                );
                 &[]
             }
         }
@@ -105,7 +109,10 @@ impl<'text> Reader<'text> {
         let Some(value) = fields.find(key) else { return otherwise };
         let path = fields.path_of(key);
         self.places.note(path.clone(), value.place);
-        match self.scalar(value, &path).and_then(|text| parse(text).map_err(|complaint| prefixed(&path, complaint))) {
+        match self
+            .scalar(value, &path)
+            .and_then(|text| parse(text).map_err(|complaint| prefixed(&path, complaint)))
+        {
             Ok(read) => read,
             Err(complaint) => {
                 self.places.note_broken(path);

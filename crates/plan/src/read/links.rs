@@ -47,7 +47,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
 }
 
 /// Read a profile over another; `name` is the link's, `a--b`, if it is that of one link.
-fn profile(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LinkProfile, name: Option<&str>) -> LinkProfile {
+fn profile(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    base: LinkProfile,
+    name: Option<&str>,
+) -> LinkProfile {
     LinkProfile {
         rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, rate),
         delay_ns: reader.value(fields, "delay", base.delay_ns, nanoseconds),

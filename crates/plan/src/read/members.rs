@@ -34,7 +34,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         })
         .collect();
     for entry in reader.entries(rack.find("nodes"), "nodes") {
-        let member = shape.and_then(|shape| shape.member_named(&entry.key)).map(|node| &mut members[node.index()]);
+        let member =
+            shape.and_then(|shape| shape.member_named(&entry.key)).map(|node| &mut members[node.index()]);
         if let (Some(shape), None) = (shape, &member) {
             reader.complain(entry.key_place, no_such_member(shape, &entry.key));
         }
@@ -55,7 +56,8 @@ fn seat(reader: &mut Reader<'_>, entry: &Entry, member: Option<&mut MemberPlan>)
     };
     let member = member.unwrap_or(&mut stray);
     let is_endpoint = member.role == MemberRole::Endpoint;
-    let fields = reader.open(Some(&entry.value), path, if is_endpoint { &schema::NODE } else { &schema::SWITCH });
+    let fields =
+        reader.open(Some(&entry.value), path, if is_endpoint { &schema::NODE } else { &schema::SWITCH });
     member.server = reader.value(&fields, "server", member.server.clone(), server_name);
     if is_endpoint {
         member.memory_bytes = reader.value(&fields, "memory", member.memory_bytes, bytes);

@@ -80,7 +80,12 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
         transport: settings::transport(reader, &rack),
         packing: settings::packing(reader, &rack),
         frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
-        outstanding_loads_max: reader.value(&rack, "outstanding_loads_max", defaults::OUTSTANDING_LOADS_MAX, whole),
+        outstanding_loads_max: reader.value(
+            &rack,
+            "outstanding_loads_max",
+            defaults::OUTSTANDING_LOADS_MAX,
+            whole,
+        ),
         ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
         ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
         rdma_threshold_bytes: reader.value(

@@ -2,6 +2,7 @@
 //!
 //! Sizes are judged here, before anything is built, so that `nodes: 4000000000` costs a message and no memory.
 
+use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
 use crate::document::{Content, Value};
@@ -15,6 +16,8 @@ use crate::shape::Shape;
 pub(crate) const MEMBERS_MAX: u64 = 4096;
 /// Links of one rack at most: the core numbers them with 16 bits.
 pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
+/// Nodes of a ring at most: the long way round, which a cut link forces, stays below the hop limit of a frame.
+const RING_NODES_MAX: u64 = HOP_LIMIT_START as u64 + 1;
 /// Planes of one rack at most.
 pub(crate) const PLANES_MAX: u64 = 12;
 /// Length of a name at most; names become names of files and devices.
@@ -53,7 +56,7 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
     match kind {
         "ring" => {
             let fields = reader.open_under(shape, kind, &schema::RING);
-            let nodes = node_count(reader, shape, kind, &fields, MEMBERS_MAX)?;
+            let nodes = node_count(reader, shape, kind, &fields, RING_NODES_MAX)?;
             Some(Shape::ring(nodes))
         }
         "star" => {
@@ -88,11 +91,14 @@ fn node_count(
     if fields.find("nodes").is_none() {
         let place = shape.find(kind).map(|value| value.place).unwrap_or_default();
         let hint = format!("write `{kind}: {{nodes: 4}}`");
-        reader.complain(place, Complaint::new(format!("`shape.{kind}` does not say how many nodes")).hint(hint));
+        reader.complain(
+            place,
+            Complaint::new(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
+        );
         return None;
     }
     let nodes = reader.value(fields, "nodes", None, |text| within(text, 2, most).map(Some))?;
-    u16::try_from(nodes?).ok()
+    u16::try_from(nodes).ok()
 }
 
 fn plane_count(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<u64> {
@@ -198,7 +204,8 @@ pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
     let complaint = Complaint::new(format!("there is no member {}", quoted(name)));
     match nearest(name, shape.members.iter().map(|(name, _)| name.as_str())) {
         Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
-        None => complaint.hint(format!("members are {}", listed(shape.members.iter().map(|(name, _)| name.as_str())))),
+        None => complaint
+            .hint(format!("members are {}", listed(shape.members.iter().map(|(name, _)| name.as_str())))),
     }
 }
 

@@ -1,1 +1,141 @@
-//! Regions of this member and who may do what to them.
+//! Regions of this member and who may do what to them. Checked at the receiver, before any byte moves.
+
+use alloc::vec::Vec;
+
+use super::RegionConfig;
+use crate::error::OperationError;
+use crate::ids::{Key, RegionId, Tenant};
+
+/// Kinds of remote access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Load, get.
+    Read,
+    /// Store, put, signal.
+    Write,
+    /// Fetch-add, compare-swap, swap.
+    Atomic,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    config: RegionConfig,
+    revoked: bool,
+}
+
+/// The table of a member's regions.
+#[derive(Debug, Default)]
+pub struct Regions {
+    table: Vec<Region>,
+}
+
+impl Regions {
+    /// Announce a region. False if a live one has that name.
+    pub fn register(&mut self, config: RegionConfig) -> bool {
+        if self.get(config.region).is_some_and(|region| !region.revoked) {
+            return false;
+        }
+        self.table.retain(|region| region.config.region != config.region);
+        self.table.push(Region { config, revoked: false });
+        true
+    }
+
+    /// Take a region back: every later check of it fails.
+    pub fn revoke(&mut self, region: RegionId) {
+        if let Some(region) = self.table.iter_mut().find(|known| known.config.region == region) {
+            region.revoked = true;
+        }
+    }
+
+    fn get(&self, region: RegionId) -> Option<&Region> {
+        self.table.iter().find(|known| known.config.region == region)
+    }
+
+    /// Whether the member's own caller may use this range.
+    #[must_use]
+    pub fn holds(&self, region: RegionId, offset: u64, length: u64) -> bool {
+        self.get(region).is_some_and(|region| !region.revoked && in_bounds(&region.config, offset, length))
+    }
+
+    /// May a caller of `tenant` who presents `key` do this?
+    pub fn check(
+        &self,
+        region: RegionId,
+        key: Key,
+        tenant: Tenant,
+        need: Need,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), OperationError> {
+        let found = self.get(region).ok_or(OperationError::NoSuchRegion)?;
+        if found.config.tenant != tenant {
+            return Err(OperationError::WrongTenant);
+        }
+        if found.config.key != key {
+            return Err(OperationError::BadKey);
+        }
+        if found.revoked {
+            return Err(OperationError::Revoked);
+        }
+        let access = found.config.access;
+        let allowed = match need {
+            Need::Read => access.read,
+            Need::Write => access.write,
+            Need::Atomic => access.atomic,
+        };
+        if !allowed {
+            return Err(OperationError::PermissionDenied);
+        }
+        if !in_bounds(&found.config, offset, length) {
+            return Err(OperationError::OutOfBounds);
+        }
+        Ok(())
+    }
+}
+
+fn in_bounds(config: &RegionConfig, offset: u64, length: u64) -> bool {
+    offset.checked_add(length).is_some_and(|end| end <= config.length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Access;
+
+    const REGION: RegionConfig = RegionConfig {
+        region: RegionId(3),
+        length: 100,
+        key: Key(7),
+        access: Access { read: true, write: true, atomic: false },
+        tenant: Tenant(1),
+    };
+
+    fn check(need: Need, key: u64, tenant: u16, offset: u64, length: u64) -> Result<(), OperationError> {
+        let mut regions = Regions::default();
+        regions.register(REGION);
+        regions.check(RegionId(3), Key(key), Tenant(tenant), need, offset, length)
+    }
+
+    #[test]
+    fn every_way_to_be_refused() {
+        assert_eq!(check(Need::Write, 7, 1, 0, 100), Ok(()));
+        assert_eq!(check(Need::Write, 7, 1, 1, 100), Err(OperationError::OutOfBounds));
+        assert_eq!(check(Need::Write, 7, 1, u64::MAX, 2), Err(OperationError::OutOfBounds));
+        assert_eq!(check(Need::Write, 8, 1, 0, 1), Err(OperationError::BadKey));
+        assert_eq!(check(Need::Write, 7, 2, 0, 1), Err(OperationError::WrongTenant));
+        assert_eq!(check(Need::Atomic, 7, 1, 0, 8), Err(OperationError::PermissionDenied));
+    }
+
+    #[test]
+    fn a_revoked_region_stays_refused_until_it_is_registered_anew() {
+        let mut regions = Regions::default();
+        assert!(regions.register(REGION));
+        assert!(!regions.register(REGION));
+        regions.revoke(RegionId(3));
+        let refused = regions.check(RegionId(3), Key(7), Tenant(1), Need::Read, 0, 1);
+        assert_eq!(refused, Err(OperationError::Revoked));
+        assert!(!regions.holds(RegionId(3), 0, 1));
+        assert!(regions.register(RegionConfig { key: Key(9), ..REGION }));
+        assert_eq!(regions.check(RegionId(3), Key(9), Tenant(1), Need::Read, 0, 1), Ok(()));
+    }
+}

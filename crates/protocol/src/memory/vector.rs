@@ -48,7 +48,9 @@ impl Memory for VectorMemory {
                 for range in ranges {
                     let from = range.frame_offset as usize;
                     let length = range.length as usize;
-                    let Some(target) = self.range_mut(region, range.region_offset, length) else { return failed };
+                    let Some(target) = self.range_mut(region, range.region_offset, length) else {
+                        return failed;
+                    };
                     target.copy_from_slice(&frame[from..from + length]);
                 }
                 Some(MemoryDone::Written)

@@ -3,6 +3,11 @@
 //! A command is accepted or refused at once. An accepted one ends in exactly one [`crate::Event::Completed`], except a
 //! posted store and a fence, which end silently (a posted store that fails makes the next flush fail).
 
+pub mod bulk;
+pub mod groups;
+pub mod outstanding;
+pub mod waits;
+
 use crate::ids::{Key, NodeId, RegionId};
 
 /// The caller's own name for an operation; comes back in its completion.

@@ -66,7 +66,12 @@ impl Reports {
     }
 
     /// A report came in through `from`, or is this member's own (`None`). `live` lists the ports to pass it on to.
-    pub fn hear(&mut self, report: LinkReport, from: Option<PortId>, live: impl Iterator<Item = PortId>) -> News {
+    pub fn hear(
+        &mut self,
+        report: LinkReport,
+        from: Option<PortId>,
+        live: impl Iterator<Item = PortId>,
+    ) -> News {
         if report.edges.iter().any(|(edge, _)| usize::from(*edge) >= self.edge_count) {
             return News::Malformed;
         }
@@ -128,7 +133,8 @@ impl Reports {
 
 /// A well-mixed hash of which report this is; xor over all of them gives the digest.
 fn fingerprint(report: &LinkReport) -> u32 {
-    let mut hash = report.incarnation.0 ^ (u64::from(report.origin.0) << 48) ^ (u64::from(report.number) << 16);
+    let mut hash =
+        report.incarnation.0 ^ (u64::from(report.origin.0) << 48) ^ (u64::from(report.number) << 16);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (hash ^ (hash >> 31)) as u32

@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn flows_spread_over_equal_paths() {
         let table = table_of_zero(&ring(8), &[]);
-        let first = (0..1000).filter(|entropy| table.pick(NodeId(4), *entropy, |_| false) == Some(PortId(0))).count();
+        let first =
+            (0..1000).filter(|entropy| table.pick(NodeId(4), *entropy, |_| false) == Some(PortId(0))).count();
         assert!((400..600).contains(&first), "{first} of 1000 flows on one side");
     }
 }

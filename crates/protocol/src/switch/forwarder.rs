@@ -171,8 +171,9 @@ impl Forwarder {
         let counters = &mut self.counters[port.index()];
         counters.frames_received += 1;
         counters.bytes_received += bytes.len() as u64;
-        let address = mac(self.config.node, self.links[port.index()].config.plane);
-        let frame = Frame::parse(bytes, self.config.ether_type, address, self.config.epoch)?;
+        let link = &self.links[port.index()].config;
+        let (address, neighbour) = (mac(self.config.node, link.plane), mac(link.neighbour, link.plane));
+        let frame = Frame::parse(bytes, self.config.ether_type, address, neighbour, self.config.epoch)?;
         if frame.link.kind == FrameKind::Hello {
             self.take_hello(now, port, &frame)?;
             return Ok(Taken::Used);
@@ -319,7 +320,12 @@ impl Forwarder {
     }
 
     fn note_move(&mut self, now: Instant, port: PortId, moved: Move) {
-        self.events.push_back(Event::LinkChanged { port, from: moved.from, to: moved.to, cause: moved.cause });
+        self.events.push_back(Event::LinkChanged {
+            port,
+            from: moved.from,
+            to: moved.to,
+            cause: moved.cause,
+        });
         if moved.from.carries_data() == moved.to.carries_data() {
             return;
         }
@@ -369,9 +375,9 @@ impl Forwarder {
             let ends = &graph.edges[usize::from(edge)];
             let up = |member: NodeId| {
                 if member == own {
-                    own_ports.iter().any(|(port, known, _)| {
-                        *known == edge && links[port.index()].state().carries_data()
-                    })
+                    own_ports
+                        .iter()
+                        .any(|(port, known, _)| *known == edge && links[port.index()].state().carries_data())
                 } else {
                     reports.says_up(member, edge)
                 }
@@ -663,4 +669,3 @@ fn live_ports(links: &[Link]) -> Vec<PortId> {
         .map(|(port, _)| PortId(port as u16))
         .collect()
 }
-

@@ -120,17 +120,23 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Check the shape of received bytes. `address`: the MAC of the receiving port.
+    /// Check the shape of received bytes. `address`: the MAC of the receiving port; `neighbour`: that of the sender.
     ///
     /// Sections 2 and 3 of the wire format, in the order of its table of refusals.
-    pub fn parse(bytes: &'a [u8], ether_type: u16, address: [u8; 6], epoch: u16) -> Result<Self, DropReason> {
+    pub fn parse(
+        bytes: &'a [u8],
+        ether_type: u16,
+        address: [u8; 6],
+        neighbour: [u8; 6],
+        epoch: u16,
+    ) -> Result<Self, DropReason> {
         if bytes.len() < LINK {
             return Err(DropReason::Truncated);
         }
         if u16::from_be_bytes([bytes[ETHER_TYPE], bytes[ETHER_TYPE + 1]]) != ether_type {
             return Err(DropReason::ForeignEtherType);
         }
-        if bytes[DESTINATION_MAC..SOURCE_MAC] != address {
+        if bytes[DESTINATION_MAC..SOURCE_MAC] != address || bytes[SOURCE_MAC..ETHER_TYPE] != neighbour {
             return Err(DropReason::WrongAddress);
         }
         if bytes.len() < FABRIC {
@@ -269,6 +275,15 @@ impl FabricHeader {
             psn: u32_at(bytes, PSN),
             first_operation: u32_at(bytes, FIRST_OPERATION),
         })
+    }
+
+    /// The fabric header of a routed frame that has been checked before.
+    pub fn of(frame: &[u8]) -> Result<Self, DropReason> {
+        if frame.len() < OPERATIONS {
+            Err(DropReason::Truncated)
+        } else {
+            Self::read(frame).ok_or(DropReason::Malformed)
+        }
     }
 
     /// Write the fabric header, the end-to-end check left zero.

@@ -146,7 +146,9 @@ impl Operation<'_> {
         OPERATION_HEADER
             + match self {
                 Self::Select { .. } | Self::Load { .. } | Self::Get { .. } => 4,
-                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => data.len(),
+                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => {
+                    data.len()
+                }
                 Self::Atomic { .. } => 16,
                 Self::Signal { .. } | Self::AtomicReply { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),

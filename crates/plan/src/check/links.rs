@@ -1,0 +1,104 @@
+//! Links: profiles, credits, and what the rings hold.
+
+use rackloom_protocol::CreditConfig;
+
+use crate::check::Inspection;
+use crate::mistake::Complaint;
+use crate::plan::{Checks, LinkPlan, WireKind};
+use crate::quantity::{Unit, shown};
+
+/// A delay longer than this is no rack.
+const DELAY_NS_MAX: u64 = 10_000_000_000;
+const RATE_MIN: u64 = 1_000;
+const RATE_MAX: u64 = 100_000_000_000_000;
+/// All rings of a rack together.
+const RINGS_BYTES_MAX: u64 = 64 << 30;
+
+pub(super) fn check(check: &mut Inspection<'_>) {
+    for link in &check.plan.links {
+        profile(check, link);
+    }
+    // Every link has the same credits.
+    if let Some(link) = check.plan.links.first() {
+        credits(check, link.credits);
+    }
+    let count = check.plan.links.len() as u64;
+    let bytes = count * 2 * u64::from(check.plan.ring_bytes);
+    if check.plan.wire == WireKind::SharedMemory && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
+        let message = format!(
+            "{count} links with a ring of {} in each direction take {}, more than {}",
+            shown(check.plan.ring_bytes.into(), Unit::Bytes),
+            shown(bytes, Unit::Bytes),
+            shown(RINGS_BYTES_MAX, Unit::Bytes)
+        );
+        check.complain(&["ring_bytes", "shape"], Complaint::new(message).hint("make `ring_bytes` smaller"));
+    }
+}
+
+fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
+    // Where the value comes from: the link's own entry, else the profile of all links.
+    let path_of = |check: &Inspection<'_>, key: &str| {
+        let own = format!("links.{}.{key}", link.name);
+        if check.places.first_written(&[&own]).is_some() { own } else { format!("link.{key}") }
+    };
+    let profile = &link.profile;
+    let faults = [
+        ("loss", profile.loss),
+        ("corrupt", profile.corrupt),
+        ("duplicate", profile.duplicate),
+        ("reorder", profile.reorder),
+    ];
+    for (key, rate) in faults {
+        let path = path_of(check, key);
+        if check.intact(&[&path]) && !(0.0..=1.0).contains(&rate) {
+            let message = format!("`{path}` is {rate}, no probability");
+            let hint = "a probability lies within 0 and 1, or 0% and 100%";
+            check.complain(&[&path], Complaint::new(message).hint(hint));
+        }
+    }
+    let path = path_of(check, "delay");
+    check.within(&path, profile.delay_ns, 0..=DELAY_NS_MAX, Unit::Nanoseconds);
+    if let Some(rate) = profile.rate_bits_per_s {
+        let path = path_of(check, "rate");
+        check.within(&path, rate, RATE_MIN..=RATE_MAX, Unit::BitsPerSecond);
+    }
+    if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
+        let path = path_of(check, "corrupt");
+        let message = format!("`{path}` flips bits and `checks: never` looks for none");
+        let hint = "leave `checks` at `auto`, or take the corruption out";
+        check.complain(&[&path, "checks"], Complaint::new(message).hint(hint));
+    }
+}
+
+fn credits(check: &mut Inspection<'_>, credits: CreditConfig) {
+    let plan = check.plan;
+    let paths =
+        ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
+    let mut fine = check.within("credits.unit_bytes", credits.unit_bytes, 32..=2048, Unit::Bytes);
+    fine &= check.within("credits.overhead_bytes", credits.overhead_bytes, 0..=8192, Unit::Bytes);
+    if !fine || !check.intact(&paths) {
+        return;
+    }
+    // A member's own frame leaves only if a second one would still fit, so that transit never stands still.
+    let least = 2 * credits.cost(usize::from(plan.frame_bytes_max));
+    if credits.limit < least {
+        let message = format!(
+            "{} credits of {} are room for fewer than two frames of {}",
+            credits.limit,
+            shown(credits.unit_bytes.into(), Unit::Bytes),
+            shown(plan.frame_bytes_max.into(), Unit::Bytes)
+        );
+        let hint = format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`");
+        check.complain(&paths, Complaint::new(message).hint(hint));
+    }
+    let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
+    let most = u64::from(plan.ring_bytes) / 4 * 3;
+    if plan.wire == WireKind::SharedMemory && bytes > most {
+        let message = format!(
+            "credits for {bytes} bytes leave less than a quarter of a ring of {} for control frames",
+            shown(plan.ring_bytes.into(), Unit::Bytes)
+        );
+        let hint = format!("write `credits.limit` of at most {}", most / u64::from(credits.unit_bytes));
+        check.complain(&paths, Complaint::new(message).hint(hint));
+    }
+}

@@ -1,0 +1,86 @@
+//! Whatever the text, reading it ends in a plan that passes its own checks or in mistakes with a place; never in a panic.
+
+use proptest::prelude::*;
+use rackloom_plan::Plan;
+
+const EVERY_KEY: &str = include_str!("every-key.yaml");
+
+fn survives(text: &str) {
+    match Plan::parse(text, "hostile.yaml") {
+        Ok(plan) => assert!(plan.check().is_ok(), "accepted and then refused:\n{text}"),
+        Err(error) => {
+            assert!(!error.mistakes.is_empty());
+            let lines = text.lines().count() as u32;
+            // The end of the text lies one line beyond the last.
+            assert!(error.mistakes.iter().all(|mistake| mistake.line <= lines + 1), "{error}");
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+/// Values that are legal somewhere, absurd elsewhere.
+fn value() -> impl Strategy<Value = String> {
+    let words = [
+        "0",
+        "1",
+        "-1",
+        "0x10000",
+        "18446744073709551615",
+        "1e300",
+        "nan",
+        "0ns",
+        "1ns",
+        "99999s",
+        "0B",
+        "1B",
+        "4096B",
+        "17GiB",
+        "18446744073709551615B",
+        "1bit/s",
+        "999999Tbit/s",
+        "100%",
+        "off",
+        "~",
+        "[]",
+        "{}",
+        "[1, [2]]",
+        "{a: b}",
+        "none",
+        "packet",
+        "*x",
+        "&x y",
+        "!!int 7",
+        "\"\\0\"",
+        "é",
+    ];
+    prop_oneof![proptest::sample::select(words.to_vec()).prop_map(str::to_owned), "\\PC{0,12}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn any_text(text in "\\PC{0,200}") {
+        survives(&text);
+        survives(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{text}"));
+    }
+
+    #[test]
+    fn any_value_in_any_place(changes in prop::collection::vec((0_usize..80, value()), 1..4)) {
+        let mut lines: Vec<String> = EVERY_KEY.lines().map(str::to_owned).collect();
+        for (line, value) in changes {
+            let line = line % lines.len();
+            if let Some((key, _)) = lines[line].split_once(": ") {
+                lines[line] = format!("{key}: {value}");
+            }
+        }
+        survives(&lines.join("\n"));
+    }
+
+    #[test]
+    fn any_lines_in_any_order(order in prop::collection::vec(0_usize..80, 0..80)) {
+        let lines: Vec<&str> = EVERY_KEY.lines().collect();
+        let text: Vec<&str> = order.iter().map(|line| lines[line % lines.len()]).collect();
+        survives(&text.join("\n"));
+    }
+}

@@ -1,0 +1,243 @@
+//! What a user sees when a file is wrong: every mistake at once, with its place, a caret and a hint.
+
+use rackloom_plan::{Plan, PlanError};
+
+fn wrong(text: &str) -> PlanError {
+    match Plan::parse(text, "rack.yaml") {
+        Err(error) => error,
+        Ok(_) => panic!("accepted:\n{text}"),
+    }
+}
+
+/// A ring of four with more lines; the mistakes must be exactly these, in the order of the file.
+fn expect(lines: &str, messages: &[&str]) {
+    let error = wrong(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}"));
+    let found: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
+    assert_eq!(found.len(), messages.len(), "{found:#?}");
+    for (found, part) in found.iter().zip(messages) {
+        assert!(found.contains(part), "{found:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_shown_at_once() {
+    let error = wrong(
+        "\
+# A rack with everything wrong.
+name: bad rack
+shape: {ring: {nodes: 4}}
+sede: 7
+link:
+  rate: 100Gb/s
+  dealy: 500ns
+  loss: 1.5
+  corrupt: 1%
+links:
+  n0--n1: {delay: 500}
+  n0--n2: {loss: 0.1}
+  n1--n0: {}
+nodes:
+  n9: {memory: 1MiB}
+  n1: {memory: 65GiB}
+checks: never
+timers: {heartbeat_interval: 0ns}
+transport: {mode: selectiv, window_packets: 100000}
+frame_bytes_max: 100B
+ether_type: 0x0800
+job: {litmus: {bytes_max: [1, 2]}}
+",
+    );
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn an_explicit_rack_is_held_to_its_own_names() {
+    let error = wrong(
+        "\
+name: custom
+shape:
+  custom:
+    nodes: [left, right, left, alone]
+    switches: [hub, -x]
+    links:
+      - {a: left, b: hub}
+      - {a: right, b: rihgt}
+      - {a: left, b: left}
+      - {a: hub, b: left}
+      - {a: left}
+",
+    );
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn a_member_without_a_path_is_named() {
+    let error = wrong(
+        "\
+name: custom
+shape:
+  custom:
+    nodes: [a, b, c, d]
+    links: [{a: a, b: b}, {a: c, b: d}]
+",
+    );
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn broken_yaml_is_shown_with_its_place() {
+    insta::assert_snapshot!(wrong("name: r\nshape: {ring: {nodes: 4}\nseed: 1\n"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_so() {
+    let error = Plan::read(std::path::Path::new("/nonexistent/rack.yaml")).unwrap_err();
+    assert_eq!((error.mistakes.len(), error.mistakes[0].line), (1, 0));
+    assert!(error.to_string().starts_with("error: cannot read the file"), "{error}");
+    assert!(error.to_string().contains("--> /nonexistent/rack.yaml"), "{error}");
+}
+
+#[test]
+fn an_empty_file_lacks_name_and_shape() {
+    let error = wrong("");
+    let messages: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
+    assert_eq!(messages, ["the rack has no `shape`", "the rack has no `name`"]);
+}
+
+#[test]
+fn absurd_sizes_cost_a_message_and_no_memory() {
+    for shape in [
+        "ring: {nodes: 4000000000}",
+        "ring: {nodes: 1}",
+        "ring: {nodes: 257}",
+        "star: {nodes: 4096}",
+        "star: {nodes: 4, planes: 13}",
+        "star: {nodes: 4, planes: 0}",
+        "full-mesh: {nodes: 363}",
+        "full-mesh: {nodes: 18446744073709551616}",
+    ] {
+        let error = wrong(&format!("name: r\nshape: {{{shape}}}"));
+        assert_eq!(error.mistakes.len(), 1, "{shape}: {error}");
+        assert_eq!(error.mistakes[0].line, 2);
+    }
+    for shape in ["ring: {nodes: 256}", "star: {nodes: 1024, planes: 4}", "full-mesh: {nodes: 362}"] {
+        let text = format!("name: r\nshape: {{{shape}}}\nring_bytes: 64KiB");
+        assert!(Plan::parse(&text, "rack.yaml").is_ok(), "{shape}");
+    }
+}
+
+#[test]
+fn a_shape_is_one_of_its_kind() {
+    for (shape, part) in [
+        ("shape:", "says nothing"),
+        ("shape: ring", "is a table"),
+        ("shape: {}", "is empty"),
+        ("shape: {rng: {nodes: 4}}", "unknown key `rng`"),
+        ("shape: {ring: {nodes: 4}, star: {nodes: 4}}", "one shape"),
+        ("shape: {ring: {}}", "how many nodes"),
+        ("shape: {ring: 4}", "is a table"),
+        ("shape: {ring: {nodes: 4, planes: 2}}", "unknown key `planes`"),
+    ] {
+        let error = wrong(&format!("name: r\n{shape}"));
+        assert!(error.mistakes[0].message.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn frames_have_room_for_headers_and_stay_within_a_jumbo() {
+    expect("frame_bytes_max: 353B", &["`frame_bytes_max` is 353B, outside 354B to 9014B"]);
+    expect("frame_bytes_max: 9015B", &["`frame_bytes_max` is 9015B"]);
+    expect("frame_bytes_max: 70000B", &["70000 bytes is too large"]);
+    for fine in ["frame_bytes_max: 354B", "frame_bytes_max: 9014B"] {
+        assert!(Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{fine}"), "rack.yaml").is_ok());
+    }
+}
+
+#[test]
+fn a_window_fits_its_acknowledgement() {
+    expect("transport: {window_packets: 4097}", &["half the sequence space"]);
+    expect("transport: {window_packets: 0}", &["outside 1 to 4096"]);
+    expect("transport: {window_packets: 4}", &["more than the window of 4 packets"]);
+    expect(
+        "transport: {window_packets: 4096}\nframe_bytes_max: 600B",
+        &["needs 512 bytes in an acknowledgement"],
+    );
+}
+
+#[test]
+fn credits_hold_two_frames_and_leave_room_for_control() {
+    expect("credits: {limit: 67}", &["room for fewer than two frames"]);
+    expect("credits: {limit: 6145}", &["less than a quarter of a ring of 1MiB"]);
+    expect("ring_bytes: 8KiB", &["room for fewer than two frames"]);
+    expect("ring_bytes: 1000KiB", &["no power of two"]);
+    expect("credits: {unit_bytes: 0B}", &["`credits.unit_bytes` is 0B"]);
+    for fine in ["credits: {limit: 68}", "credits: {limit: 6144}", "credits: {limit: 6145}\nwire: packet"] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{fine}");
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn times_that_contradict_each_other_are_refused() {
+    expect("timers: {hold_down: 100ms}", &["a link would return after 400ms"]);
+    expect("transport: {timeout_min: 30ms}", &["`transport.timeout_min` is 30ms, not below"]);
+    expect("transport: {ack_delay: 2ms}", &["`transport.ack_delay` is 2ms, not below"]);
+    expect("timers: {heartbeat_interval: 0ns}", &["`timers.heartbeat_interval` is 0ns"]);
+    expect("watchdog: 0s", &["`watchdog` is 0ns"]);
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_complained_about_once() {
+    expect("timers: {heartbeat_interval: 100, hold_down: 10us}", &["has no unit"]);
+    expect("link: {corrupt: lots}\nchecks: never", &["`lots` is not a probability"]);
+    expect("credits: {limit: many}\nring_bytes: 4KiB", &["`many` is not a whole number"]);
+}
+
+#[test]
+fn corruption_needs_a_check_that_finds_it() {
+    expect("checks: never\nlink: {corrupt: 1%}", &["flips bits"]);
+    let quiet = "name: r\nshape: {ring: {nodes: 4}}\nchecks: never\nwire: packet\n";
+    assert!(Plan::parse(quiet, "rack.yaml").is_ok());
+}
+
+#[test]
+fn probabilities_are_probabilities() {
+    for bad in ["-0.1", "1.01", "101%", "nan", "inf"] {
+        expect(&format!("link: {{loss: {bad}}}"), &["no probability"]);
+    }
+}
+
+#[test]
+fn dropped_frames_name_a_direction_of_their_link() {
+    expect("link: {drop_frames: {n0->n1: [1]}}", &["has no directions"]);
+    expect("links: {n0--n1: {drop_frames: {n0->n2: [1]}}}", &["`n0->n2` is not a direction"]);
+    expect("link: {drop_frames: [0]}", &["counts frames from 1"]);
+    expect("link: {drop_frames: 5}", &["is a list"]);
+}
+
+#[test]
+fn memory_holds_what_the_job_moves() {
+    expect("defaults: {memory: 512KiB}", &["the litmus moves 1MiB at once, more than the 512KiB"]);
+    expect("nodes: {n1: {memory: 1B}}", &["`nodes.n1.memory` is 1B"]);
+    let idle = "name: r\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 512KiB}\njob: none\n";
+    assert!(Plan::parse(idle, "rack.yaml").is_ok());
+}
+
+#[test]
+fn a_switch_has_a_server_and_nothing_else() {
+    let error = wrong("name: r\nshape: {star: {nodes: 2}}\nnodes: {s0: {memory: 1MiB}}\n");
+    assert!(error.mistakes[0].message.contains("unknown key `memory`"), "{error}");
+}
+
+#[test]
+fn a_switch_reports_all_its_links_in_one_frame() {
+    let error = wrong("name: r\nshape: {star: {nodes: 2000}}\nring_bytes: 64KiB\n");
+    assert_eq!(error.mistakes.len(), 1);
+    assert!(error.mistakes[0].message.contains("has 2000 links"), "{error}");
+}
+
+#[test]
+fn text_of_the_file_does_no_harm_to_a_terminal() {
+    let shown = wrong("name: \"\\e[31mred\"\nshape: {ring: {nodes: 4}}\n\"\\e[2J\": 1\n").to_string();
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}

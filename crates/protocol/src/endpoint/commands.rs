@@ -1,0 +1,326 @@
+//! What the caller wants: checked, numbered and queued, or refused at once.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::Endpoint;
+use super::peer::Peer;
+use crate::error::{CommandRefused, OperationError};
+use crate::event::Event;
+use crate::ids::{Class, NodeId};
+use crate::operation::bulk::Bulk;
+use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
+use crate::operation::waits::{Flush, WordWait};
+use crate::operation::{Atomic, Command, Completion, LocalRange, OperationId, RemoteAddress, Signal};
+use crate::route::graph::MemberRole;
+use crate::time::Instant;
+use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
+use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
+
+/// Largest store or load command, in bytes; longer ones are puts and gets.
+const LOAD_STORE_BYTES_MAX: usize = 16384;
+/// Long transfers that may be queued towards one node.
+const BULK_QUEUE_MAX: usize = 1024;
+
+impl Endpoint {
+    pub(super) fn take_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        match command {
+            Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
+                if !offset.is_multiple_of(8) || !self.regions.holds(region, offset, 8) {
+                    return Err(CommandRefused::Invalid(
+                        "a wait needs an aligned word of a region of one's own",
+                    ));
+                }
+                self.words.push(WordWait {
+                    operation,
+                    region,
+                    offset,
+                    condition,
+                    value,
+                    depends_on,
+                    is_checking: false,
+                    is_stale: false,
+                });
+                self.look_at_word(self.words.len() - 1);
+                Ok(())
+            }
+            Command::Cancel { operation } => self.cancel(operation),
+            Command::Fence { target } => {
+                self.fence(target);
+                Ok(())
+            }
+            Command::Flush { operation, target } => {
+                self.flush(operation, target);
+                Ok(())
+            }
+            Command::Store { target, .. }
+            | Command::Load { target, .. }
+            | Command::Atomic { target, .. }
+            | Command::Put { target, .. }
+            | Command::Get { target, .. } => {
+                if target.offset.checked_add(remote_bytes(&command)).is_none() {
+                    return Err(CommandRefused::Invalid(
+                        "the remote range passes the end of the address space",
+                    ));
+                }
+                let mut peer = self.peer_for(target.node)?;
+                let result = if self.passes_fence(&mut peer) {
+                    self.start(&mut peer, command)
+                } else {
+                    Err(CommandRefused::Busy)
+                };
+                self.queue_data(now, &mut peer, Class::Request);
+                self.queue_data(now, &mut peer, Class::Bulk);
+                self.put_back(peer);
+                result
+            }
+        }
+    }
+
+    fn peer_for(&mut self, node: NodeId) -> Result<Box<Peer>, CommandRefused> {
+        let is_endpoint = self.config().graph.members.get(node.index()) == Some(&MemberRole::Endpoint);
+        if !is_endpoint || node == self.config().node {
+            return Err(CommandRefused::NoSuchNode(node));
+        }
+        if !self.forwarder.reaches(node) {
+            return Err(CommandRefused::Unreachable(node));
+        }
+        self.peer_of(node).ok_or(CommandRefused::Unreachable(node))
+    }
+
+    fn passes_fence(&self, peer: &mut Peer) -> bool {
+        let Some(mut mark) = peer.fence else { return true };
+        let reached = peer.has_reached(&mut mark);
+        peer.fence = (!reached).then_some(mark);
+        reached
+    }
+
+    fn start(&mut self, peer: &mut Peer, command: Command<'_>) -> Result<(), CommandRefused> {
+        match command {
+            Command::Store { operation, target, data, completion } => {
+                self.start_store(peer, operation, target, data, completion)
+            }
+            Command::Load { operation, target, into } => self.start_load(peer, operation, target, into),
+            Command::Atomic { operation, target, atomic } => {
+                self.start_atomic(peer, operation, target, atomic)
+            }
+            Command::Put { operation, target, source, signal } => {
+                self.start_put(peer, operation, target, source, signal)
+            }
+            Command::Get { operation, target, into } => self.start_get(peer, operation, target, into),
+            Command::WaitUntil { .. }
+            | Command::Fence { .. }
+            | Command::Flush { .. }
+            | Command::Cancel { .. } => Err(CommandRefused::Invalid("not a command to a remote node")),
+        }
+    }
+
+    fn has_room(&self, peer: &Peer) -> Result<(), CommandRefused> {
+        let unsent = peer.senders[Class::Request.index()].unsent();
+        if unsent < self.config().transport.window_packets as usize {
+            Ok(())
+        } else {
+            Err(CommandRefused::Busy)
+        }
+    }
+
+    fn start_store(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: RemoteAddress,
+        data: &[u8],
+        completion: Completion,
+    ) -> Result<(), CommandRefused> {
+        if data.is_empty() || data.len() > LOAD_STORE_BYTES_MAX {
+            return Err(CommandRefused::Invalid("a store takes 1 to 16384 bytes; hint: use a put"));
+        }
+        self.has_room(peer)?;
+        let address = Some((target.region, target.key));
+        let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - OPERATION_HEADER;
+        let sender = &mut peer.senders[Class::Request.index()];
+        let first = sender.next_operation();
+        let mut last = first;
+        for (index, chunk) in data.chunks(room).enumerate() {
+            let offset = target.offset.wrapping_add((index * room) as u64);
+            last = sender.append(address, &Operation::Store { offset, data: chunk });
+        }
+        if completion == Completion::Visible {
+            let group = Some(self.groups.open(operation, 1));
+            let wait = VisibleWait { first, last, group, error: None };
+            peer.outstanding[Class::Request.index()].visible.push_back(wait);
+        }
+        Ok(())
+    }
+
+    fn start_load(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: RemoteAddress,
+        into: LocalRange,
+    ) -> Result<(), CommandRefused> {
+        if into.length == 0 || into.length > LOAD_STORE_BYTES_MAX as u64 {
+            return Err(CommandRefused::Invalid("a load takes 1 to 16384 bytes; hint: use a get"));
+        }
+        if !self.regions.holds(into.region, into.offset, into.length) {
+            return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
+        }
+        self.has_room(peer)?;
+        let end = target.offset + into.length;
+        let boundary = LOAD_BYTES_MAX as u64;
+        let parts = (end.div_ceil(boundary) - target.offset / boundary) as u32;
+        if parts > self.config().outstanding_loads_max {
+            return Err(CommandRefused::Invalid(
+                "a load of more requests than may be outstanding; hint: use a get",
+            ));
+        }
+        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        if outstanding.open_replies() as u32 + parts > self.forwarder.config.outstanding_loads_max {
+            return Err(CommandRefused::Busy);
+        }
+        let group = self.groups.open(operation, parts);
+        let mut offset = target.offset;
+        while offset < end {
+            let next = ((offset / boundary + 1) * boundary).min(end);
+            let length = next - offset;
+            let request = Operation::Load { offset, length: length as u32 };
+            let number =
+                peer.senders[Class::Request.index()].append(Some((target.region, target.key)), &request);
+            let own_offset = into.offset + (offset - target.offset);
+            let kind = ReplyKind::Bytes { region: into.region, offset: own_offset, length };
+            outstanding.expect_reply(ReplyWait { number, group, kind, missing: length, is_over: false });
+            offset = next;
+        }
+        Ok(())
+    }
+
+    fn start_atomic(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: RemoteAddress,
+        atomic: Atomic,
+    ) -> Result<(), CommandRefused> {
+        self.has_room(peer)?;
+        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        if outstanding.open_replies() as u32 >= self.forwarder.config.outstanding_loads_max {
+            return Err(CommandRefused::Busy);
+        }
+        let group = self.groups.open(operation, 1);
+        let request = Operation::Atomic { offset: target.offset, atomic };
+        let number = peer.senders[Class::Request.index()].append(Some((target.region, target.key)), &request);
+        outstanding.expect_reply(ReplyWait {
+            number,
+            group,
+            kind: ReplyKind::Value,
+            missing: 0,
+            is_over: false,
+        });
+        Ok(())
+    }
+
+    fn start_put(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: RemoteAddress,
+        source: LocalRange,
+        signal: Option<Signal>,
+    ) -> Result<(), CommandRefused> {
+        if source.length == 0 && signal.is_none() {
+            return Err(CommandRefused::Invalid("a put without data needs a signal"));
+        }
+        if source.length > 0 && !self.regions.holds(source.region, source.offset, source.length) {
+            return Err(CommandRefused::Invalid("the source is not within a region of one's own"));
+        }
+        self.queue_bulk(
+            peer,
+            |group| Bulk::Put { group, target, source, signal, position: 0, first: None, error: None },
+            operation,
+        )
+    }
+
+    fn start_get(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: RemoteAddress,
+        into: LocalRange,
+    ) -> Result<(), CommandRefused> {
+        if into.length == 0 || into.length > u64::from(u32::MAX) {
+            return Err(CommandRefused::Invalid("a get takes 1 byte to 4 GiB - 1"));
+        }
+        if !self.regions.holds(into.region, into.offset, into.length) {
+            return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
+        }
+        self.queue_bulk(peer, |group| Bulk::Get { group, target, into }, operation)
+    }
+
+    fn queue_bulk(
+        &mut self,
+        peer: &mut Peer,
+        bulk: impl FnOnce(crate::operation::groups::GroupId) -> Bulk,
+        operation: OperationId,
+    ) -> Result<(), CommandRefused> {
+        let queue = &mut peer.bulk[Class::Bulk.index()];
+        if queue.len() >= BULK_QUEUE_MAX {
+            return Err(CommandRefused::Busy);
+        }
+        queue.push_back(bulk(self.groups.open(operation, 1)));
+        peer.bulk_asked += 1;
+        Ok(())
+    }
+
+    fn targets(&self, target: Option<NodeId>) -> Vec<NodeId> {
+        match target {
+            Some(node) => alloc::vec![node],
+            None => self.known.clone(),
+        }
+    }
+
+    fn fence(&mut self, target: Option<NodeId>) {
+        for node in self.targets(target) {
+            if let Some(Some(peer)) = self.peers.get_mut(node.index()) {
+                peer.fence = Some(peer.mark());
+            }
+        }
+    }
+
+    fn flush(&mut self, operation: OperationId, target: Option<NodeId>) {
+        let mut failed = None;
+        let mut marks = Vec::new();
+        for node in self.targets(target) {
+            if let Some(Some(peer)) = self.peers.get_mut(node.index()) {
+                marks.push(peer.mark());
+                failed = failed.or(peer.posted_error.take().map(|_| OperationError::EarlierFailure));
+            }
+        }
+        self.flushes.push(Flush { operation, marks, failed });
+        self.end_flushes();
+    }
+
+    fn cancel(&mut self, operation: OperationId) -> Result<(), CommandRefused> {
+        let Some(index) = self.words.iter().position(|wait| wait.operation == operation) else {
+            return Err(CommandRefused::Invalid("no such wait"));
+        };
+        self.words.swap_remove(index);
+        let result = Err(OperationError::Cancelled);
+        self.forwarder.push_event(Event::Completed { operation, result });
+        Ok(())
+    }
+}
+
+/// Bytes that a command touches at its target.
+const fn remote_bytes(command: &Command<'_>) -> u64 {
+    match command {
+        Command::Store { data, .. } => data.len() as u64,
+        Command::Load { into, .. } | Command::Get { into, .. } => into.length,
+        Command::Put { source, .. } => source.length,
+        Command::Atomic { atomic, .. } => atomic.width.bytes(),
+        Command::WaitUntil { .. }
+        | Command::Fence { .. }
+        | Command::Flush { .. }
+        | Command::Cancel { .. } => 0,
+    }
+}

@@ -1,0 +1,205 @@
+//! The ends of the caller's operations: acknowledged, answered, refused, lost.
+
+use super::Endpoint;
+use super::memory_queue::{Pending, Purpose};
+use super::peer::Peer;
+use super::serving::pending;
+use crate::error::OperationError;
+use crate::event::Event;
+use crate::ids::{Class, NodeId, RegionId};
+use crate::link::credits::is_ahead;
+use crate::memory::{FrameRange, LeaseId, MemoryDone};
+use crate::operation::OperationId;
+use crate::operation::bulk::Bulk;
+use crate::operation::groups::GroupId;
+use crate::operation::outstanding::ReplyKind;
+
+impl Endpoint {
+    /// One part of a command has ended.
+    pub(super) fn end_part(&mut self, group: GroupId, result: Result<u64, OperationError>) {
+        if let Some((operation, result)) = self.groups.end_part(group, result) {
+            self.forwarder.push_event(Event::Completed { operation, result });
+        }
+    }
+
+    /// Operations of a stream have become visible.
+    pub(super) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
+        let visible = peer.senders[class.index()].visible();
+        while let Some(wait) = peer.outstanding[class.index()].pop_visible(visible) {
+            if let Some(group) = wait.group {
+                self.end_part(group, wait.error.map_or(Ok(0), Err));
+            }
+        }
+    }
+
+    /// Data of a load or get came: it goes into the caller's memory.
+    #[allow(clippy::too_many_arguments, reason = "the place of the bytes and the name of the request")]
+    pub(super) fn take_bytes(
+        &mut self,
+        lease: LeaseId,
+        peer: &mut Peer,
+        class: Class,
+        number: u32,
+        position: u32,
+        length: usize,
+        end_of_payload: u32,
+    ) {
+        let Some(wait) = peer.outstanding[class.index()].reply(number) else { return };
+        let ReplyKind::Bytes { region, offset, length: expected } = wait.kind else { return };
+        let bytes = length as u64;
+        if u64::from(position) + bytes > expected || bytes > wait.missing {
+            return;
+        }
+        let region_offset = offset + u64::from(position);
+        if !self.regions.holds(region, region_offset, bytes) {
+            self.finish_local(peer, class, number, Err(OperationError::MemoryFailed));
+            return;
+        }
+        let mark = self.memory.mark();
+        let frame_offset = end_of_payload - length as u32;
+        self.memory.add_range(FrameRange { frame_offset, length: length as u32, region_offset });
+        let purpose = Purpose::Local { class, number, bytes };
+        self.memory.write(pending(peer, region, purpose), lease, mark);
+    }
+
+    /// Bytes of a load or get are in the caller's memory.
+    pub(super) fn finish_local(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        number: u32,
+        result: Result<u64, OperationError>,
+    ) {
+        let outstanding = &mut peer.outstanding[class.index()];
+        let Some(wait) = outstanding.reply(number) else { return };
+        let group = wait.group;
+        let result = match result {
+            Ok(bytes) => {
+                wait.missing = wait.missing.saturating_sub(bytes);
+                if wait.missing > 0 {
+                    return;
+                }
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        };
+        outstanding.end_reply(number);
+        self.end_part(group, result);
+    }
+
+    /// The old value of an atomic came.
+    pub(super) fn take_value(&mut self, peer: &mut Peer, class: Class, number: u32, value: u64) {
+        let outstanding = &mut peer.outstanding[class.index()];
+        let Some(wait) = outstanding.reply(number) else { return };
+        if wait.kind != ReplyKind::Value {
+            return;
+        }
+        let group = wait.group;
+        outstanding.end_reply(number);
+        self.end_part(group, Ok(value));
+    }
+
+    /// An operation was refused.
+    pub(super) fn take_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, code: u8) {
+        let error = OperationError::from_wire_code(code).unwrap_or(OperationError::MemoryFailed);
+        let outstanding = &mut peer.outstanding[class.index()];
+        if let Some(wait) = outstanding.reply(number) {
+            let group = wait.group;
+            outstanding.end_reply(number);
+            self.end_part(group, Err(error));
+        } else if let Some(wait) = outstanding.visible_wait(number) {
+            wait.error = wait.error.or(Some(error));
+        } else if let Some(Bulk::Put { first: Some(first), error: slot, .. }) =
+            peer.bulk[class.index()].front_mut()
+            && !is_ahead(*first, number)
+        {
+            *slot = slot.or(Some(error));
+        } else {
+            peer.posted_error = peer.posted_error.or(Some(error));
+        }
+    }
+
+    // ---- flushes and words -----------------------------------------------------------------------------------------
+
+    /// End the flushes whose marks have all been reached.
+    pub(super) fn end_flushes(&mut self) {
+        if self.flushes.is_empty() {
+            return;
+        }
+        let Self { flushes, peers, forwarder, .. } = self;
+        flushes.retain_mut(|flush| {
+            flush.marks.retain_mut(|mark| match &peers[mark.node.index()] {
+                Some(peer) => !peer.has_reached(mark),
+                // Taken out while its own frame is handled: looked at again right after.
+                None => true,
+            });
+            if !flush.marks.is_empty() {
+                return true;
+            }
+            let result = flush.failed.map_or(Ok(0), Err);
+            forwarder.push_event(Event::Completed { operation: flush.operation, result });
+            false
+        });
+    }
+
+    /// A node is lost: flushes that wait for it fail.
+    pub(super) fn fail_flushes(&mut self, node: NodeId, error: OperationError) {
+        for flush in &mut self.flushes {
+            let before = flush.marks.len();
+            flush.marks.retain(|mark| mark.node != node);
+            if flush.marks.len() < before {
+                flush.failed = flush.failed.or(Some(error));
+            }
+        }
+    }
+
+    /// Words of a region may have changed.
+    pub(super) fn look_at_words_in(&mut self, region: RegionId) {
+        for index in 0..self.words.len() {
+            if self.words[index].region == region {
+                self.look_at_word(index);
+            }
+        }
+    }
+
+    pub(super) fn look_at_word(&mut self, index: usize) {
+        let wait = &mut self.words[index];
+        if wait.is_checking {
+            wait.is_stale = true;
+            return;
+        }
+        wait.is_checking = true;
+        wait.is_stale = false;
+        let pending = Pending {
+            purpose: Purpose::Word { operation: wait.operation },
+            region: wait.region,
+            node: self.forwarder.config.node,
+            generation: 0,
+            lease: None,
+        };
+        self.memory.read(pending, wait.offset, 8);
+    }
+
+    pub(super) fn finish_look(&mut self, operation: OperationId, done: MemoryDone<'_>) {
+        let Some(index) = self.words.iter().position(|wait| wait.operation == operation) else { return };
+        let wait = &mut self.words[index];
+        wait.is_checking = false;
+        let result = match done {
+            MemoryDone::Bytes(bytes) if bytes.len() == 8 => {
+                let mut word = [0; 8];
+                word.copy_from_slice(bytes);
+                let word = u64::from_le_bytes(word);
+                if !wait.condition.holds(word, wait.value) {
+                    if wait.is_stale {
+                        self.look_at_word(index);
+                    }
+                    return;
+                }
+                Ok(word)
+            }
+            _ => Err(OperationError::MemoryFailed),
+        };
+        self.words.swap_remove(index);
+        self.forwarder.push_event(Event::Completed { operation, result });
+    }
+}

@@ -1,0 +1,273 @@
+//! A GPU node: forwarder, transports, operations, regions.
+//!
+//! [`commands`] takes what the caller wants, [`arrivals`] what comes from the wire, [`serving`] carries out remote
+//! requests, [`completions`] ends the caller's operations, [`transmit`] builds frames, [`reach`] follows routes, losses
+//! and returns. The state of one remote node is a [`peer::Peer`].
+
+mod arrivals;
+mod commands;
+mod completions;
+mod memory_queue;
+mod peer;
+mod reach;
+mod serving;
+mod transmit;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::config::MemberConfig;
+use crate::error::CommandRefused;
+use crate::event::Event;
+use crate::ids::{Class, Incarnation, NodeId, PortId, RegionId};
+use crate::link::counters::PortCounters;
+use crate::link::state::LinkState;
+use crate::memory::regions::Regions;
+use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken, RegionConfig};
+use crate::operation::Command;
+use crate::operation::groups::Groups;
+use crate::operation::waits::{Flush, WordWait};
+use crate::surroundings::{Member, Transmit};
+use crate::switch::forwarder::Forwarder;
+use crate::time::Instant;
+use memory_queue::MemoryQueue;
+use peer::Peer;
+
+/// A GPU node.
+#[derive(Debug)]
+pub struct Endpoint {
+    forwarder: Forwarder,
+    peers: Vec<Option<Box<Peer>>>,
+    known: Vec<NodeId>,
+    generation: u32,
+    regions: Regions,
+    groups: Groups,
+    words: Vec<WordWait>,
+    flushes: Vec<Flush>,
+    memory: MemoryQueue,
+    ready_data: Vec<VecDeque<(NodeId, Class)>>,
+    ready_acks: Vec<VecDeque<NodeId>>,
+    next_deadline: Instant,
+    bitmap: Vec<u8>,
+    ack_operations: Vec<u8>,
+}
+
+impl Endpoint {
+    /// A member at the beginning of its life.
+    #[must_use]
+    pub fn new(config: MemberConfig) -> Self {
+        let ports = config.ports.len();
+        let members = config.graph.members.len();
+        Self {
+            forwarder: Forwarder::new(config),
+            peers: (0..members).map(|_| None).collect(),
+            known: Vec::new(),
+            generation: 0,
+            regions: Regions::default(),
+            groups: Groups::default(),
+            words: Vec::new(),
+            flushes: Vec::new(),
+            memory: MemoryQueue::default(),
+            ready_data: (0..ports).map(|_| VecDeque::new()).collect(),
+            ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
+            next_deadline: Instant::NEVER,
+            bitmap: Vec::new(),
+            ack_operations: Vec::new(),
+        }
+    }
+
+    /// Announce a region. Remote access is possible from now on.
+    pub fn register(&mut self, region: RegionConfig) -> Result<(), CommandRefused> {
+        if self.regions.register(region) {
+            Ok(())
+        } else {
+            Err(CommandRefused::Invalid("a live region has this name; hint: revoke it first"))
+        }
+    }
+
+    /// Take a region back. No request that arrives after this call touches it; memory requests that were handed out
+    /// before must be answered before the memory goes away.
+    pub fn revoke(&mut self, region: RegionId) {
+        self.regions.revoke(region);
+    }
+
+    /// Whether the member can be reached now.
+    #[must_use]
+    pub fn is_reachable(&self, node: NodeId) -> bool {
+        self.forwarder.reaches(node)
+    }
+
+    /// Whether every other endpoint of the rack can be reached now.
+    #[must_use]
+    pub fn reaches_everyone(&self) -> bool {
+        let count = self.config().graph.endpoint_count() as u16;
+        (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
+    }
+
+    /// The state of the link at a port.
+    #[must_use]
+    pub fn link_state(&self, port: PortId) -> LinkState {
+        self.forwarder.link(port).state()
+    }
+
+    /// The user switches a link off or on.
+    pub fn administer_link(&mut self, now: Instant, port: PortId, enabled: bool) {
+        self.forwarder.administer(now, port, enabled);
+        self.follow_routes(now);
+    }
+
+    /// What the endpoint was told at birth.
+    #[must_use]
+    pub const fn config(&self) -> &MemberConfig {
+        &self.forwarder.config
+    }
+
+    /// One line per thing that the endpoint waits for: operations, streams, credits. For the watchdog.
+    #[must_use]
+    pub fn waiting_for(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.groups.open_count() > 0 {
+            lines.push(format!("{} operations in progress", self.groups.open_count()));
+        }
+        for wait in &self.words {
+            lines.push(format!(
+                "operation {} waits for {} offset {:#x} to be {:?} {}",
+                wait.operation.0, wait.region, wait.offset, wait.condition, wait.value
+            ));
+        }
+        for peer in self.known.iter().filter_map(|node| self.peers[node.index()].as_deref()) {
+            for class in Class::ALL {
+                let sender = &peer.senders[class.index()];
+                if sender.in_flight() + sender.unsent() > 0 || peer.has_more_bulk(class) {
+                    lines.push(format!(
+                        "{} {}: {} packets in flight, {} waiting, next acknowledgement {}",
+                        peer.node,
+                        class.name(),
+                        sender.in_flight(),
+                        sender.unsent(),
+                        sender.base()
+                    ));
+                }
+            }
+        }
+        self.forwarder.waiting_for(&mut lines);
+        lines
+    }
+
+    /// The state kept for a node, created on first use; `None` while no life of it is known.
+    fn peer_of(&mut self, node: NodeId) -> Option<Box<Peer>> {
+        let slot = self.peers.get_mut(node.index())?;
+        if let Some(peer) = slot.take() {
+            return Some(peer);
+        }
+        let life = self.forwarder.life(node)?;
+        Some(self.fresh_peer(node, life))
+    }
+
+    fn fresh_peer(&mut self, node: NodeId, life: Incarnation) -> Box<Peer> {
+        self.generation = self.generation.wrapping_add(1);
+        let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
+        for class in Class::ALL {
+            peer.ports[class.index()] = self.forwarder.route(node, self.entropy(node, class));
+        }
+        if !self.known.contains(&node) {
+            self.known.push(node);
+        }
+        peer
+    }
+
+    fn put_back(&mut self, peer: Box<Peer>) {
+        let index = peer.node.index();
+        self.peers[index] = Some(peer);
+    }
+
+    /// Chooses the path of a stream; constant for its life.
+    fn entropy(&self, node: NodeId, class: Class) -> u16 {
+        let pair = u32::from(self.config().node.0) << 16 | u32::from(node.0);
+        let mut hash = pair.wrapping_mul(0x9e37_79b1) ^ (class as u32).wrapping_mul(0x85eb_ca6b);
+        hash = (hash ^ (hash >> 15)).wrapping_mul(0x2c1b_3c6d);
+        (hash ^ (hash >> 16)) as u16
+    }
+
+    fn arm(&mut self, deadline: Option<Instant>) {
+        if let Some(deadline) = deadline {
+            self.next_deadline = self.next_deadline.min(deadline);
+        }
+    }
+}
+
+impl Member for Endpoint {
+    fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
+        if let Some(frame) = self.forwarder.handle_frame(now, port, lease, bytes) {
+            self.take_routed(now, port, lease, &frame);
+        }
+        if self.forwarder.routes_changed || !self.forwarder.new_lives.is_empty() {
+            self.follow_routes(now);
+        }
+    }
+
+    fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+        self.finish_memory(now, token, done);
+    }
+
+    fn handle_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        self.take_command(now, command)
+    }
+
+    fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
+        self.forwarder.handle_carrier(now, port, up);
+        self.follow_routes(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.forwarder.handle_timeout(now);
+        self.follow_routes(now);
+        if now >= self.next_deadline {
+            self.handle_stream_timeouts(now);
+        }
+    }
+
+    fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
+        self.memory.poll()
+    }
+
+    fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
+        self.wants_own(port) || self.forwarder.wants_transmit(now, port)
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        if let Some(transmit) = self.forwarder.transmit_control(now, port, out) {
+            return Some(transmit);
+        }
+        if let Some(transmit) = self.transmit_ack(port, out) {
+            return Some(transmit);
+        }
+        if let Some(transmit) = self.forwarder.transmit_transit(now, port, out) {
+            return Some(transmit);
+        }
+        self.transmit_data(now, port, out)
+    }
+
+    fn poll_release(&mut self) -> Option<LeaseId> {
+        self.forwarder.poll_release()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.forwarder.poll_event()
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        self.forwarder.deadline().min(self.next_deadline)
+    }
+
+    fn port_count(&self) -> usize {
+        self.forwarder.port_count()
+    }
+
+    fn port_counters(&self, port: PortId) -> &PortCounters {
+        self.forwarder.counters(port)
+    }
+}

@@ -1,0 +1,169 @@
+//! Routes, losses, returns and new lives of remote nodes, and the clocks of streams.
+
+use alloc::boxed::Box;
+
+use super::Endpoint;
+use super::peer::Peer;
+use crate::error::OperationError;
+use crate::event::Event;
+use crate::ids::{Class, NodeId};
+use crate::link::credits::is_ahead;
+use crate::operation::bulk::Bulk;
+use crate::operation::outstanding::ReplyKind;
+use crate::time::Instant;
+
+impl Endpoint {
+    /// The forwarder's table or the known lives have changed: follow.
+    pub(super) fn follow_routes(&mut self, now: Instant) {
+        while let Some(node) = self.forwarder.new_lives.pop() {
+            self.meet_new_life(node);
+        }
+        if !core::mem::take(&mut self.forwarder.routes_changed) {
+            return;
+        }
+        self.ready_data.iter_mut().for_each(alloc::collections::VecDeque::clear);
+        self.ready_acks.iter_mut().for_each(alloc::collections::VecDeque::clear);
+        for index in 0..self.known.len() {
+            let node = self.known[index];
+            let Some(mut peer) = self.peers[node.index()].take() else { continue };
+            self.follow_peer(now, &mut peer);
+            self.put_back(peer);
+        }
+        let count = self.config().graph.members.len() as u16;
+        for node in (0..count).map(NodeId) {
+            if node != self.config().node && !self.forwarder.reaches(node) {
+                self.fail_waits(node);
+            }
+        }
+        self.end_flushes();
+    }
+
+    fn follow_peer(&mut self, now: Instant, peer: &mut Box<Peer>) {
+        peer.is_data_queued = [false; Class::COUNT];
+        peer.is_ack_queued = false;
+        let reachable = self.forwarder.reaches(peer.node);
+        if !reachable && !peer.is_lost {
+            peer.is_lost = true;
+            self.fail_peer(peer, false);
+        }
+        let returns = reachable && peer.is_lost;
+        peer.is_lost = !reachable;
+        let mut announced = None;
+        for class in Class::ALL {
+            let old = peer.ports[class.index()];
+            let new = self.forwarder.route(peer.node, self.entropy(peer.node, class));
+            peer.ports[class.index()] = new;
+            if old != new && old.is_some() && new.is_some() && announced != Some((old, new)) {
+                announced = Some((old, new));
+                self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
+            }
+            if new.is_some() && (returns || old != new) {
+                peer.senders[class.index()].handle_path_change(now);
+                let deadline = peer.senders[class.index()].deadline();
+                self.arm(deadline);
+            }
+            self.queue_data(now, peer, class);
+        }
+        self.queue_ack(peer);
+    }
+
+    fn meet_new_life(&mut self, node: NodeId) {
+        let Some(life) = self.forwarder.life(node) else { return };
+        let Some(mut old) = self.peers[node.index()].take() else { return };
+        if old.life == life {
+            self.put_back(old);
+            return;
+        }
+        self.fail_peer(&mut old, true);
+        for receiver in &mut old.receivers {
+            for lease in receiver.take_held() {
+                if self.memory.unhold(lease) {
+                    self.forwarder.release(lease);
+                }
+            }
+        }
+        let fresh = self.fresh_peer(node, life);
+        self.put_back(fresh);
+        self.fail_waits(node);
+        self.forwarder.push_event(Event::NodeRestarted { node });
+        self.forwarder.routes_changed = true;
+    }
+
+    /// No path leads to the peer, or its life is over: what the caller asked of it ends now. Nothing sent may be called
+    /// undone; nothing unsent is left behind.
+    fn fail_peer(&mut self, peer: &mut Peer, is_over: bool) {
+        for class in [Class::Request, Class::Bulk] {
+            let unsent = peer.senders[class.index()].first_unsent_operation();
+            let was_sent = |number: u32| is_ahead(unsent, number);
+            let (visible, replies) = peer.outstanding[class.index()].drain();
+            for wait in visible {
+                if let Some(group) = wait.group {
+                    self.end_part(group, Err(loss(was_sent(wait.first))));
+                }
+            }
+            for wait in replies.into_iter().filter(|wait| !wait.is_over) {
+                // A load or get that is lost has changed nothing.
+                let may_have_happened = wait.kind == ReplyKind::Value && was_sent(wait.number);
+                self.end_part(wait.group, Err(loss(may_have_happened)));
+            }
+            for bulk in core::mem::take(&mut peer.bulk[class.index()]) {
+                match bulk {
+                    Bulk::Put { group, first, .. } => {
+                        self.end_part(group, Err(loss(first.is_some_and(was_sent))));
+                    }
+                    Bulk::Get { group, .. } => self.end_part(group, Err(OperationError::Unreachable)),
+                    Bulk::GetData { .. } => {}
+                }
+            }
+            peer.senders[class.index()].void();
+        }
+        peer.bulk_cut = peer.bulk_asked;
+        peer.fence = None;
+        peer.posted_error = None;
+        if is_over {
+            peer.refusal_holds.clear();
+        }
+        self.fail_flushes(peer.node, OperationError::OutcomeUnknown);
+    }
+
+    fn fail_waits(&mut self, node: NodeId) {
+        while let Some(index) = self.words.iter().position(|wait| wait.depends_on == Some(node)) {
+            let operation = self.words.swap_remove(index).operation;
+            let result = Err(OperationError::Unreachable);
+            self.forwarder.push_event(Event::Completed { operation, result });
+        }
+    }
+
+    /// Retransmission timeouts and held-back acknowledgements.
+    pub(super) fn handle_stream_timeouts(&mut self, now: Instant) {
+        self.next_deadline = Instant::NEVER;
+        for index in 0..self.known.len() {
+            let node = self.known[index];
+            let Some(mut peer) = self.peers[node.index()].take() else { continue };
+            if !peer.is_lost {
+                self.handle_peer_timeouts(now, &mut peer);
+            }
+            self.put_back(peer);
+        }
+        self.end_flushes();
+    }
+
+    fn handle_peer_timeouts(&mut self, now: Instant, peer: &mut Peer) {
+        for class in Class::ALL {
+            if !peer.senders[class.index()].handle_timeout(now) {
+                self.fail_peer(peer, false);
+            }
+            peer.receivers[class.index()].handle_timeout(now);
+            let deadlines =
+                (peer.senders[class.index()].deadline(), peer.receivers[class.index()].deadline());
+            self.arm(deadlines.0);
+            self.arm(deadlines.1);
+            self.queue_data(now, peer, class);
+        }
+        self.queue_ack(peer);
+    }
+}
+
+const fn loss(may_have_happened: bool) -> OperationError {
+    if may_have_happened { OperationError::OutcomeUnknown } else { OperationError::Unreachable }
+}

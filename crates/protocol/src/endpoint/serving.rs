@@ -1,0 +1,359 @@
+//! Remote requests: who may, what memory must do, what goes back.
+//!
+//! Consecutive writes to one region become one memory request. Everything is asked of memory in the order of the
+//! stream, so a load sees the stores before it and not those after it.
+
+use super::Endpoint;
+use super::memory_queue::{Pending, Purpose};
+use super::peer::{Peer, RefusalHold};
+use crate::error::OperationError;
+use crate::event::Event;
+use crate::ids::{Class, Key, RegionId};
+use crate::link::credits::is_ahead;
+use crate::memory::regions::Need;
+use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
+use crate::operation::bulk::Bulk;
+use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
+use crate::time::Instant;
+use crate::wire::frame::FabricHeader;
+use crate::wire::layout::OPERATIONS;
+use crate::wire::packed::{Operation, Operations};
+
+/// Writes to one region that will be one request.
+#[derive(Clone, Copy)]
+struct Batch {
+    region: RegionId,
+    mark: usize,
+    first: u32,
+    end: u32,
+}
+
+/// One packet being carried out.
+struct Service {
+    lease: LeaseId,
+    class: Class,
+    tenant: crate::ids::Tenant,
+    selected: (RegionId, Key),
+    batch: Option<Batch>,
+}
+
+impl Endpoint {
+    pub(super) fn serve_packet(
+        &mut self,
+        now: Instant,
+        lease: LeaseId,
+        header: &FabricHeader,
+        operations: &[u8],
+        peer: &mut Peer,
+    ) {
+        let class = header.class;
+        let nothing = (RegionId(u32::MAX), Key(0));
+        let mut service = Service { lease, class, tenant: header.tenant, selected: nothing, batch: None };
+        let mut number = header.first_operation;
+        let mut reader = Operations::new(operations);
+        while let Some(Ok(operation)) = reader.next() {
+            let end_of_payload = (OPERATIONS + reader.position()) as u32;
+            if let Operation::Select { region, key } = operation {
+                service.selected = (region, key);
+                continue;
+            }
+            self.serve_operation(&mut service, peer, number, &operation, end_of_payload);
+            number = number.wrapping_add(1);
+        }
+        self.close_batch(&mut service, peer);
+        if matches!(class, Class::Reply | Class::BulkReply) {
+            peer.serve(class, number, true);
+        }
+        for class in Class::ALL {
+            self.queue_data(now, peer, class);
+        }
+    }
+
+    fn serve_operation(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        operation: &Operation<'_>,
+        end_of_payload: u32,
+    ) {
+        let is_request = matches!(service.class, Class::Request | Class::Bulk);
+        let result = match *operation {
+            Operation::Store { offset, data } if is_request => self.serve_write(
+                service,
+                peer,
+                number,
+                (offset, data),
+                (offset, data.len() as u64),
+                end_of_payload,
+            ),
+            Operation::Put { offset, start, total, data } if is_request => {
+                self.serve_write(service, peer, number, (offset, data), (start, total), end_of_payload)
+            }
+            Operation::Load { offset, length } if is_request => {
+                self.serve_load(service, peer, number, offset, length)
+            }
+            Operation::Atomic { offset, atomic } if is_request => {
+                self.serve_atomic(service, peer, number, offset, atomic)
+            }
+            Operation::Signal { offset, kind, value } if is_request => {
+                self.serve_signal(service, peer, number, offset, (kind, value))
+            }
+            Operation::Get { offset, length } if is_request => {
+                self.serve_get(service, peer, number, offset, length)
+            }
+            Operation::LoadReply { operation, data } if !is_request => {
+                let request = request_class(service.class);
+                self.take_bytes(service.lease, peer, request, operation, 0, data.len(), end_of_payload);
+                return;
+            }
+            Operation::GetData { operation, position, data } if !is_request => {
+                let request = request_class(service.class);
+                self.take_bytes(
+                    service.lease,
+                    peer,
+                    request,
+                    operation,
+                    position,
+                    data.len(),
+                    end_of_payload,
+                );
+                return;
+            }
+            Operation::AtomicReply { operation, value } if !is_request => {
+                self.take_value(peer, request_class(service.class), operation, value);
+                return;
+            }
+            Operation::Refusal { operation, class, code } if !is_request => {
+                self.take_refusal(peer, class, operation, code);
+                return;
+            }
+            _ => Err(OperationError::PermissionDenied),
+        };
+        if let Err(error) = result {
+            self.close_batch(service, peer);
+            peer.serve(service.class, number.wrapping_add(1), true);
+            self.refuse(peer, service.class, number, service.selected.0, error);
+        }
+    }
+
+    fn check(&self, service: &Service, need: Need, offset: u64, length: u64) -> Result<(), OperationError> {
+        let (region, key) = service.selected;
+        self.regions.check(region, key, service.tenant, need, offset, length)
+    }
+
+    fn serve_write(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        (offset, data): (u64, &[u8]),
+        (start, total): (u64, u64),
+        end_of_payload: u32,
+    ) -> Result<(), OperationError> {
+        self.check(service, Need::Write, start, total)?;
+        let end = offset.checked_add(data.len() as u64);
+        if offset < start || end.is_none_or(|end| end > start + total) {
+            return Err(OperationError::OutOfBounds);
+        }
+        let region = service.selected.0;
+        if service.batch.is_some_and(|batch| batch.region != region) {
+            self.close_batch(service, peer);
+        }
+        let mark = self.memory.mark();
+        let batch = service.batch.get_or_insert(Batch { region, mark, first: number, end: number });
+        batch.end = number.wrapping_add(1);
+        if !data.is_empty() {
+            let length = data.len() as u32;
+            let frame_offset = end_of_payload - length;
+            self.memory.add_range(FrameRange { frame_offset, length, region_offset: offset });
+        }
+        Ok(())
+    }
+
+    fn close_batch(&mut self, service: &mut Service, peer: &mut Peer) {
+        let Some(batch) = service.batch.take() else { return };
+        let purpose = Purpose::Visible { class: service.class, first: batch.first, end: batch.end };
+        let pending = pending(peer, batch.region, purpose);
+        self.memory.write(pending, service.lease, batch.mark);
+        peer.serve(service.class, batch.end, false);
+    }
+
+    fn serve_load(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), OperationError> {
+        self.check(service, Need::Read, offset, u64::from(length))?;
+        self.close_batch(service, peer);
+        let purpose = Purpose::LoadReply { class: service.class, number };
+        self.memory.read(pending(peer, service.selected.0, purpose), offset, length);
+        peer.serve(service.class, number.wrapping_add(1), false);
+        Ok(())
+    }
+
+    fn serve_atomic(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        offset: u64,
+        atomic: Atomic,
+    ) -> Result<(), OperationError> {
+        self.check(service, Need::Atomic, offset, atomic.width.bytes())?;
+        if !offset.is_multiple_of(atomic.width.bytes()) {
+            return Err(OperationError::Misaligned);
+        }
+        self.close_batch(service, peer);
+        let purpose = Purpose::AtomicReply { class: service.class, number };
+        self.memory.atomic(pending(peer, service.selected.0, purpose), offset, atomic);
+        peer.serve(service.class, number.wrapping_add(1), false);
+        Ok(())
+    }
+
+    fn serve_signal(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        offset: u64,
+        (kind, value): (SignalKind, u64),
+    ) -> Result<(), OperationError> {
+        self.check(service, Need::Write, offset, 8)?;
+        if !offset.is_multiple_of(8) {
+            return Err(OperationError::Misaligned);
+        }
+        self.close_batch(service, peer);
+        let kind = match kind {
+            SignalKind::Set => AtomicKind::Set,
+            SignalKind::Add => AtomicKind::FetchAdd,
+        };
+        let atomic = Atomic { kind, width: Width::Eight, operand: value, compare: 0 };
+        let end = number.wrapping_add(1);
+        let purpose = Purpose::Visible { class: service.class, first: number, end };
+        self.memory.atomic(pending(peer, service.selected.0, purpose), offset, atomic);
+        peer.serve(service.class, end, false);
+        Ok(())
+    }
+
+    fn serve_get(
+        &mut self,
+        service: &mut Service,
+        peer: &mut Peer,
+        number: u32,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), OperationError> {
+        self.check(service, Need::Read, offset, u64::from(length))?;
+        self.close_batch(service, peer);
+        let region = service.selected.0;
+        let length = u64::from(length);
+        let data = Bulk::GetData { operation: number, region, offset, length, position: 0 };
+        peer.bulk[Class::BulkReply.index()].push_back(data);
+        peer.serve(service.class, number.wrapping_add(1), true);
+        Ok(())
+    }
+
+    /// Tell the caller that an operation was refused, and the owner that somebody tried.
+    pub(super) fn refuse(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        number: u32,
+        region: RegionId,
+        error: OperationError,
+    ) {
+        let code = error.wire_code().unwrap_or(0);
+        let reply = &mut peer.senders[class.reply().index()];
+        reply.append(None, &Operation::Refusal { operation: number, class, code });
+        let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
+        peer.refusal_holds.push_back(hold);
+        self.forwarder.push_event(Event::AccessRefused { source: peer.node, region, error });
+    }
+
+    /// Refusals that have arrived no longer hold back the operation acknowledgement.
+    pub(super) fn release_refusals(&mut self, peer: &mut Peer, reply_class: Class) {
+        let base = peer.senders[reply_class.index()].base();
+        let before = peer.refusal_holds.len();
+        peer.refusal_holds
+            .retain(|hold| hold.class.reply() != reply_class || !is_ahead(base, hold.reply_psn));
+        if peer.refusal_holds.len() < before {
+            peer.receivers[request_class(reply_class).index()].demand_ack();
+            self.queue_ack(peer);
+        }
+    }
+
+    /// Memory answered.
+    pub(super) fn finish_memory(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+        let Some(pending) = self.memory.close(token) else { return };
+        if let Purpose::Word { operation } = pending.purpose {
+            self.finish_look(operation, done);
+            return;
+        }
+        if let Some(Some(mut peer)) = self.peers.get_mut(pending.node.index()).map(Option::take) {
+            if peer.generation == pending.generation {
+                self.finish_for_peer(now, &mut peer, &pending, done);
+            }
+            self.put_back(peer);
+        }
+        if let Some(lease) = pending.lease {
+            self.unhold(lease);
+        }
+        if !self.words.is_empty() {
+            self.look_at_words_in(pending.region);
+        }
+        self.end_flushes();
+    }
+
+    fn finish_for_peer(&mut self, now: Instant, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
+        match (pending.purpose, done) {
+            (Purpose::Visible { class, first, end }, MemoryDone::Failed(_)) => {
+                let mut number = first;
+                while number != end {
+                    self.refuse(peer, class, number, pending.region, OperationError::MemoryFailed);
+                    number = number.wrapping_add(1);
+                }
+                peer.served(class, end);
+            }
+            (Purpose::Visible { class, end, .. }, _) => peer.served(class, end),
+            (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
+                let reply = Operation::LoadReply { operation: number, data };
+                peer.senders[class.reply().index()].append(None, &reply);
+                peer.served(class, number.wrapping_add(1));
+            }
+            (Purpose::AtomicReply { class, number }, MemoryDone::Value(value)) => {
+                let reply = Operation::AtomicReply { operation: number, value };
+                peer.senders[class.reply().index()].append(None, &reply);
+                peer.served(class, number.wrapping_add(1));
+            }
+            (Purpose::LoadReply { class, number } | Purpose::AtomicReply { class, number }, _) => {
+                self.refuse(peer, class, number, pending.region, OperationError::MemoryFailed);
+                peer.served(class, number.wrapping_add(1));
+            }
+            (Purpose::Local { class, number, bytes }, MemoryDone::Written) => {
+                self.finish_local(peer, class, number, Ok(bytes));
+            }
+            (Purpose::Local { class, number, .. }, _) => {
+                self.finish_local(peer, class, number, Err(OperationError::MemoryFailed));
+            }
+            (Purpose::Word { .. }, _) => {}
+        }
+        self.queue_data(now, peer, Class::Reply);
+        self.queue_data(now, peer, Class::BulkReply);
+    }
+}
+
+pub(super) fn pending(peer: &Peer, region: RegionId, purpose: Purpose) -> Pending {
+    Pending { purpose, region, node: peer.node, generation: peer.generation, lease: None }
+}
+
+/// The class whose replies travel in this class.
+const fn request_class(reply: Class) -> Class {
+    match reply {
+        Class::Reply | Class::Request => Class::Request,
+        Class::BulkReply | Class::Bulk => Class::Bulk,
+    }
+}

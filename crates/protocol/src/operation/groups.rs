@@ -1,0 +1,67 @@
+//! Commands in progress: one entry per command, however many operations it became.
+
+use alloc::vec::Vec;
+
+use super::OperationId;
+use crate::error::OperationError;
+
+/// Index of a command in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupId(u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    operation: OperationId,
+    remaining: u32,
+    error: Option<OperationError>,
+    value: u64,
+}
+
+/// The table of commands in progress.
+#[derive(Debug, Default)]
+pub struct Groups {
+    table: Vec<Group>,
+    free: Vec<GroupId>,
+    open: usize,
+}
+
+impl Groups {
+    /// A command that ends after `parts` parts have ended.
+    pub fn open(&mut self, operation: OperationId, parts: u32) -> GroupId {
+        let group = Group { operation, remaining: parts, error: None, value: 0 };
+        self.open += 1;
+        if let Some(id) = self.free.pop() {
+            self.table[id.0 as usize] = group;
+            return id;
+        }
+        self.table.push(group);
+        GroupId(self.table.len() as u32 - 1)
+    }
+
+    /// One part has ended. `Some` when it was the last: the command and how it ended.
+    pub fn end_part(
+        &mut self,
+        id: GroupId,
+        result: Result<u64, OperationError>,
+    ) -> Option<(OperationId, Result<u64, OperationError>)> {
+        let group = &mut self.table[id.0 as usize];
+        match result {
+            Ok(value) => group.value = value,
+            Err(error) => group.error = group.error.or(Some(error)),
+        }
+        group.remaining -= 1;
+        if group.remaining > 0 {
+            return None;
+        }
+        let ended = (group.operation, group.error.map_or(Ok(group.value), Err));
+        self.free.push(id);
+        self.open -= 1;
+        Some(ended)
+    }
+
+    /// Commands in progress.
+    #[must_use]
+    pub const fn open_count(&self) -> usize {
+        self.open
+    }
+}

@@ -1,0 +1,63 @@
+//! A packet as its sender keeps it: encoded operations, and a note of where bulk payload lies.
+//!
+//! Small operations are copied into the body. A put's payload is not: it is read from the source again at every
+//! transmission, between `body[..split]` and `body[split..]`.
+
+use alloc::vec::Vec;
+
+use crate::ids::{Key, RegionId};
+use crate::time::Instant;
+
+/// Payload that is gathered at transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadSource {
+    /// Own region.
+    pub region: RegionId,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: usize,
+    /// Place in the body before which the payload goes.
+    pub split: usize,
+}
+
+/// One packet.
+#[derive(Debug, Default)]
+pub struct Packet {
+    /// Encoded operations without the gathered payload.
+    pub body: Vec<u8>,
+    /// Payload to gather.
+    pub source: Option<PayloadSource>,
+    /// Numbered operations in the packet.
+    pub operation_count: u8,
+    /// Number of the first of them.
+    pub first_operation: u32,
+    /// Region and key selected last, for what is packed next.
+    pub selected: Option<(RegionId, Key)>,
+    /// Times the packet was sent.
+    pub transmissions: u32,
+    /// When it was sent last.
+    pub sent_at: Instant,
+    /// Place of that transmission among all transmissions of the stream.
+    pub order: u64,
+    /// The receiver has it, though not everything before it.
+    pub is_held_by_receiver: bool,
+    /// To be sent again.
+    pub is_lost: bool,
+}
+
+impl Packet {
+    /// Bytes after the fabric header.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.body.len() + self.source.map_or(0, |source| source.length)
+    }
+
+    /// Make the packet ready for reuse, or void: it keeps its number and says nothing.
+    pub fn clear(&mut self) {
+        self.body.clear();
+        self.source = None;
+        self.operation_count = 0;
+        self.selected = None;
+    }
+}

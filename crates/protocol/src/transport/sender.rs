@@ -1,0 +1,428 @@
+//! The sending half of a stream: packets queued, in flight and to be sent again.
+//!
+//! `packets[..sent]` are in flight, `packets[sent..]` wait for the window; the first has number `base`. Under go-back-N
+//! a hole at the receiver marks everything in flight as lost; under selective only what was overtaken by three later
+//! transmissions. A packet keeps its number for ever.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::distance;
+use super::packet::{Packet, PayloadSource};
+use super::round_trip::RoundTrip;
+use crate::config::{PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
+use crate::ids::{Key, RegionId};
+use crate::time::Instant;
+use crate::wire::packed::{Operation, SELECT_BYTES};
+
+/// A packet counts as lost when this many later transmissions have arrived.
+const REORDER_TOLERANCE: u64 = 3;
+
+/// What the sender must obey.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderLimits {
+    /// Retransmission, windows, timeouts.
+    pub transport: TransportConfig,
+    /// Packing of small operations.
+    pub packing: PackingConfig,
+    /// Bytes of operations that a frame can hold.
+    pub operation_bytes_max: usize,
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub struct Sender {
+    limits: SenderLimits,
+    packets: VecDeque<Packet>,
+    base: u32,
+    sent: usize,
+    lost: usize,
+    order: u64,
+    newest_arrival: u64,
+    rewound_for: Option<u32>,
+    next_operation: u32,
+    visible: u32,
+    round_trip: RoundTrip,
+    deadline: Option<Instant>,
+    retries: u32,
+    pool: Vec<Vec<u8>>,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckOutcome {
+    /// Packets were taken by the receiver.
+    pub packets_taken: bool,
+    /// Operations became visible.
+    pub operations_visible: bool,
+}
+
+impl Sender {
+    /// A stream at its beginning.
+    #[must_use]
+    pub fn new(limits: SenderLimits) -> Self {
+        Self {
+            round_trip: RoundTrip::new(&limits.transport),
+            limits,
+            packets: VecDeque::new(),
+            base: 0,
+            sent: 0,
+            lost: 0,
+            order: 0,
+            newest_arrival: 0,
+            rewound_for: None,
+            next_operation: 0,
+            visible: 0,
+            deadline: None,
+            retries: 0,
+            pool: Vec::new(),
+        }
+    }
+
+    // ---- filling ---------------------------------------------------------------------------------------------------
+
+    /// Packets that have not been sent yet.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.packets.len() - self.sent
+    }
+
+    /// Number of the next operation.
+    #[must_use]
+    pub const fn next_operation(&self) -> u32 {
+        self.next_operation
+    }
+
+    /// The first operation that is not known to be visible.
+    #[must_use]
+    pub const fn visible(&self) -> u32 {
+        self.visible
+    }
+
+    /// Number of the first operation that has never been sent.
+    #[must_use]
+    pub fn first_unsent_operation(&self) -> u32 {
+        self.packets.get(self.sent).map_or(self.next_operation, |packet| packet.first_operation)
+    }
+
+    /// Append a small operation, in the open packet if it fits. Returns its number.
+    pub fn append(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) -> u32 {
+        self.open(address, operation.encoded_bytes());
+        self.add(operation)
+    }
+
+    /// Append an operation behind gathered payload of the packet opened last, if there is room; else in a new one.
+    pub fn append_after_payload(&mut self, address: (RegionId, Key), operation: &Operation<'_>) -> u32 {
+        let bytes = operation.encoded_bytes() + SELECT_BYTES;
+        let fits = self.packets.len() > self.sent
+            && self
+                .packets
+                .back()
+                .is_some_and(|last| last.length() + bytes <= self.limits.operation_bytes_max);
+        if !fits {
+            self.push_packet();
+        }
+        self.select(Some(address));
+        self.add(operation)
+    }
+
+    /// Append an operation whose payload is gathered at transmission: `write_header` appends its header.
+    pub fn append_gathered(
+        &mut self,
+        address: Option<(RegionId, Key)>,
+        source: PayloadSource,
+        write_header: impl FnOnce(&mut Vec<u8>),
+    ) -> u32 {
+        self.push_packet();
+        self.select(address);
+        let number = self.next_operation;
+        self.next_operation = number.wrapping_add(1);
+        if let Some(packet) = self.packets.back_mut() {
+            write_header(&mut packet.body);
+            packet.operation_count += 1;
+            packet.source = Some(PayloadSource { split: packet.body.len(), ..source });
+        }
+        number
+    }
+
+    fn open(&mut self, address: Option<(RegionId, Key)>, bytes: usize) {
+        let packing = self.limits.packing;
+        let fits = self.packets.len() > self.sent
+            && self.packets.back().is_some_and(|last| {
+                let select = if address.is_some() && last.selected != address { SELECT_BYTES } else { 0 };
+                packing.mode != PackingMode::Off
+                    && last.source.is_none()
+                    && u16::from(last.operation_count) < packing.operations_max.min(250)
+                    && last.body.len() + select + bytes <= self.limits.operation_bytes_max
+            });
+        if !fits {
+            self.push_packet();
+        }
+        self.select(address);
+    }
+
+    fn push_packet(&mut self) {
+        let body = self.pool.pop().unwrap_or_default();
+        self.packets.push_back(Packet { body, first_operation: self.next_operation, ..Packet::default() });
+    }
+
+    fn select(&mut self, address: Option<(RegionId, Key)>) {
+        let Some((region, key)) = address else { return };
+        if let Some(packet) = self.packets.back_mut()
+            && packet.selected != address
+        {
+            Operation::Select { region, key }.encode(&mut packet.body);
+            packet.selected = address;
+        }
+    }
+
+    fn add(&mut self, operation: &Operation<'_>) -> u32 {
+        let number = self.next_operation;
+        self.next_operation = number.wrapping_add(1);
+        if let Some(packet) = self.packets.back_mut() {
+            operation.encode(&mut packet.body);
+            packet.operation_count += 1;
+        }
+        number
+    }
+
+    /// Number of the packet that was opened last.
+    #[must_use]
+    pub fn last_psn(&self) -> u32 {
+        self.base.wrapping_add(self.packets.len() as u32).wrapping_sub(1)
+    }
+
+    /// Number of the oldest packet that the receiver has not acknowledged.
+    #[must_use]
+    pub const fn base(&self) -> u32 {
+        self.base
+    }
+
+    // ---- sending ---------------------------------------------------------------------------------------------------
+
+    /// Whether one more packet fits the window.
+    #[must_use]
+    pub fn window_open(&self) -> bool {
+        self.sent < self.limits.transport.window_packets as usize
+    }
+
+    /// Index of the next packet to send, if any: lost ones first.
+    #[must_use]
+    pub fn next(&self) -> Option<usize> {
+        if self.lost > 0 {
+            return self.packets.iter().take(self.sent).position(|packet| packet.is_lost);
+        }
+        (self.sent < self.packets.len() && self.window_open()).then_some(self.sent)
+    }
+
+    /// The packet at an index, its number, and whether nothing more can follow at once.
+    #[must_use]
+    pub fn packet(&self, index: usize) -> (&Packet, u32, bool) {
+        let last = self.lost <= 1
+            && index + 1 >= self.packets.len().min(self.limits.transport.window_packets as usize);
+        (&self.packets[index], self.base.wrapping_add(index as u32), last)
+    }
+
+    /// The packet at `index` leaves. Returns whether it had been sent before.
+    pub fn note_sent(&mut self, now: Instant, index: usize) -> bool {
+        self.order += 1;
+        let packet = &mut self.packets[index];
+        packet.order = self.order;
+        packet.sent_at = now;
+        packet.transmissions += 1;
+        if packet.is_lost {
+            packet.is_lost = false;
+            self.lost -= 1;
+        }
+        let again = packet.transmissions > 1;
+        if index == self.sent {
+            self.sent += 1;
+        }
+        if self.deadline.is_none() {
+            self.deadline = Some(now + self.round_trip.timeout_ns());
+        }
+        again
+    }
+
+    // ---- acknowledgements ------------------------------------------------------------------------------------------
+
+    /// The receiver expects `psn` next, has everything before operation `operation` visible, and may have seen a hole.
+    pub fn handle_ack(
+        &mut self,
+        now: Instant,
+        psn: u32,
+        operation: u32,
+        hole: bool,
+        bitmap: &[u8],
+    ) -> AckOutcome {
+        let taken = distance(self.base, psn) as usize;
+        if taken > self.sent {
+            // Older than what is known, or forged.
+            return AckOutcome { packets_taken: false, operations_visible: false };
+        }
+        for _ in 0..taken {
+            self.take_front(now);
+        }
+        if taken > 0 {
+            self.retries = 0;
+            self.round_trip.reset_back_off();
+        }
+        let operations_visible = self.advance_visible(operation);
+        if hole {
+            self.rewind(psn);
+        }
+        if !bitmap.is_empty() {
+            self.note_bitmap(now, bitmap);
+        }
+        if taken > 0 || self.is_settled() {
+            self.deadline = (!self.is_settled()).then(|| now + self.round_trip.timeout_ns());
+        }
+        AckOutcome { packets_taken: taken > 0, operations_visible }
+    }
+
+    fn take_front(&mut self, now: Instant) {
+        let Some(mut packet) = self.packets.pop_front() else { return };
+        self.base = self.base.wrapping_add(1);
+        self.sent -= 1;
+        if packet.is_lost {
+            self.lost -= 1;
+        }
+        if packet.transmissions == 1 && !packet.is_held_by_receiver {
+            self.round_trip.measure(now.since(packet.sent_at));
+        }
+        packet.clear();
+        self.pool.push(packet.body);
+    }
+
+    fn advance_visible(&mut self, operation: u32) -> bool {
+        let forward = distance(self.visible, operation);
+        let possible = distance(self.visible, self.first_unsent_operation());
+        if forward == 0 || forward > possible {
+            return false;
+        }
+        self.visible = operation;
+        true
+    }
+
+    /// Go-back-N: once per hole everything in flight is sent again.
+    fn rewind(&mut self, psn: u32) {
+        if self.limits.transport.mode != RetransmissionMode::GoBackN || self.rewound_for == Some(psn) {
+            return;
+        }
+        self.rewound_for = Some(psn);
+        self.mark_all_lost();
+    }
+
+    fn mark_all_lost(&mut self) {
+        for packet in self.packets.iter_mut().take(self.sent) {
+            if !packet.is_held_by_receiver && !packet.is_lost {
+                packet.is_lost = true;
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// Selective: bit i says that packet `base + 1 + i` is there.
+    fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
+        for index in 1..self.sent {
+            let bit = index - 1;
+            let here = bitmap.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0);
+            let packet = &mut self.packets[index];
+            if here && !packet.is_held_by_receiver {
+                packet.is_held_by_receiver = true;
+                self.newest_arrival = self.newest_arrival.max(packet.order);
+                if packet.transmissions == 1 {
+                    self.round_trip.measure(now.since(packet.sent_at));
+                }
+                if packet.is_lost {
+                    packet.is_lost = false;
+                    self.lost -= 1;
+                }
+            }
+        }
+        for packet in self.packets.iter_mut().take(self.sent) {
+            let overtaken = packet.order + REORDER_TOLERANCE <= self.newest_arrival;
+            if overtaken && !packet.is_held_by_receiver && !packet.is_lost {
+                packet.is_lost = true;
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// Nothing in flight, and everything sent is visible.
+    fn is_settled(&self) -> bool {
+        self.sent == 0 && self.visible == self.first_unsent_operation()
+    }
+
+    // ---- time, paths, loss of the peer -----------------------------------------------------------------------------
+
+    /// When `handle_timeout` is due.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Time has passed. Returns false when the retry limit is reached.
+    pub fn handle_timeout(&mut self, now: Instant) -> bool {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return true;
+        }
+        self.retries += 1;
+        let limit = self.limits.transport.retry_count_max;
+        if limit != 0 && self.retries > limit {
+            self.deadline = None;
+            return false;
+        }
+        self.round_trip.back_off();
+        self.resend(now);
+        true
+    }
+
+    /// The path changed: send again at once what is not acknowledged.
+    pub fn handle_path_change(&mut self, now: Instant) {
+        self.round_trip.reset_back_off();
+        if self.sent > 0 {
+            self.resend(now);
+        }
+    }
+
+    fn resend(&mut self, now: Instant) {
+        self.rewound_for = None;
+        if self.sent > 0 {
+            self.mark_all_lost();
+        } else if self.visible != self.next_operation && self.packets.is_empty() {
+            // Taken but not reported visible: an empty packet asks again.
+            self.push_packet();
+        }
+        self.deadline = Some(now + self.round_trip.timeout_ns());
+    }
+
+    /// The receiver is lost. What was never sent is forgotten; what was sent keeps its numbers and says nothing, so
+    /// that nothing stale is written should the same life of the receiver come back.
+    pub fn void(&mut self) {
+        self.next_operation = self.first_unsent_operation();
+        while self.packets.len() > self.sent {
+            if let Some(mut packet) = self.packets.pop_back() {
+                packet.clear();
+                self.pool.push(packet.body);
+            }
+        }
+        for packet in &mut self.packets {
+            packet.clear();
+        }
+        self.visible = self.next_operation;
+        self.deadline = None;
+        self.retries = 0;
+    }
+
+    /// The receiver is back: voided packets are sent again, so that the sequence has no hole.
+    pub fn revive(&mut self, now: Instant) {
+        self.handle_path_change(now);
+    }
+
+    /// Packets in flight.
+    #[must_use]
+    pub const fn in_flight(&self) -> usize {
+        self.sent
+    }
+}
