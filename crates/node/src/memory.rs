@@ -213,3 +213,127 @@ impl Region {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rackloom_protocol::memory::vector::VectorMemory;
+    use rackloom_protocol::{AtomicKind, LeaseId, MemoryToken};
+
+    use super::*;
+
+    const REGION: RegionId = RegionId(7);
+    const LENGTH: u64 = 5000;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(Vec<(u8, u64)>),
+        Read { offset: u64, length: u32 },
+        Atomic { offset: u64, atomic: Atomic },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let range = (any::<u8>(), 0..LENGTH + 100);
+        let kind = prop_oneof![
+            Just(AtomicKind::FetchAdd),
+            Just(AtomicKind::CompareSwap),
+            Just(AtomicKind::Swap),
+            Just(AtomicKind::Set)
+        ];
+        let width = prop_oneof![Just(Width::Four), Just(Width::Eight)];
+        let atomic = (kind, width, any::<u64>(), 0..3_u64, 0..LENGTH / 8 + 10);
+        prop_oneof![
+            prop::collection::vec(range, 1..4).prop_map(Step::Write),
+            (0..LENGTH + 100, 0..257_u32).prop_map(|(offset, length)| Step::Read { offset, length }),
+            atomic.prop_map(|(kind, width, operand, compare, word)| {
+                let offset = word * width.bytes();
+                Step::Atomic { offset, atomic: Atomic { kind, width, operand, compare } }
+            }),
+        ]
+    }
+
+    proptest! {
+        /// Mapped memory answers every request as the memory of plain vectors does, faults included.
+        #[test]
+        fn host_memory_is_a_vector_of_bytes(steps in prop::collection::vec(step(), 1..60)) {
+            let frame: Vec<u8> = (0..255).collect();
+            let mut host = HostMemory::default();
+            let mut model = VectorMemory::default();
+            host.allocate(REGION, LENGTH).unwrap();
+            model.add(REGION, LENGTH as usize);
+            for step in steps {
+                let mut ranges = Vec::new();
+                let access = match step {
+                    Step::Write(parts) => {
+                        ranges.extend(parts.into_iter().map(|(length, region_offset)| FrameRange {
+                            frame_offset: u32::from(255 - length),
+                            length: u32::from(length),
+                            region_offset,
+                        }));
+                        MemoryAccess::Write { lease: LeaseId(0), ranges: &ranges }
+                    }
+                    Step::Read { offset, length } => MemoryAccess::Read { offset, length: length.min(256) },
+                    Step::Atomic { offset, atomic } => MemoryAccess::Atomic { offset, atomic },
+                };
+                let request = MemoryRequest { token: MemoryToken(1), region: REGION, access };
+                prop_assert_eq!(host.execute(&request, &frame), model.execute(&request, &frame));
+            }
+            let mut bytes = vec![0; LENGTH as usize];
+            host.read(REGION, 0, &mut bytes).unwrap();
+            prop_assert_eq!(&bytes[..], model.bytes(REGION));
+        }
+    }
+
+    #[test]
+    fn nothing_outside_a_region_can_be_reached() {
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, 100).unwrap();
+        // The page goes on behind the region; it is out of bounds all the same.
+        for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (u64::MAX - 3, 8), (1 << 40, 8)]
+        {
+            assert_eq!(
+                memory.write(REGION, offset, &vec![1; length]),
+                Err(MemoryFault::NotMapped),
+                "{offset}"
+            );
+            assert_eq!(
+                memory.read(REGION, offset, &mut vec![1; length]),
+                Err(MemoryFault::NotMapped),
+                "{offset}"
+            );
+        }
+        assert_eq!(memory.write(REGION, 100, &[]), Ok(()));
+        assert_eq!(memory.write(RegionId(8), 0, &[1]), Err(MemoryFault::NotMapped));
+        let ranges = [FrameRange { frame_offset: 10, length: 20, region_offset: 0 }];
+        let access = MemoryAccess::Write { lease: LeaseId(0), ranges: &ranges };
+        let request = MemoryRequest { token: MemoryToken(1), region: REGION, access };
+        assert_eq!(memory.execute(&request, &[0; 29]), Some(MemoryDone::Failed(MemoryFault::Device)));
+    }
+
+    #[test]
+    fn regions_come_and_go_by_name() {
+        let mut memory = HostMemory::default();
+        for region in [3, 1, 2] {
+            memory.allocate(RegionId(region), u64::from(region) * 10).unwrap();
+        }
+        assert!(memory.allocate(RegionId(2), 8).is_err());
+        assert_eq!(memory.length(RegionId(3)), Some(30));
+        assert!(memory.free(RegionId(2)) && !memory.free(RegionId(2)));
+        assert_eq!(memory.length(RegionId(2)), None);
+        assert_eq!(memory.length(RegionId(1)), Some(10));
+        memory.allocate(RegionId(9), 0).unwrap();
+        assert!(memory.allocate(RegionId(10), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_regions_file_shows_its_bytes_and_cannot_be_cut() {
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, 64).unwrap();
+        memory.write(REGION, 8, &[1, 2, 3]).unwrap();
+        let file = memory.file(REGION).unwrap();
+        let mut bytes = [0; 3];
+        rustix::io::pread(file, &mut bytes, 8).unwrap();
+        assert_eq!(bytes, [1, 2, 3]);
+        assert!(rustix::fs::ftruncate(file, 0).is_err());
+    }
+}

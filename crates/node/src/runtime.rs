@@ -17,7 +17,7 @@ use crate::wires::Ports;
 /// Frames taken from one port before the next port has its turn.
 const FRAMES_PER_TURN_MAX: usize = 64;
 /// How often a busy member asks its devices for their carrier, which may cost a system call each.
-const CARRIER_INTERVAL_NS: u64 = 2_000_000;
+const CARRIER_INTERVAL_NS: u64 = 5_000_000;
 
 /// One member with everything around it.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ fn lost_at(fabric: &Fabric, node: usize, dead: u16) -> Option<Instant> {
     })
 }
 
+// W-17
 #[test]
 fn a_dead_node_is_named_by_everybody_within_the_bound() {
     let mut fabric = Fabric::up(ring(4), &selective());
@@ -149,6 +150,7 @@ fn return_is_slower_than_departure() {
     assert_eq!(fabric.finish(1), Ok(0), "the streams go on where they were");
 }
 
+// W-23
 #[test]
 fn what_was_given_up_during_a_partition_is_not_written_later() {
     let mut fabric = Fabric::up(ring(2), &selective());
@@ -212,4 +214,56 @@ fn a_link_switched_off_by_the_user_moves_traffic_and_comes_back() {
     fabric.endpoint(0).administer_link(now, PortId(0), true);
     fabric.run_for(3_000_000);
     assert_eq!(fabric.endpoint(0).link_state(PortId(0)), LinkState::Up);
+}
+
+// W-5
+#[test]
+fn a_forwarder_lowers_the_hop_limit_and_drops_a_frame_at_its_end() {
+    let mut fabric = Fabric::up(ring(4), &selective());
+    let seen = std::rc::Rc::new(std::cell::RefCell::new(std::collections::BTreeSet::new()));
+    let sink = seen.clone();
+    fabric.filter = Box::new(move |_, _, _, bytes| {
+        if bytes[layout::VERSION_KIND] & 15 == 1 {
+            sink.borrow_mut().insert(bytes[layout::HOP_LIMIT]);
+        }
+        true
+    });
+    fabric.command(0, store(1, at(2, 0), &[1])).unwrap();
+    fabric.finish(1).unwrap();
+    assert_eq!(seen.borrow().iter().copied().collect::<Vec<_>>(), [254, 255]);
+    fabric.filter = Box::new(|_, _, _, bytes| {
+        if bytes[layout::VERSION_KIND] & 15 == 1 {
+            bytes[layout::HOP_LIMIT] = 1;
+            let check = rackloom_protocol::wire::hop_check(bytes, false);
+            layout::put_u32(bytes, layout::HOP_CHECK, check);
+        }
+        true
+    });
+    fabric.command(0, store(2, at(2, 8), &[1])).unwrap();
+    fabric.run_for(20_000);
+    assert_eq!(fabric.memory(2)[8], 0);
+    let dropped = [1usize, 3]
+        .into_iter()
+        .flat_map(|node| [(node, 0), (node, 1)])
+        .map(|(node, port)| fabric.counters(node, port).dropped_for(DropReason::HopLimit));
+    assert!(dropped.sum::<u64>() > 0);
+}
+
+// W-18
+#[test]
+fn a_lost_report_is_told_again() {
+    let mut fabric = Fabric::up(ring(4), &selective());
+    // Edge 0 dies, and for a while nobody hears a report about anything.
+    fabric.filter = Box::new(|_, edge, _, bytes| edge != 0 && bytes[layout::VERSION_KIND] & 15 != 5);
+    fabric.run_for(600_000);
+    fabric.command(3, store(1, at(1, 0), &[1])).unwrap();
+    fabric.filter = cut(&[0]);
+    fabric.run_for(600_000);
+    fabric.command(3, store(2, at(0, 0), &[2])).unwrap();
+    assert_eq!(fabric.finish(1), Ok(0));
+    assert_eq!(fabric.finish(2), Ok(0));
+    fabric.command(2, put(3, at(0, 0), local(0, 100_000))).unwrap();
+    fabric.command(2, put(4, at(1, 0), local(0, 100_000))).unwrap();
+    assert_eq!(fabric.finish(3), Ok(0));
+    assert_eq!(fabric.finish(4), Ok(0));
 }

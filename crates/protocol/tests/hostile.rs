@@ -79,6 +79,7 @@ fn a_read_only_region_is_read_only() {
     assert_eq!(fabric.memory(1)[0], 0);
 }
 
+// W-13
 #[test]
 fn a_put_that_leaves_the_region_at_its_end_writes_no_byte() {
     let mut fabric = pair();
@@ -108,6 +109,7 @@ fn a_failed_posted_store_makes_the_next_flush_fail_and_only_that_one() {
     assert_eq!(fabric.finish(2), Ok(0));
 }
 
+// W-14
 #[test]
 fn a_refused_store_among_good_ones_is_told_apart() {
     let mut fabric = pair();
@@ -163,6 +165,7 @@ fn deliver(fabric: &mut Fabric, bytes: Vec<u8>) -> Vec<DropReason> {
 
 type Forgery = fn(&mut Vec<u8>);
 
+// W-1 W-2 W-3 W-4 W-6 W-8
 #[test]
 fn every_forged_field_has_its_reason() {
     let cases: [(&str, Forgery, DropReason); 12] = [
@@ -201,6 +204,7 @@ fn every_forged_field_has_its_reason() {
     }
 }
 
+// W-7
 #[test]
 fn identity_comes_from_the_plan_and_not_from_the_frame() {
     let cases: [(&str, usize, DropReason); 5] = [
@@ -224,6 +228,7 @@ fn a_frame_without_the_required_check_is_refused() {
     assert_eq!(deliver(&mut fabric, sealed(bytes)), [DropReason::CheckMissing]);
 }
 
+// W-9 W-10
 #[test]
 fn a_bit_flipped_inside_a_switch_meets_the_end_to_end_check() {
     // The switch re-seals the hop; only the check that it never touches can tell.
@@ -234,6 +239,7 @@ fn a_bit_flipped_inside_a_switch_meets_the_end_to_end_check() {
     assert_eq!(deliver(&mut fabric, bytes), [DropReason::EndToEndCheck]);
 }
 
+// W-12
 #[test]
 fn a_list_of_operations_that_lies_about_its_length_is_used_not_at_all() {
     let (mut fabric, mut bytes) = genuine();
@@ -241,6 +247,7 @@ fn a_list_of_operations_that_lies_about_its_length_is_used_not_at_all() {
     assert_eq!(deliver(&mut fabric, sealed(bytes)), [DropReason::Malformed]);
 }
 
+// W-16
 #[test]
 fn a_strangers_hello_is_refused() {
     let mut fabric = pair();

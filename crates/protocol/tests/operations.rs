@@ -48,6 +48,7 @@ fn loads_of_every_alignment() {
     }
 }
 
+// W-15
 #[test]
 fn a_load_sees_the_stores_before_it_and_none_after() {
     let mut fabric = pair();
@@ -163,6 +164,7 @@ fn a_fence_orders_a_store_behind_a_long_put() {
     fabric.finish(2).unwrap();
 }
 
+// W-11
 #[test]
 fn small_stores_share_frames() {
     let mut packed = options(RetransmissionMode::Selective);

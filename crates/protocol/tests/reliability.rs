@@ -100,6 +100,7 @@ fn corruption_is_noticed_at_either_check() {
     }
 }
 
+// W-21
 #[test]
 fn duplicates_and_reordering() {
     for mode in MODES {
@@ -129,6 +130,7 @@ fn drop_one(mode: RetransmissionMode, victim: u64) -> (u64, u64) {
     (fabric.counters(0, 0).retransmitted, fabric.counters(0, 0).data_frames_sent - before)
 }
 
+// W-22
 #[test]
 fn one_drop_re_sends_one_frame_under_selective_and_the_window_under_go_back_n() {
     let packets = 1_000_000u64.div_ceil(4096);
@@ -181,6 +183,7 @@ fn credits_stop_a_sender_and_let_it_go_on() {
     assert_eq!(retransmitted(&mut fabric), 0, "a full link delays, it does not lose");
 }
 
+// W-20
 #[test]
 fn credits_come_back_when_their_update_is_lost() {
     let mut tight = options(RetransmissionMode::Selective);
@@ -191,4 +194,36 @@ fn credits_come_back_when_their_update_is_lost() {
     let result = fabric.finish(1);
     // At 30 % of loss, heartbeats included, the link itself may fail; what must not happen is silence.
     assert!(matches!(result, Ok(0) | Err(OperationError::OutcomeUnknown)), "{result:?}");
+}
+
+// W-19
+#[test]
+fn no_link_ever_carries_more_than_its_credits() {
+    let mut tight = options(RetransmissionMode::Selective);
+    tight.credits.limit = 90;
+    let limit = tight.credits.limit;
+    let mut fabric = Fabric::up(ring(4), &tight);
+    // (edge, direction) -> credits freed, as told in the opposite direction; an outside observer's books.
+    let mut freed = std::collections::BTreeMap::new();
+    let fullest = std::rc::Rc::new(std::cell::Cell::new(0));
+    let record = fullest.clone();
+    fabric.filter = Box::new(move |_, edge, forward, bytes| {
+        freed.insert((edge, !forward), layout::u32_at(bytes, layout::FREED));
+        if is_data(bytes) {
+            let consumed = layout::u32_at(bytes, layout::CONSUMED);
+            let outstanding = consumed - freed.get(&(edge, forward)).copied().unwrap_or(0);
+            assert!(outstanding <= limit, "edge {edge}: {outstanding} credits outstanding");
+            record.set(record.get().max(outstanding));
+        }
+        true
+    });
+    for node in 0..4u16 {
+        fabric
+            .command(usize::from(node), put(u64::from(node), at((node + 2) % 4, 0), local(0, 200_000)))
+            .unwrap();
+    }
+    for id in 0..4 {
+        fabric.finish(id).unwrap();
+    }
+    assert!(fullest.get() > limit / 2, "the test fills the links: {} credits", fullest.get());
 }

@@ -13,6 +13,16 @@ use rustix::net::{AddressFamily, SocketType, socket};
 /// How often an interface that is not ready is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
+/// "Is there a link?" in the kernel's ethtool interface.
+const ETHTOOL_GLINK: u32 = 0x0a;
+
+/// The kernel's `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
 /// Switch these interfaces on as they appear, and wait until all have a carrier; at most `patience`.
 pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
@@ -27,10 +37,25 @@ pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
 }
 
 /// Whether an interface is on and the other end of its cable too.
+///
+/// Asked through ethtool, because the flags of an interface follow its carrier up to a second late, and because this
+/// question makes the kernel finish what a new carrier entails: before that, the first frames would be dropped.
 pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool> {
-    let flags = flags(socket, interface)?;
-    let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    Ok(flags & wanted == wanted)
+    let flags = flags(&socket, interface)?;
+    if flags & libc::IFF_UP as libc::c_short == 0 {
+        return Ok(false);
+    }
+    let mut answer = EthtoolValue { command: ETHTOOL_GLINK, data: 0 };
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut answer).cast();
+    match exchange(socket, libc::SIOCETHTOOL, &mut request) {
+        Ok(()) => Ok(answer.data != 0),
+        // A driver that cannot be asked; its flags have to do.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            Ok(flags & libc::IFF_RUNNING as libc::c_short != 0)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Switch an interface on, without address resolution; `None` if it does not exist yet.
@@ -43,6 +68,15 @@ fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_NOARP) as libc::c_short;
     exchange(socket, libc::SIOCSIFFLAGS, &mut request)?;
     Ok(Some(()))
+}
+
+/// Switch an interface off.
+#[cfg(test)]
+pub(crate) fn switch_off(interface: &str) -> io::Result<()> {
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_flags = flags(&socket, interface)? & !(libc::IFF_UP as libc::c_short);
+    exchange(socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
 fn flags(socket: impl AsFd, interface: &str) -> io::Result<libc::c_short> {
@@ -69,8 +103,9 @@ fn request(interface: &str) -> io::Result<libc::ifreq> {
 }
 
 fn exchange(socket: impl AsFd, command: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: needed because this request has no safe form. `request` is a whole, zero-terminated `ifreq` that lives
-    // through the call; both commands read and write nothing beyond it.
+    // SAFETY: needed because these requests have no safe form. `request` is a whole, zero-terminated `ifreq` that
+    // lives through the call. The commands used here touch nothing beyond it but the `EthtoolValue` that an ethtool
+    // request points to, which its caller keeps alive and untouched through the call.
     let result =
         unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), command as _, std::ptr::from_mut(request)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -21,6 +21,8 @@ use thiserror::Error;
 pub use cables::{Cable, CableEnd, lay_cables};
 pub use interfaces::bring_up;
 pub(crate) use interfaces::has_carrier;
+#[cfg(test)]
+pub(crate) use interfaces::switch_off;
 
 /// Why the packet wire cannot be had.
 #[derive(Debug, Error)]

@@ -1,1 +1,335 @@
-//! placeholder
+//! What every wire must do, as one suite: order, full devices, sizes, batches, leases, the neighbour's end, long runs.
+//!
+//! A wire that may lose frames when its receiver does not read (`lossless: false`) is held to less there, and only
+//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own, in a child of the test
+//! process; where the system forbids that, the test says so loudly and counts as skipped.
+
+use std::collections::VecDeque;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant as WallInstant};
+
+use rackloom_protocol::Instant;
+
+use super::shared_memory::{self, RING_BYTES_MIN};
+use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet, tapped::Tapped};
+use crate::namespaces::{
+    Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
+};
+
+const ETHER_TYPE: u16 = 0x88b5;
+/// An MTU of 9000 and the Ethernet header.
+const JUMBO: usize = 9014;
+/// Set in the child that runs inside the namespaces.
+const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
+/// Set where a skipped test shall count as failed.
+const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
+
+/// Two devices joined by a link.
+struct Link {
+    near: Box<dyn Device>,
+    far: Box<dyn Device>,
+    /// A receiver that does not read makes the sender wait, not lose.
+    lossless: bool,
+    /// End the neighbour, or what it is reached by.
+    sever: fn(Box<dyn Device>),
+}
+
+#[test]
+fn shared_memory_conforms() {
+    suite(&mut shared_memory_link);
+}
+
+#[test]
+fn a_tapped_wire_conforms() {
+    suite(&mut || {
+        let link = shared_memory_link();
+        Link { near: Box::new(Tapped::new(link.near, |_: &[u8]| {})), ..link }
+    });
+}
+
+#[test]
+fn packet_conforms() {
+    if std::env::var_os(INSIDE).is_some() {
+        let mut links = 0;
+        return suite(&mut || {
+            links += 1;
+            packet_link(links)
+        });
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "wires::conformance::packet_conforms", "--nocapture"]);
+    command.env(INSIDE, "1").stdin(Stdio::null());
+    // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user
+    // namespace. Between fork and exec this makes nothing but system calls.
+    unsafe {
+        command.pre_exec(|| match enter_supervisor_namespaces() {
+            Err(NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. }) => Err(cause),
+            Ok(()) => Ok(()),
+        })
+    };
+    match command.spawn() {
+        Ok(mut child) => assert!(child.wait().unwrap().success(), "the suite failed inside the namespaces"),
+        Err(cause) => {
+            assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required: {cause}");
+            let text =
+                format!("SKIPPED (1): packet_conforms: no network namespaces on this system: {cause}\n");
+            std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
+        }
+    }
+}
+
+fn shared_memory_link() -> Link {
+    let (near, far) =
+        shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
+            .unwrap();
+    Link { near: Box::new(near), far: Box::new(far), lossless: true, sever: |far| drop(far) }
+}
+
+fn packet_link(number: u8) -> Link {
+    let end = |side: &str, last| CableEnd {
+        process: std::process::id(),
+        interface: format!("{side}{number}"),
+        address: [2, 0x52, 0x4c, 0, number, last],
+    };
+    let cable = Cable { ends: [end("near", 0), end("far", 1)], mtu: 9000 };
+    lay_cables(std::slice::from_ref(&cable)).unwrap();
+    let names = cable.ends.clone().map(|end| end.interface);
+    bring_up(&names, Duration::from_secs(10)).unwrap();
+    let [near, far] = names.map(|name| Box::new(packet::open(&name, ETHER_TYPE, JUMBO as u16).unwrap()));
+    let sever = |_far: Box<dyn Device>| {
+        // All the links of this test; the one that is severed is among them.
+        for number in 1..=u8::MAX {
+            let _ = switch_off(&format!("far{number}"));
+        }
+    };
+    Link { near, far, lossless: false, sever }
+}
+
+fn suite(make: &mut dyn FnMut() -> Link) {
+    frames_arrive_once_in_order_and_whole(make());
+    every_size_passes(make());
+    every_batch_passes(make());
+    both_directions_are_apart(make());
+    a_full_wire_recovers(make());
+    leases_come_back_in_any_order(make());
+    one_old_lease_stops_nothing(make());
+    a_long_run_wraps_cleanly(make());
+    mistakes_of_the_caller_are_harmless(make());
+    the_neighbours_end_is_noticed(make());
+}
+
+fn frames_arrive_once_in_order_and_whole(mut link: Link) {
+    for number in 0..300 {
+        send(&mut *link.near, number, 60 + number as usize % 400);
+        link.near.flush(Instant::ZERO);
+        expect(&mut *link.far, number, 60 + number as usize % 400);
+    }
+    assert!(link.far.receive().is_none(), "nothing was invented");
+}
+
+fn every_size_passes(mut link: Link) {
+    for (number, length) in
+        [14, 15, 59, 60, 61, 64, 1513, 1514, 4096, JUMBO - 1, JUMBO].into_iter().enumerate()
+    {
+        send(&mut *link.near, number as u32, length);
+        link.near.flush(Instant::ZERO);
+        expect(&mut *link.far, number as u32, length);
+    }
+}
+
+fn every_batch_passes(mut link: Link) {
+    for batch in [1, 2, 31, 32, 33, 63, 64, 65, 129] {
+        for number in 0..batch {
+            send(&mut *link.near, number, 200);
+        }
+        link.near.flush(Instant::ZERO);
+        for number in 0..batch {
+            expect(&mut *link.far, number, 200);
+        }
+    }
+}
+
+fn both_directions_are_apart(mut link: Link) {
+    for number in 0..50 {
+        send(&mut *link.near, number, 100);
+        send(&mut *link.far, 1000 + number, 120);
+    }
+    link.near.flush(Instant::ZERO);
+    link.far.flush(Instant::ZERO);
+    for number in 0..50 {
+        expect(&mut *link.far, number, 100);
+        expect(&mut *link.near, 1000 + number, 120);
+    }
+}
+
+/// Nobody reads: the sender sees a full device or loses frames, and afterwards all is well again.
+fn a_full_wire_recovers(mut link: Link) {
+    let mut sent = 0;
+    while sent < 20_000 && link.near.slot().is_some() {
+        send(&mut *link.near, sent, 1000);
+        link.near.flush(Instant::ZERO);
+        sent += 1;
+    }
+    assert!(sent > 10);
+    let mut expected = 0;
+    while let Some(lease) = receive_soon(&mut *link.far, Duration::from_millis(100)) {
+        let number = number_of(link.far.leased(lease));
+        assert!(number == expected || (!link.lossless && number > expected), "{number} after {expected}");
+        assert_eq!(link.far.leased(lease), frame(number, 1000));
+        expected = number + 1;
+        link.far.release(lease);
+        link.far.flush(Instant::ZERO);
+    }
+    assert!(expected == sent || !link.lossless, "{expected} of {sent} arrived");
+    assert!(!link.lossless || link.near.counters().full > 0, "the wire has an end");
+    send(&mut *link.near, 77, 64);
+    link.near.flush(Instant::ZERO);
+    expect(&mut *link.far, 77, 64);
+}
+
+fn leases_come_back_in_any_order(mut link: Link) {
+    for round in 0..50 {
+        let numbers: Vec<u32> = (0..40).map(|step| round * 40 + step).collect();
+        for &number in &numbers {
+            send(&mut *link.near, number, 300);
+        }
+        link.near.flush(Instant::ZERO);
+        let mut leases: Vec<(u32, DeviceLease)> =
+            numbers.iter().map(|&number| (number, receive(&mut *link.far))).collect();
+        // A stride that is coprime to 40 visits all of them, far from order.
+        for step in 0..leases.len() {
+            let (number, lease) = leases[step * 17 % 40];
+            assert_eq!(link.far.leased(lease), frame(number, 300));
+            link.far.release(lease);
+            leases[step * 17 % 40].0 = u32::MAX;
+        }
+        assert!(leases.iter().all(|(number, _)| *number == u32::MAX));
+        link.far.flush(Instant::ZERO);
+    }
+}
+
+/// The core holds one frame while many times the device's capacity passes behind it.
+fn one_old_lease_stops_nothing(mut link: Link) {
+    send(&mut *link.near, 9_999, 700);
+    link.near.flush(Instant::ZERO);
+    let old = receive(&mut *link.far);
+    for number in 0..1000 {
+        send(&mut *link.near, number, 1000);
+        link.near.flush(Instant::ZERO);
+        expect(&mut *link.far, number, 1000);
+    }
+    assert_eq!(link.far.leased(old), frame(9_999, 700));
+    link.far.release(old);
+}
+
+fn a_long_run_wraps_cleanly(mut link: Link) {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut on_the_way: VecDeque<(u32, usize)> = VecDeque::new();
+    let mut leased: Vec<(u32, usize, DeviceLease)> = Vec::new();
+    for number in 0..3000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let length = 60 + (random >> 33) as usize % 2000;
+        send(&mut *link.near, number, length);
+        on_the_way.push_back((number, length));
+        link.near.flush(Instant::ZERO);
+        while on_the_way.len() > (random >> 60) as usize % 8 {
+            let (number, length) = on_the_way.pop_front().unwrap();
+            leased.push((number, length, receive(&mut *link.far)));
+        }
+        while leased.len() > (random >> 50) as usize % 12 {
+            let (number, length, lease) = leased.swap_remove((random >> 40) as usize % leased.len());
+            assert_eq!(link.far.leased(lease), frame(number, length));
+            link.far.release(lease);
+        }
+        link.far.flush(Instant::ZERO);
+    }
+}
+
+fn mistakes_of_the_caller_are_harmless(mut link: Link) {
+    let room = link.near.slot().unwrap();
+    assert!(room.len() >= JUMBO);
+    room[..64].copy_from_slice(&frame(5, 64));
+    assert_eq!(link.near.slot().unwrap()[..64], frame(5, 64), "asking twice gives the same room");
+    link.near.commit(64, true);
+    link.near.slot();
+    link.near.commit(FRAME_BYTES_MAX + 1, true);
+    link.near.flush(Instant::ZERO);
+    let lease = receive(&mut *link.far);
+    assert_eq!(link.far.leased(lease), frame(5, 64));
+    link.far.release(lease);
+    link.far.release(lease);
+    link.far.release(DeviceLease(123_456));
+    assert!(link.far.leased(lease).is_empty());
+    assert!(link.far.leased(DeviceLease(123_456)).is_empty());
+    assert!(link.far.receive().is_none());
+    assert!(link.near.counters().send_errors > 0);
+    send(&mut *link.near, 6, 64);
+    link.near.flush(Instant::ZERO);
+    expect(&mut *link.far, 6, 64);
+}
+
+fn the_neighbours_end_is_noticed(link: Link) {
+    let Link { mut near, mut far, sever, lossless } = link;
+    send(&mut *near, 1, 64);
+    near.flush(Instant::ZERO);
+    expect(&mut *far, 1, 64);
+    assert!(near.carrier() && far.carrier());
+    send(&mut *far, 2, 64);
+    far.flush(Instant::ZERO);
+    sever(far);
+    let deadline = WallInstant::now() + Duration::from_secs(5);
+    while near.carrier() {
+        assert!(WallInstant::now() < deadline, "the carrier outlives the neighbour");
+        std::thread::yield_now();
+    }
+    if lossless {
+        expect(&mut *near, 2, 64);
+    }
+    for _ in 0..200 {
+        if near.slot().is_some() {
+            near.commit(1000, true);
+        }
+        near.flush(Instant::ZERO);
+    }
+}
+
+/// A frame of our EtherType whose bytes follow from its number.
+fn frame(number: u32, length: usize) -> Vec<u8> {
+    let mut frame: Vec<u8> = (0..length).map(|at| (number as usize * 31 + at * 7) as u8).collect();
+    frame[..6].fill(0x02);
+    frame[6..10].copy_from_slice(&number.to_le_bytes());
+    frame[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+    frame
+}
+
+fn number_of(frame: &[u8]) -> u32 {
+    u32::from_le_bytes(frame[6..10].try_into().unwrap())
+}
+
+fn send(device: &mut dyn Device, number: u32, length: usize) {
+    device.slot().expect("room")[..length].copy_from_slice(&frame(number, length));
+    device.commit(length, true);
+}
+
+fn expect(device: &mut dyn Device, number: u32, length: usize) {
+    let lease = receive(device);
+    assert_eq!(number_of(device.leased(lease)), number);
+    assert_eq!(device.leased(lease), frame(number, length));
+    device.release(lease);
+    device.flush(Instant::ZERO);
+}
+
+fn receive(device: &mut dyn Device) -> DeviceLease {
+    receive_soon(device, Duration::from_secs(5)).expect("a frame")
+}
+
+fn receive_soon(device: &mut dyn Device, patience: Duration) -> Option<DeviceLease> {
+    let deadline = WallInstant::now() + patience;
+    loop {
+        match device.receive() {
+            None if WallInstant::now() < deadline => std::thread::yield_now(),
+            found => return found,
+        }
+    }
+}

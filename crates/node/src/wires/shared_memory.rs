@@ -196,3 +196,100 @@ impl Device for SharedMemoryDevice {
         DeviceCounters { evacuated: self.leases.evacuated(), ..self.counters }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::{Duration, Instant as WallInstant};
+
+    use super::*;
+
+    const FRAMES: u32 = 200_000;
+    const NAP_NS: u64 = 20_000_000_000;
+
+    /// Sleep until `look` finds something. A lost wake-up would cost the whole nap.
+    fn nap_until<T>(bell: &Doorbell, mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            bell.arm();
+            let found = look();
+            if found.is_none() {
+                let before = WallInstant::now();
+                bell.sleep(NAP_NS);
+                assert!(before.elapsed() < Duration::from_nanos(NAP_NS / 2), "a wake-up was lost");
+            }
+            bell.disarm();
+            if let Some(found) = found {
+                return found;
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_that_sleep_whenever_they_can_lose_no_frame_and_no_wake_up() {
+        let (sender_bell, receiver_bell) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
+        let (mut sender, mut receiver) = pair(RING_BYTES_MIN, &sender_bell, &receiver_bell).unwrap();
+        let length = |number: u32| 64 + (number.wrapping_mul(2_654_435_761) >> 22) as usize;
+        let sending = thread::spawn(move || {
+            for number in 0..FRAMES {
+                if sender.slot().is_none() {
+                    sender.flush(Instant::ZERO);
+                    nap_until(&sender_bell, || sender.slot().is_some().then_some(()));
+                }
+                let room = &mut sender.slot().unwrap()[..length(number)];
+                room.fill(number as u8);
+                room[..4].copy_from_slice(&number.to_le_bytes());
+                sender.commit(length(number), true);
+                if number % 7 == 0 {
+                    sender.flush(Instant::ZERO);
+                }
+            }
+            sender.flush(Instant::ZERO);
+            sender
+        });
+        for number in 0..FRAMES {
+            let lease = receiver.receive().unwrap_or_else(|| {
+                receiver.flush(Instant::ZERO);
+                nap_until(&receiver_bell, || receiver.receive())
+            });
+            let bytes = receiver.leased(lease);
+            assert_eq!(bytes.len(), length(number));
+            assert_eq!(bytes[..4], number.to_le_bytes());
+            assert!(bytes[4..].iter().all(|byte| *byte == number as u8));
+            receiver.release(lease);
+            if number % 5 == 0 {
+                receiver.flush(Instant::ZERO);
+            }
+        }
+        drop(sending.join().unwrap());
+    }
+
+    #[test]
+    fn an_end_travels_as_three_descriptors() {
+        let (near, far) = create(RING_BYTES_MIN).unwrap();
+        let copies = far.fds().map(|fd| {
+            // SAFETY: the descriptor belongs to `far`, which lives.
+            let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+            std::os::fd::IntoRawFd::into_raw_fd(duplicate(fd).unwrap())
+        });
+        let bell = Doorbell::create().unwrap();
+        let mut inherited = End::from_fds(copies).unwrap().open(&bell, &bell).unwrap();
+        let mut near = near.open(&bell, &bell).unwrap();
+        near.slot().unwrap()[..4].copy_from_slice(b"ping");
+        near.commit(4, true);
+        near.flush(Instant::ZERO);
+        let lease = inherited.receive().unwrap();
+        assert_eq!(inherited.leased(lease), b"ping");
+        drop(far);
+        assert!(near.carrier(), "the inherited socket still holds the carrier");
+        drop(inherited);
+        assert!(!near.carrier());
+    }
+
+    #[test]
+    fn what_is_no_end_is_refused() {
+        assert!(End::from_fds([-1, -1, -1]).is_err());
+        for ring_bytes in [0, 1000, 65_535, 65_537, 1 << 27] {
+            assert_eq!(create(ring_bytes).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+}

@@ -37,6 +37,7 @@ impl Endpoint {
         lease: LeaseId,
         frame: &Frame<'_>,
     ) -> Result<(), DropReason> {
+        // W-10
         if frame.link.has_end_to_end_check {
             if !frame.end_to_end_check_holds() {
                 return Err(DropReason::EndToEndCheck);
@@ -67,6 +68,7 @@ impl Endpoint {
         result
     }
 
+    // W-7
     /// Identity and tenant come from the plan; lives from link reports. A frame that says otherwise is not believed.
     fn check_identity(&self, header: &FabricHeader) -> Result<(), DropReason> {
         let tenant = self.config().tenants.get(header.source.index());
@@ -179,6 +181,7 @@ impl Endpoint {
     }
 }
 
+// W-12
 /// The list of operations must be whole and must be what the header promises before anything of it is used.
 fn check_operations(header: &FabricHeader, frame: &Frame<'_>, is_data: bool) -> Result<(), DropReason> {
     let mut count = 0usize;

@@ -91,6 +91,7 @@ impl Peer {
         !self.bulk[class.index()].is_empty()
     }
 
+    // W-14
     /// The operation acknowledgement of a class: everything visible, but not past a refusal under way.
     pub(super) fn acknowledged_operation(&self, class: Class) -> u32 {
         let visible = self.receivers[class.index()].visible;

@@ -38,6 +38,7 @@ struct Service {
 }
 
 impl Endpoint {
+    // W-15
     pub(super) fn serve_packet(
         &mut self,
         now: Instant,
@@ -137,6 +138,7 @@ impl Endpoint {
         }
     }
 
+    // W-13
     fn check(&self, service: &Service, need: Need, offset: u64, length: u64) -> Result<(), OperationError> {
         let (region, key) = service.selected;
         self.regions.check(region, key, service.tenant, need, offset, length)

@@ -48,6 +48,7 @@ impl Credits {
         self.consumed
     }
 
+    // W-20
     /// A header of the neighbour came in: what it has consumed and what it has freed. Older counters are ignored.
     pub const fn hear(&mut self, consumed: u32, freed: u32) {
         if is_ahead(consumed, self.neighbour_consumed) {

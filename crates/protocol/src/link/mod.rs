@@ -125,6 +125,7 @@ impl Link {
         self.neighbour.is_some_and(|life| life.tag() as u16 == session)
     }
 
+    // W-16
     /// A Hello came in.
     pub fn hear_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
         let expected = hello.node == self.config.neighbour
@@ -164,6 +165,7 @@ impl Link {
         self.heartbeats.heard = 0;
     }
 
+    // W-17
     /// A heartbeat came in.
     pub fn hear_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
         self.heartbeats.hear(now, heartbeat.number);
@@ -242,6 +244,7 @@ impl Link {
         }
     }
 
+    // W-19
     /// Whether data of this cost may leave now.
     #[must_use]
     pub const fn admits(&self, cost: u32) -> bool {

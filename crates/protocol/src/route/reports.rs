@@ -65,6 +65,7 @@ impl Reports {
         report.edges.iter().any(|(known, up)| *known == edge && *up)
     }
 
+    // W-18
     /// A report came in through `from`, or is this member's own (`None`). `live` lists the ports to pass it on to.
     pub fn hear(
         &mut self,

@@ -179,6 +179,7 @@ impl Forwarder {
             return Ok(Taken::Used);
         }
         let link = &mut self.links[port.index()];
+        // W-6
         if !link.knows(frame.link.session) {
             return Err(DropReason::StaleLink);
         }
@@ -212,6 +213,7 @@ impl Forwarder {
         if frame.destination() == self.config.node {
             return Ok(Taken::Mine(frame));
         }
+        // W-5
         if frame.link.hop_limit <= 1 {
             return Err(DropReason::HopLimit);
         }

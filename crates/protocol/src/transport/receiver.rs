@@ -79,6 +79,7 @@ impl Receiver {
         }
     }
 
+    // W-21
     /// Judge a packet number.
     #[must_use]
     pub fn judge(&self, psn: u32) -> Arrival {

@@ -304,6 +304,7 @@ impl Sender {
         true
     }
 
+    // W-22
     /// Go-back-N: once per hole everything in flight is sent again.
     fn rewind(&mut self, psn: u32) {
         if self.limits.transport.mode != RetransmissionMode::GoBackN || self.rewound_for == Some(psn) {
@@ -397,6 +398,7 @@ impl Sender {
         self.deadline = Some(now + self.round_trip.timeout_ns());
     }
 
+    // W-23
     /// The receiver is lost. What was never sent is forgotten; what was sent keeps its numbers and says nothing, so
     /// that nothing stale is written should the same life of the receiver come back.
     pub fn void(&mut self) {

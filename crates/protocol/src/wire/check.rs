@@ -35,6 +35,7 @@ pub fn end_to_end_check(frame: &[u8]) -> u32 {
     crc32c_of_two(&frame[FABRIC..END_TO_END_CHECK], &frame[OPERATIONS..end])
 }
 
+// W-9
 /// Compute and store the end-to-end check of a complete frame.
 pub fn seal_end_to_end(frame: &mut [u8]) {
     let check = end_to_end_check(frame);

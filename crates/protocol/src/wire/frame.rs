@@ -133,15 +133,18 @@ impl<'a> Frame<'a> {
         if bytes.len() < LINK {
             return Err(DropReason::Truncated);
         }
+        // W-2
         if u16::from_be_bytes([bytes[ETHER_TYPE], bytes[ETHER_TYPE + 1]]) != ether_type {
             return Err(DropReason::ForeignEtherType);
         }
+        // W-1
         if bytes[DESTINATION_MAC..SOURCE_MAC] != address || bytes[SOURCE_MAC..ETHER_TYPE] != neighbour {
             return Err(DropReason::WrongAddress);
         }
         if bytes.len() < FABRIC {
             return Err(DropReason::Truncated);
         }
+        // W-4
         if u16_at(bytes, MAGIC) != MAGIC_VALUE {
             return Err(DropReason::BadMagic);
         }
@@ -151,10 +154,12 @@ impl<'a> Frame<'a> {
         let kind = FrameKind::from_number(bytes[VERSION_KIND] & 15).ok_or(DropReason::Malformed)?;
         let length = u16_at(bytes, LENGTH);
         let end = FABRIC + usize::from(length);
+        // W-3
         if bytes.len() < end || (kind.is_routed() && end < OPERATIONS) {
             return Err(DropReason::Truncated);
         }
         let bytes = &bytes[..end];
+        // W-8
         if u32_at(bytes, HOP_CHECK) != hop_check(bytes, !kind.is_routed()) {
             return Err(DropReason::HopCheck);
         }

@@ -134,6 +134,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
+    // W-11
     /// Whether the operation has a number in its stream.
     #[must_use]
     pub const fn is_numbered(&self) -> bool {

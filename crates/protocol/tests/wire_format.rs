@@ -1,0 +1,184 @@
+//! The law for the bytes (`docs/wire-format.md`): golden frames, and every numbered sentence is kept somewhere.
+
+mod harness;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use harness::*;
+use proptest::prelude::*;
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::wire::frame::Frame;
+use rackloom_protocol::wire::packed::Operations;
+use rackloom_protocol::wire::{dump, layout};
+use rackloom_protocol::*;
+
+fn parse(bytes: &[u8], from: u16, to: u16) -> Result<Frame<'_>, DropReason> {
+    Frame::parse(bytes, 0x88b5, mac(NodeId(to), Plane(0)), mac(NodeId(from), Plane(0)), 7)
+}
+
+/// Every frame of a short conversation, as (from the first node, bytes).
+fn conversation() -> Vec<(bool, Vec<u8>)> {
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let sink = log.clone();
+    let mut fabric = Fabric::new(ring(2), &options(RetransmissionMode::Selective));
+    let mut dropped = false;
+    fabric.filter = Box::new(move |_, _, forward, bytes| {
+        sink.borrow_mut().push((forward, bytes.clone()));
+        // One lost data frame, so that the conversation holds a bitmap and a retransmission.
+        let lose = forward && !dropped && bytes[layout::VERSION_KIND] & 15 == 1 && bytes.len() > 4000;
+        dropped |= lose;
+        !lose
+    });
+    fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
+    fabric.command(0, store(1, at(1, 64), &[0xab; 16])).unwrap();
+    fabric.command(0, load(2, at(1, 64), local(0, 16))).unwrap();
+    fabric.command(0, atomic(3, at(1, 8), AtomicKind::CompareSwap, Width::Four, 7, 0)).unwrap();
+    fabric.command(0, store(4, RemoteAddress { key: Key(1), ..at(1, 0) }, &[1])).unwrap();
+    let signal = Signal { region: REGION, offset: 800, key: KEY, kind: SignalKind::Add, value: 2 };
+    let source = local(4096, 20_000);
+    let put = Command::Put { operation: OperationId(5), target: at(1, 4096), source, signal: Some(signal) };
+    fabric.command(0, put).unwrap();
+    fabric.command(0, get(6, at(1, 0), local(50_000, 300))).unwrap();
+    for id in 1..=6 {
+        let _ = fabric.finish(id);
+    }
+    fabric.run_for(150_000);
+    let frames = log.borrow().clone();
+    frames
+}
+
+#[test]
+fn a_conversation_reads_as_it_always_did() {
+    let lines: Vec<String> = conversation()
+        .iter()
+        .map(|(forward, bytes)| {
+            let (from, to, arrow) = if *forward { (0, 1, "->") } else { (1, 0, "<-") };
+            let frame = parse(bytes, from, to).expect("our own frames parse");
+            format!("{arrow} {:5} {}", bytes.len(), dump::line(&frame))
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+/// The first frame of each kind, in hexadecimal: the corpus that mutations start from, and the golden bytes.
+#[test]
+fn the_golden_frames() {
+    let mut first = BTreeMap::new();
+    for (forward, bytes) in
+        conversation().into_iter().filter(|(forward, bytes)| *forward && bytes.len() < 400)
+    {
+        assert!(forward);
+        first.entry(bytes[layout::VERSION_KIND] & 15).or_insert(bytes);
+    }
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text: Vec<String> = first.iter().map(|(kind, bytes)| format!("{kind} {}", hex(bytes))).collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+fn corpus() -> Vec<Vec<u8>> {
+    include_str!("snapshots/wire_format__the_golden_frames.snap")
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(kind, hex)| kind.parse::<u8>().is_ok() && hex.len().is_multiple_of(2))
+        .map(|(_, hex)| {
+            (0..hex.len() / 2)
+                .map(|index| u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap_or_default())
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_corpus_holds_every_kind_that_a_healthy_link_sends() {
+    let kinds: Vec<u8> = corpus().iter().map(|bytes| bytes[layout::VERSION_KIND] & 15).collect();
+    assert_eq!(kinds, [1, 2, 3, 4, 5]);
+    for bytes in corpus() {
+        parse(&bytes, 0, 1).expect("the corpus parses");
+    }
+}
+
+// W-3
+#[test]
+fn padding_is_ignored() {
+    for bytes in corpus() {
+        let mut padded = bytes.clone();
+        padded.extend_from_slice(&[0xff; 40]);
+        assert_eq!(parse(&padded, 0, 1).expect("padding does no harm").bytes(), &bytes[..]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_flipped_bit_anywhere_is_noticed(which in 0usize..5, bit in 0usize..3000) {
+        let frames = corpus();
+        let mut bytes = frames[which].clone();
+        let bit = bit % (bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(frame) = parse(&bytes, 0, 1) {
+            prop_assert!(frame.link.kind.is_routed(), "a frame to a neighbour is covered whole");
+            prop_assert!(!frame.end_to_end_check_holds(), "byte {} is covered by no check", bit / 8);
+        }
+    }
+
+    #[test]
+    fn truncation_and_splicing_never_panic(
+        which in 0usize..5,
+        other in 0usize..5,
+        cut in 0usize..400,
+        tail in proptest::collection::vec(any::<u8>(), 0..64),
+    ) {
+        let frames = corpus();
+        let mut bytes = frames[which][..cut.min(frames[which].len())].to_vec();
+        bytes.extend_from_slice(&frames[other][bytes.len().min(frames[other].len())..]);
+        bytes.extend_from_slice(&tail);
+        if let Ok(frame) = parse(&bytes, 0, 1) {
+            prop_assert!(!dump::line(&frame).is_empty());
+        }
+        for operation in Operations::new(&bytes) {
+            let _ = operation;
+        }
+    }
+}
+
+fn text_of(folder: &Path) -> String {
+    let mut text = String::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("the crate's own folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(path).expect("the crate's own file"));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn every_numbered_sentence_is_cited_by_code_and_by_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let law = std::fs::read_to_string(root.join("../../docs/wire-format.md")).expect("the law");
+    let (code, tests) = (text_of(&root.join("src")), text_of(&root.join("tests")));
+    let sentences = law.matches("* **W-").count();
+    assert!(sentences >= 23, "{sentences} sentences");
+    for number in 1..=sentences {
+        let cited = |text: &str| {
+            text.lines().any(|line| {
+                line.trim_start().starts_with("//")
+                    && line
+                        .split(|c: char| !(c.is_alphanumeric() || c == '-'))
+                        .any(|word| word == format!("W-{number}"))
+            })
+        };
+        assert!(law.contains(&format!("* **W-{number}**")), "W-{number} is missing in the law");
+        assert!(cited(&code), "W-{number} is not cited in src");
+        assert!(cited(&tests), "W-{number} is not cited by a test");
+    }
+}
