@@ -108,7 +108,8 @@ pub(crate) struct Seat {
     pub(crate) wake_at: Instant,
     /// What came in while the member was paused.
     pub(crate) parked: Vec<Due>,
-    outgoing: Vec<ChannelId>,
+    /// The channel that leaves each port.
+    pub(crate) outgoing: Vec<ChannelId>,
     memory_requests: u64,
 }
 

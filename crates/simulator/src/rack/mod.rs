@@ -242,9 +242,18 @@ impl Simulation {
     }
 
     /// Schedule the member's next timeout, unless an earlier one is scheduled.
+    ///
+    /// A timeout that is due even after a turn is one that waits for a device (a heartbeat behind a long frame):
+    /// the member gets its turn when the channel opens, and asking earlier would change nothing.
     fn arm(&mut self, member: NodeId) {
         let seat = &mut self.seats[member.index()];
-        let at = seat.body.member().poll_timeout().max(self.now);
+        let mut at = seat.body.member().poll_timeout();
+        if at <= self.now {
+            if seat.outgoing.iter().any(|channel| self.fabric.channel(*channel).opening_awaited) {
+                return;
+            }
+            at = self.now + 1;
+        }
         if at < seat.timer_at {
             seat.timer_at = at;
             self.fabric.queue.push(at, Occurrence::Timer(member));
