@@ -1,7 +1,9 @@
 //! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
 
+mod departures;
 pub mod egress;
 pub mod forwarder;
+mod neighbours;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
