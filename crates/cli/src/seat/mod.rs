@@ -38,7 +38,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 
 fn live(start: Start, channel: &mut Channel) -> Result<(), String> {
     let seat = begin::begin(start)?;
-    tracing::debug!(member = seat.name(), "ready");
+    let _prefix = tracing::info_span!("seat", name = seat.name()).entered();
+    tracing::debug!("ready");
     channel.say(&Notice::Ready).map_err(|error| error.to_string())?;
     seat.serve(channel).map_err(|error| format!("control socket: {error}"))
 }

@@ -33,7 +33,7 @@ impl Observer {
     /// Remember an event. Returns whether it brought up the last link that had never been up.
     pub(super) fn see(&mut self, now: Instant, event: &Event) -> bool {
         if !matches!(event, Event::Completed { .. } | Event::FrameDropped { .. }) {
-            tracing::debug!(member = self.name(), at_ns = now.0, ?event);
+            tracing::debug!(at_ns = now.0, ?event);
         }
         self.events.push_event(now, self.node, event, &self.names);
         let Event::LinkChanged { port, to: LinkState::Up, .. } = *event else { return false };

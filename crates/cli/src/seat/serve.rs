@@ -12,8 +12,10 @@ use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
 use super::observe::Observer;
 use crate::control::{Channel, Heard, Notice, Order};
 
-/// A busy seat looks at its control socket this often; an idle one whenever it wakes.
+/// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
+/// After a sleep longer than this a seat looks at once: it may have been the supervisor who rang.
+const NAP_NS: u64 = 1_000_000;
 /// A seat without anything to do wakes this often for its control socket.
 const IDLE_WAIT_NS: u64 = 20_000_000;
 /// Time between two reports of progress.
@@ -130,12 +132,14 @@ impl Seat {
                 channel.say(&Notice::Finished)?;
             }
             let told = self.tell_events(now, channel)?;
-            let idle = !happened && !told;
-            if (idle || now >= self.control_due) && self.control(now, channel)? {
+            if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
-            if idle {
+            if !happened && !told {
                 self.body.wait(wake_at.min(now + IDLE_WAIT_NS));
+                if self.body.now().since(now) > NAP_NS {
+                    self.control_due = Instant::ZERO;
+                }
             }
         }
     }
