@@ -14,7 +14,8 @@ use crate::source::Source;
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let plan = Source::read(&arguments.file, &arguments.overrides, None)?.plan()?;
-    let jobs = (0..plan.endpoint_count()).map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
+    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
+    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
     let stalled = simulation.run().err();
     let report = report(&plan, &mut simulation, stalled.as_ref());

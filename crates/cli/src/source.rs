@@ -49,11 +49,10 @@ impl Source {
 
 impl Overrides {
     fn apply(&self, plan: &mut Plan) {
-        plan.seed = self.seed.unwrap_or(plan.seed);
-        if let Some(transport) = self.transport {
-            plan.transport.mode = transport.into();
-        }
-        // Last, because the plan computes its hash again after this.
+        plan.change(|plan| {
+            plan.seed = self.seed.unwrap_or(plan.seed);
+            plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+        });
         plan.override_links(|profile| {
             profile.loss = self.loss.unwrap_or(profile.loss);
             profile.corrupt = self.corrupt.unwrap_or(profile.corrupt);

@@ -43,7 +43,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             Body::Switch(Box::new(runtime))
         }
         MemberRole::Endpoint => {
-            let job = rackloom_jobs::build(&plan, node.index(), plan.seed);
+            let job = rackloom_jobs::build(&plan, node, plan.seed);
             let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             Body::Endpoint(Box::new(Work::new(runtime, job)))
