@@ -257,3 +257,10 @@ pub(crate) fn dropped(report: &Value) -> u64 {
     };
     over_links(report, of_link)
 }
+
+/// Faults of one kind that links injected.
+pub(crate) fn injected(report: &Value, what: &str) -> u64 {
+    let events = report["events"].as_array().expect("a list of events").iter();
+    let lines = events.filter(|event| event["kind"] == "faults-injected");
+    lines.map(|line| line["fields"][what].as_str().expect("a count").parse::<u64>().expect("a number")).sum()
+}

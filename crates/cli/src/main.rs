@@ -9,6 +9,7 @@ mod check;
 mod control;
 mod exit;
 mod failure;
+mod faults;
 mod present;
 mod reporting;
 mod seat;

@@ -2,12 +2,14 @@
 
 use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report};
 use rackloom_plan::Plan;
-use rackloom_protocol::{MemberRole, NodeId};
-use rackloom_simulator::{Simulation, Stalled};
+use rackloom_plan::impair::Direction;
+use rackloom_protocol::{MemberRole, NodeId, PortId};
+use rackloom_simulator::{LinkStatistics, Simulation, Stalled};
 
 use crate::arguments::SimArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::faults::InjectedFaults;
 use crate::reporting::{self, Findings};
 use crate::source::Source;
 
@@ -64,15 +66,33 @@ fn event_logs(plan: &Plan, simulation: &Simulation) -> Vec<EventLog> {
     for (at, node, event) in simulation.events() {
         logs[node.index()].push_event(*at, *node, event, &names);
     }
+    for (edge, link) in plan.links.iter().enumerate() {
+        let ends = [
+            (Direction::Forward, link.edge.a, link.edge.a_port),
+            (Direction::Backward, link.edge.b, link.edge.b_port),
+        ];
+        for (direction, sender, port) in ends {
+            let line = injected(simulation.link_statistics(edge as u16, direction));
+            let line = line.record(simulation.now(), &names[sender.index()], port);
+            line.into_iter().for_each(|line| logs[sender.index()].push(line));
+        }
+    }
     logs
+}
+
+fn injected(statistics: &LinkStatistics) -> InjectedFaults {
+    InjectedFaults {
+        dropped: statistics.frames_dropped,
+        corrupted: statistics.frames_corrupted,
+        duplicated: statistics.frames_duplicated,
+        reordered: statistics.frames_reordered,
+    }
 }
 
 fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortReport> {
     let ports = plan.graph().ports(node).into_iter().enumerate();
     ports
-        .map(|(port, (edge, ..))| {
-            PortReport::new(edge, simulation.counters(node, rackloom_protocol::PortId(port as u16)))
-        })
+        .map(|(port, (edge, ..))| PortReport::new(edge, simulation.counters(node, PortId(port as u16))))
         .collect()
 }
 

@@ -9,6 +9,7 @@ use rackloom_jobs::report::{EventRecord, LinkReport, MemberState, OperationRepor
 use super::Style;
 use super::table::{Column, Table};
 use super::units;
+use crate::faults;
 
 /// More lines than this of any one section are counted instead.
 const LINES_MAX: usize = 40;
@@ -78,7 +79,7 @@ fn links(links: &[LinkReport]) -> String {
 fn is_news(event: &EventRecord) -> bool {
     let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
     match event.kind.as_str() {
-        "node-reached" | "access-refused" => false,
+        "node-reached" | "access-refused" | faults::KIND => false,
         "path-changed" => field("from") != "none",
         "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
         _ => true,

@@ -1,8 +1,11 @@
 //! What a seat notices about itself: events for the report, whether all links have been up, how far the job is.
 
+use rackloom::Ports;
 use rackloom_jobs::report::{EventLog, JobResult, MemberReport, MemberState, PortReport};
 use rackloom_plan::Plan;
-use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId};
+use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId, PortId};
+
+use crate::faults::InjectedFaults;
 
 /// The memory of one seat about its own life.
 #[derive(Debug)]
@@ -42,14 +45,36 @@ impl Observer {
     }
 
     /// Everything, as the report of this member.
-    pub(super) fn report(&self, member: &dyn Member, job: Option<JobResult>, finished: bool) -> MemberReport {
+    pub(super) fn report(
+        &self,
+        now: Instant,
+        member: &dyn Member,
+        ports: &Ports,
+        job: Option<JobResult>,
+        finished: bool,
+    ) -> MemberReport {
+        let mut events = self.events.clone();
+        let numbers = (0..member.port_count()).map(|port| PortId(port as u16));
+        numbers
+            .filter_map(|port| injected(ports, port).record(now, self.name(), port))
+            .for_each(|line| events.push(line));
         MemberReport {
             name: self.name().to_owned(),
             pid: Some(std::process::id()),
             state: if finished { MemberState::Finished } else { MemberState::Running },
             job,
             ports: PortReport::of_member(member, self.edges.iter().copied()),
-            events: self.events.clone(),
+            events,
         }
+    }
+}
+
+fn injected(ports: &Ports, port: PortId) -> InjectedFaults {
+    let counters = ports.counters(port);
+    InjectedFaults {
+        dropped: counters.injected_drops,
+        corrupted: counters.injected_corruptions,
+        duplicated: counters.injected_duplicates,
+        reordered: counters.injected_reorders,
     }
 }

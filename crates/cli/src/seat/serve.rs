@@ -5,7 +5,7 @@
 
 use std::io;
 
-use rackloom::{HostMemory, Runtime};
+use rackloom::{HostMemory, Ports, Runtime};
 use rackloom_jobs::{Job, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
 
@@ -103,6 +103,13 @@ impl Body {
         }
     }
 
+    fn ports(&self) -> &Ports {
+        match self {
+            Self::Endpoint(work) => work.runtime.ports(),
+            Self::Switch(runtime) => runtime.ports(),
+        }
+    }
+
     fn waiting_for(&self) -> Vec<String> {
         let Self::Endpoint(work) = self else { return Vec::new() };
         let mut lines =
@@ -173,19 +180,20 @@ impl Seat {
                 Heard::Message(Order::SayWaiting) => {
                     channel.say(&Notice::Waiting { lines: self.body.waiting_for() })?;
                 }
-                Heard::Message(Order::Report) => self.report(channel)?,
+                Heard::Message(Order::Report) => self.report(now, channel)?,
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }
         }
     }
 
-    fn report(&mut self, channel: &mut Channel) -> io::Result<()> {
+    fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
         let job = match &mut self.body {
             Body::Endpoint(work) => Some(work.job.result()),
             Body::Switch(_) => None,
         };
-        let report = self.observer.report(self.body.member(), job, self.body.is_finished());
+        let report =
+            self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
         channel.say(&Notice::Report(Box::new(report)))
     }
 }
