@@ -340,8 +340,9 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// Which life of a member this is: the first, told from that of other runs by the seed.
-fn incarnation(seed: u64, node: NodeId) -> Incarnation {
+/// Which life of a member this is in a run with this seed: the first, told from that of other runs by the seed.
+#[must_use]
+pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
     Incarnation(1 << 32 | xxh3_64_with_seed(&node.0.to_le_bytes(), seed) >> 32)
 }
 
