@@ -229,9 +229,10 @@ impl Issuer {
         let Some(kind) = measured_kind(request) else { return };
         let begun = request.first_tried.unwrap_or(now);
         self.measurements.begin(kind, now);
-        // A refusal at the caller's own side is as good as one at the owner's, where both can see the mistake.
-        let is_right = request.expects == Some(OperationError::Misaligned)
-            && matches!(refused, CommandRefused::Invalid(_));
+        // A refusal at the caller's own side is as good as one at the owner's, where the caller can see the mistake.
+        let is_own_mistake =
+            matches!(request.expects, Some(OperationError::Misaligned | OperationError::OutOfBounds));
+        let is_right = is_own_mistake && matches!(refused, CommandRefused::Invalid(_));
         let result = if is_right { Ok(0) } else { Err(Failure::Refused(refused)) };
         let target = request.body.target();
         self.conclude(now, begun, 0, Outcome { tag: request.tag, kind, target, result });

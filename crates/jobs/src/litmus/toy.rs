@@ -10,6 +10,7 @@ use rackloom_protocol::{
     RemoteAddress, Signal, SignalKind, Width,
 };
 
+use super::findings::read_word;
 use super::pattern::mix;
 use super::request::Seat;
 use super::{Litmus, LitmusSettings, Rank};
@@ -499,7 +500,11 @@ impl Fabric {
         use rackloom_protocol::AtomicKind;
         self.check(flight, address, atomic.width.bytes(), Kind::Atomic)?;
         let target = usize::from(flight.target);
-        if atomic.kind == AtomicKind::CompareSwap && self.hits(Defect::SwapWithoutCompare) {
+        let found =
+            read_word(&mut self.seats[target].memory, address.region, address.offset, atomic.width.bytes());
+        let must_fail =
+            atomic.kind == AtomicKind::CompareSwap && ![atomic.compare, atomic.operand].contains(&found);
+        if must_fail && self.hits(Defect::SwapWithoutCompare) {
             atomic.kind = AtomicKind::Swap;
         }
         if self.has(Defect::AtomicTooWide) {

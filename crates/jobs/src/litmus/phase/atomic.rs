@@ -1,12 +1,14 @@
 //! Atomics contended by all: fetch-add storms, compare-swap loops, swap chains, on 4 and 8 bytes.
 //!
 //! Each owner has six words, and all others work on all of them at once. What must come out is known beforehand: sums are
-//! exact; and the *old values* that the atomics returned are, all together, exactly the values that the word went through. Each
-//! contender adds up its part (mixed, so that different sets have different sums) and adds the sum to the word's ledger at the
-//! owner, where the owner, and nobody else, compares.
+//! exact, and the *old values* that the atomics returned must, all together, tell the word's history. Each contender adds up its
+//! part (mixed, so that different sets have different sums) and adds the sum to the word's ledger at the owner, where the owner,
+//! and nobody else, compares.
 //!
 //! * fetch-add by 1, `n` times in all: the old values are `initial .. initial + n`, each once.
-//! * compare-swap from `v` to `v + 1`, again and again until it succeeds: the same.
+//! * compare-swap from `v` to `v + step`, again and again until it succeeds, each contender with a step of its own (with the
+//!   same step, a swap that does not compare would often write what is there already): what was replaced less what was put in
+//!   its place is, over all, what lay there at first less what lies there at the end.
 //! * swap of tokens: what was returned, and what lies there at the end, is what was put in, and what lay there at first.
 
 use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
@@ -44,6 +46,11 @@ const fn is_loop(word: ContendedWord) -> bool {
     matches!(word, ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight)
 }
 
+/// What a rank's compare-swaps add.
+fn step(rank: u16) -> u64 {
+    u64::from(rank) + 1
+}
+
 /// Contended words by number, as items name them.
 fn number(word: ContendedWord) -> u32 {
     word as u32
@@ -67,7 +74,7 @@ impl Contest {
                 if self.under_way > 0 {
                     return None;
                 }
-                (AtomicKind::CompareSwap, self.expected.wrapping_add(1), self.expected)
+                (AtomicKind::CompareSwap, self.expected.wrapping_add(step(scene.rank)), self.expected)
             }
             ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => (AtomicKind::FetchAdd, 1, 0),
             word => (AtomicKind::Swap, scene.token(scene.rank, self.owner, word, self.issued), 0),
@@ -92,7 +99,7 @@ impl Contest {
         Some(Body::Atomic { target, atomic })
     }
 
-    fn returned(&mut self, old: u64) {
+    fn returned(&mut self, scene: &Scene, old: u64) {
         self.under_way -= 1;
         if self.has_ledger_sent {
             return;
@@ -103,7 +110,8 @@ impl Contest {
                 return;
             }
             self.issued += 1;
-            self.expected = width(self.word).truncate(old.wrapping_add(1));
+            self.expected = width(self.word).truncate(old.wrapping_add(step(scene.rank)));
+            self.ledger = self.ledger.wrapping_sub(Scene::ledger_entry(self.expected));
         }
         self.ledger = self.ledger.wrapping_add(Scene::ledger_entry(old));
     }
@@ -145,17 +153,17 @@ impl Phase for Atomics {
         self.contests.iter().all(Contest::is_over)
     }
 
-    fn succeeded(&mut self, _turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
         let contest =
             self.contests.iter_mut().find(|contest| contest.owner == peer && number(contest.word) == item);
         if let (Some(contest), Ok(old)) = (contest, outcome.result) {
-            contest.returned(old);
+            contest.returned(turn.scene, old);
         }
     }
 }
 
-/// What the owner's word and ledger must hold after all contenders are through: (word, ledger). The word is `None` where it
-/// depends on who came last.
+/// What the owner's word and ledger must hold after all contenders are through: (word, ledger). Which token of a swap chain
+/// lies there at the end depends on who came last, so what was `found` is taken for it; the ledger tells whether it can be.
 fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
     let owner = scene.rank;
     let contenders: Vec<_> =
@@ -173,7 +181,12 @@ fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
             let put_in = sum(&mut tokens.chain([initial]));
             (found, put_in.wrapping_sub(Scene::ledger_entry(found)))
         }
-        _ => {
+        ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight => {
+            let steps: u64 = contenders.iter().map(|contender| step(*contender)).sum();
+            let last = width(word).truncate(initial.wrapping_add(count * steps));
+            (last, Scene::ledger_entry(initial).wrapping_sub(Scene::ledger_entry(last)))
+        }
+        ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => {
             let total = count * contenders.len() as u64;
             let after = |steps: u64| width(word).truncate(initial.wrapping_add(steps));
             (after(total), sum(&mut (0..total).map(after)))

@@ -223,7 +223,11 @@ pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
             OperationError::PermissionDenied,
             OperationError::NoSuchRegion,
         ] {
-            let attempted = AT_PEERS.iter().filter(|(_, _, expected)| *expected == error).count() as u64;
+            let reaches_owner = |(_, aim, expected): &&(Attempt, Aim, OperationError)| {
+                // Where offset and length overflow, the caller's own endpoint may see it first.
+                *expected == error && *aim != Aim::AddressOverflow
+            };
+            let attempted = AT_PEERS.iter().filter(reaches_owner).count() as u64;
             let least = attempted * u64::from(rounds);
             let reported = findings.refused.get(&(*peer, error)).copied().unwrap_or(0);
             if reported < least {
