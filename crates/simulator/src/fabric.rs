@@ -83,8 +83,8 @@ impl Fabric {
     /// Put the frame in the channel's room on the wire.
     pub(crate) fn commit(&mut self, now: Instant, id: ChannelId, length: usize) {
         let channel = &mut self.channels[id.index()];
-        let Some(frame) = channel.room.take() else { return };
-        self.frames.seal(frame, length, channel.life);
+        let Some(room) = channel.room.take() else { return };
+        let frame = self.frames.seal(room, length, channel.life);
         let bytes = self.frames.bytes(frame);
         if let Some(hook) = &mut self.hook {
             hook(now, id.edge(), id.direction(), bytes);

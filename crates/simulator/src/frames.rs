@@ -4,6 +4,9 @@
 //! travels by number, is leased to the receiver, and is free again when the receiver releases it. Once the rack
 //! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
 //!
+//! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
+//! the smallest kind of room that holds it, and the large room goes to the next sender at once.
+//!
 //! Who may touch a room, and when, is decided by the fabric; here it is only written down.
 
 use rackloom_protocol::{LeaseId, NodeId};
@@ -32,6 +35,12 @@ enum Holder {
     Member(NodeId),
 }
 
+/// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
+/// member with 128 ports. Larger frames stay where they were written.
+const SMALL_ROOMS_BYTES: [usize; 2] = [128, 768];
+/// The kind of room in which senders write.
+const LARGE: usize = SMALL_ROOMS_BYTES.len();
+
 #[derive(Debug)]
 struct Frame {
     room: Box<[u8]>,
@@ -39,6 +48,7 @@ struct Frame {
     channel: ChannelId,
     /// Which life of the channel carries the frame; a cut begins another.
     channel_life: u32,
+    kind: u8,
     holder: Holder,
 }
 
@@ -46,25 +56,44 @@ struct Frame {
 #[derive(Debug)]
 pub(crate) struct FrameSlab {
     frames: Vec<Frame>,
-    free: Vec<u32>,
-    room_bytes: usize,
+    /// By kind of room.
+    free: [Vec<u32>; LARGE + 1],
+    large_room_bytes: usize,
 }
 
 impl FrameSlab {
-    pub(crate) fn new(room_bytes: usize) -> Self {
-        Self { frames: Vec::new(), free: Vec::new(), room_bytes }
+    pub(crate) fn new(large_room_bytes: usize) -> Self {
+        Self { frames: Vec::new(), free: Default::default(), large_room_bytes }
     }
 
-    /// A room for a frame of `channel`. What it holds is left over from earlier frames.
+    /// A room for a frame of `channel` of any size. What it holds is left over from earlier frames.
     pub(crate) fn take(&mut self, channel: ChannelId) -> FrameId {
-        if let Some(index) = self.free.pop() {
+        self.take_kind(LARGE, channel)
+    }
+
+    fn take_kind(&mut self, kind: usize, channel: ChannelId) -> FrameId {
+        if let Some(index) = self.free[kind].pop() {
             let frame = &mut self.frames[index as usize];
             (frame.length, frame.channel, frame.holder) = (0, channel, Holder::Channel);
             return FrameId(index);
         }
-        let room = vec![0; self.room_bytes].into_boxed_slice();
-        self.frames.push(Frame { room, length: 0, channel, channel_life: 0, holder: Holder::Channel });
+        let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
+        let room = vec![0; bytes].into_boxed_slice();
+        self.frames.push(Frame {
+            room,
+            length: 0,
+            channel,
+            channel_life: 0,
+            kind: kind as u8,
+            holder: Holder::Channel,
+        });
         FrameId(self.frames.len() as u32 - 1)
+    }
+
+    /// The smallest kind of room that holds so many bytes.
+    fn kind_for(&self, bytes: usize) -> usize {
+        let small = SMALL_ROOMS_BYTES.iter().position(|room| bytes <= *room && *room < self.large_room_bytes);
+        small.unwrap_or(LARGE)
     }
 
     /// The whole room.
@@ -72,11 +101,19 @@ impl FrameSlab {
         &mut self.frames[id.index()].room
     }
 
-    /// Fix the frame's length, and the life of the channel that carries it.
-    pub(crate) fn seal(&mut self, id: FrameId, length: usize, channel_life: u32) {
+    /// The frame is written: fix its length, and the life of the channel that carries it. Its number may change.
+    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
+        let length = length.min(self.large_room_bytes);
+        let kind = self.kind_for(length);
+        let mut id = written;
+        if kind != LARGE {
+            id = self.take_kind(kind, self.frames[written.index()].channel);
+            self.copy(written, id, 0, length);
+            self.release(written);
+        }
         let frame = &mut self.frames[id.index()];
-        frame.length = length.min(self.room_bytes) as u32;
-        frame.channel_life = channel_life;
+        (frame.length, frame.channel_life) = (length as u32, channel_life);
+        id
     }
 
     /// The frame's bytes.
@@ -113,8 +150,7 @@ impl FrameSlab {
         let (channel, life) = self.carrier(id);
         let copy = self.take(channel);
         self.copy(id, copy, 0, length);
-        self.seal(copy, length, life);
-        copy
+        self.seal(copy, length, life)
     }
 
     /// From now on a member holds the frame.
@@ -129,7 +165,7 @@ impl FrameSlab {
             return;
         }
         frame.holder = Holder::Nobody;
-        self.free.push(id.0);
+        self.free[usize::from(frame.kind)].push(id.0);
     }
 
     /// Give back all that a member holds: it is dead.
@@ -149,7 +185,7 @@ impl FrameSlab {
     /// Rooms in use now.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
-        self.frames.len() - self.free.len()
+        self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()
     }
 }
 
@@ -188,11 +224,25 @@ mod tests {
         let mut frames = FrameSlab::new(64);
         let frame = frames.take(CHANNEL);
         frames.room_mut(frame)[..4].copy_from_slice(&[1, 2, 3, 4]);
-        frames.seal(frame, 4, 9);
+        let frame = frames.seal(frame, 4, 9);
         let copy = frames.duplicate(frame);
         frames.flip_bit(frame, 8);
         assert_eq!(frames.bytes(frame), [1, 3, 3, 4]);
         assert_eq!(frames.bytes(copy), [1, 2, 3, 4]);
         assert_eq!(frames.carrier(copy), (CHANNEL, 9));
+    }
+
+    #[test]
+    fn small_frames_leave_the_large_room_to_the_next() {
+        let mut frames = FrameSlab::new(4_096);
+        for (length, room) in [(1, 128), (128, 128), (129, 768), (768, 768), (769, 4_096), (4_096, 4_096)] {
+            let written = frames.take(CHANNEL);
+            frames.room_mut(written)[length - 1] = 77;
+            let frame = frames.seal(written, length, 1);
+            assert_eq!((frames.bytes(frame).len(), frames.bytes(frame)[length - 1]), (length, 77));
+            assert_eq!(frames.room_mut(frame).len(), room);
+        }
+        // Two of each kind; all large frames were written in the same room until one stayed in it.
+        assert_eq!(frames.rooms(), 6);
     }
 }
