@@ -131,11 +131,13 @@ fn code_spans(markdown: &str) -> Vec<String> {
     spans
 }
 
-/// Whether a span names a file or folder of this repository. Globs, placeholders, absolute paths and addresses do not.
+/// Whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses and
+/// units (`bit/s`) do not.
 fn names_a_path(span: &str) -> bool {
     let shaped = span.contains('/') || [".rs", ".yaml", ".sh", ".md"].iter().any(|end| span.ends_with(end));
     let literal =
         !span.contains([' ', '<', '*', '{', '|', '$']) && !span.contains("..") && !span.contains("://");
+    let literal = literal && !span.ends_with("/s");
     shaped && literal && !span.starts_with(['/', '-'])
 }
 

@@ -7,10 +7,12 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -86,9 +88,29 @@ pub(crate) struct Ended {
 /// A rack that runs.
 pub(crate) struct Running {
     child: Child,
+    printed: [Printed; 2],
     json: PathBuf,
     pids: PathBuf,
     _alone: MutexGuard<'static, ()>,
+}
+
+/// What a process prints, collected while it runs: a pipe that nobody reads would stop it.
+#[derive(Default)]
+struct Printed(Option<JoinHandle<String>>);
+
+impl Printed {
+    fn collect(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let mut pipe = pipe.expect("it was piped");
+        Self(Some(std::thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).expect("output is UTF-8");
+            text
+        })))
+    }
+
+    fn read(self) -> String {
+        self.0.map_or_else(String::new, |reader| reader.join().expect("output can be read"))
+    }
 }
 
 /// Who runs where.
@@ -129,14 +151,15 @@ impl Rackloom {
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.
         let alone = ONE_RACK_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let child = self
+        let mut child = self
             .command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        Running { child, json: self.json, pids: self.pids, _alone: alone }
+        let printed = [Printed::collect(child.stdout.take()), Printed::collect(child.stderr.take())];
+        Running { child, printed, json: self.json, pids: self.pids, _alone: alone }
     }
 
     /// Start it and wait for its end.
@@ -171,16 +194,9 @@ impl Running {
 
     /// Wait for the end.
     pub(crate) fn finish(mut self) -> Ended {
-        // Pipes hold far more than any report of these tests prints, so they can be read in the end.
         let status =
             within(PATIENCE, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
-        let read = |pipe: Option<&mut dyn std::io::Read>| {
-            let mut text = String::new();
-            pipe.expect("it was piped").read_to_string(&mut text).expect("output is UTF-8");
-            text
-        };
-        let stdout = read(self.child.stdout.as_mut().map(|pipe| pipe as _));
-        let stderr = read(self.child.stderr.as_mut().map(|pipe| pipe as _));
+        let [stdout, stderr] = std::mem::take(&mut self.printed).map(Printed::read);
         Ended { code: status.code(), stdout, stderr, json: self.json.clone() }
     }
 }
