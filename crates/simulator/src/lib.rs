@@ -29,6 +29,6 @@ pub mod watchdog;
 pub use fabric::FrameHook;
 pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS, wire_bytes};
 pub use outcome::{MemberState, Outcome, Statistics};
-pub use rack::{Simulation, incarnation};
 pub use rack::actions::Action;
+pub use rack::{Simulation, incarnation};
 pub use watchdog::{StallCause, Stalled, Waiting};

@@ -111,6 +111,7 @@ pub(crate) struct Seat {
     /// The channel that leaves each port.
     pub(crate) outgoing: Vec<ChannelId>,
     memory_requests: u64,
+    job_progress: u64,
 }
 
 /// What came of a turn.
@@ -120,8 +121,10 @@ pub(crate) struct Turn {
     pub(crate) wake_at: Option<Instant>,
     /// The job has just ended.
     pub(crate) finished: bool,
-    /// Work was done that counts as progress.
-    pub(crate) progress: bool,
+    /// An operation ended, or memory was touched on behalf of somebody.
+    pub(crate) worked: bool,
+    /// The job says that it got further.
+    pub(crate) job_advanced: bool,
 }
 
 impl Seat {
@@ -138,6 +141,7 @@ impl Seat {
             parked: Vec::new(),
             outgoing,
             memory_requests: 0,
+            job_progress: 0,
         }
     }
 
@@ -169,10 +173,15 @@ impl Seat {
         }
         let memory_requests = self.memory_requests;
         let mut turn = self.rounds(now, fabric, events);
-        turn.progress = turn.finished
-            || self.memory_requests > memory_requests
+        turn.worked = self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
+        turn.job_advanced = turn.finished || self.job_has_advanced();
         turn
+    }
+
+    fn job_has_advanced(&mut self) -> bool {
+        let count = self.job.as_ref().map_or(0, |job| job.progress_count());
+        std::mem::replace(&mut self.job_progress, count) != count
     }
 
     /// The job's turn, the timeout, a drain, events to the job: until nothing more comes of it.

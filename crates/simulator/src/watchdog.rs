@@ -1,7 +1,8 @@
 //! A run that gets nowhere ends, and says who waits for what.
 //!
-//! Progress is work that cannot be repeated for ever: an operation completed, a member's memory read or changed on
-//! behalf of another, a job over. Frames are not progress: heartbeats and retransmissions go on for ever.
+//! Frames are not progress: heartbeats and retransmissions go on for ever. Work is: an operation ended, a member's memory
+//! was touched on behalf of somebody. But jobs can keep each other at work for ever too, polling a word that never
+//! changes; so what a job itself counts as progress must grow as well, with more patience.
 //! A run also ends when nothing is left to happen, when time stands still, and when it has taken more occurrences
 //! than it may.
 
@@ -14,13 +15,23 @@ use thiserror::Error;
 /// (no delay, infinite rate) does much in one moment, but not this much.
 const BATCHES_PER_INSTANT_MAX: u64 = 1_000_000;
 
+/// How many times the limit for work a job may take for its next progress, as long as there is work: one large transfer
+/// over a slow link is a single step of a job.
+const JOB_PATIENCE: u64 = 20;
+
 /// Why a run was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StallCause {
-    /// No operation completed and no memory was touched.
+    /// No operation ended and no memory was touched.
     #[error("no progress since {} ns", since.0)]
     NoProgress {
         /// The last progress.
+        since: Instant,
+    },
+    /// Operations ended, but no job got any further.
+    #[error("no job got any further since {} ns, though operations go on", since.0)]
+    NoJobProgress {
+        /// When the last one did.
         since: Instant,
     },
     /// Nothing is going to happen any more, and not every job is over.
@@ -81,7 +92,8 @@ impl fmt::Display for Stalled {
 pub(crate) struct Watchdog {
     limit_ns: u64,
     occurrences_max: u64,
-    progress_at: Instant,
+    work_at: Instant,
+    job_at: Instant,
     moment: Instant,
     batches_of_moment: u64,
 }
@@ -91,7 +103,8 @@ impl Watchdog {
         Self {
             limit_ns,
             occurrences_max: u64::MAX,
-            progress_at: Instant::ZERO,
+            work_at: Instant::ZERO,
+            job_at: Instant::ZERO,
             moment: Instant::ZERO,
             batches_of_moment: 0,
         }
@@ -101,8 +114,14 @@ impl Watchdog {
         self.occurrences_max = occurrences_max;
     }
 
-    pub(crate) fn progress(&mut self, now: Instant) {
-        self.progress_at = now;
+    /// An operation ended or memory was touched.
+    pub(crate) fn work(&mut self, now: Instant) {
+        self.work_at = now;
+    }
+
+    /// A job got further.
+    pub(crate) fn job_progress(&mut self, now: Instant) {
+        (self.work_at, self.job_at) = (now, now);
     }
 
     /// Whether the engine may go on; looked at once per batch of occurrences.
@@ -123,8 +142,14 @@ impl Watchdog {
 
     /// Whether the jobs get anywhere. A limit of 0 never bites.
     pub(crate) fn check_progress(&self, now: Instant) -> Result<(), StallCause> {
-        if self.limit_ns > 0 && now.since(self.progress_at) > self.limit_ns {
-            return Err(StallCause::NoProgress { since: self.progress_at });
+        if self.limit_ns == 0 {
+            return Ok(());
+        }
+        if now.since(self.work_at) > self.limit_ns {
+            return Err(StallCause::NoProgress { since: self.work_at });
+        }
+        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_PATIENCE) {
+            return Err(StallCause::NoJobProgress { since: self.job_at });
         }
         Ok(())
     }
@@ -135,16 +160,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_bites_after_the_limit_and_progress_soothes_it() {
+    fn it_bites_after_the_limit_and_work_soothes_it() {
         let mut watchdog = Watchdog::new(100);
         assert_eq!(watchdog.check_progress(Instant(100)), Ok(()));
         assert_eq!(
             watchdog.check_progress(Instant(101)),
             Err(StallCause::NoProgress { since: Instant::ZERO })
         );
-        watchdog.progress(Instant(50));
+        watchdog.work(Instant(50));
         assert_eq!(watchdog.check_progress(Instant(150)), Ok(()));
         assert_eq!(watchdog.check_progress(Instant(151)), Err(StallCause::NoProgress { since: Instant(50) }));
+    }
+
+    #[test]
+    fn work_alone_soothes_it_only_so_long() {
+        let mut watchdog = Watchdog::new(100);
+        watchdog.job_progress(Instant(30));
+        watchdog.work(Instant(2_030));
+        assert_eq!(watchdog.check_progress(Instant(2_030)), Ok(()));
+        let since = Instant(30);
+        assert_eq!(watchdog.check_progress(Instant(2_031)), Err(StallCause::NoJobProgress { since }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! One moment of virtual time is handled like this: everything that is due is taken from the queue, actions are
 //! done, the rest is grouped by member, and each concerned member, in order of its number, gets one
-//! [turn](crate::seat). What that schedules for the same moment (links without delay) makes another batch.
+//! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
 //! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
 
 use rackloom_jobs::Job;
@@ -281,8 +281,11 @@ impl Simulation {
         if turn.finished {
             self.awaited -= 1;
         }
-        if turn.progress {
-            self.watchdog.progress(self.now);
+        if turn.worked {
+            self.watchdog.work(self.now);
+        }
+        if turn.job_advanced {
+            self.watchdog.job_progress(self.now);
         }
         if let Some(at) = turn.wake_at {
             self.wake(member, at);

@@ -1,7 +1,7 @@
 //! Racks for tests: described in a few lines of a rack file, driven by commands or by a small job.
 #![allow(dead_code, unreachable_pub)] // Each test binary compiles this file anew and uses a part of it.
 
-use rackloom_jobs::{Job, Progress};
+use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
@@ -210,6 +210,14 @@ impl Job for Counting {
     fn waiting_for(&self) -> String {
         format!("{} of {} fetch-adds", self.total() - self.succeeded - self.failed, self.total())
     }
+
+    fn result(&mut self) -> JobResult {
+        JobResult::default()
+    }
+
+    fn progress_count(&self) -> u64 {
+        self.succeeded + self.failed
+    }
 }
 
 /// A job that never ends, and never asks for anything.
@@ -226,5 +234,11 @@ impl Job for Idle {
     }
     fn waiting_for(&self) -> String {
         "the end of the world".into()
+    }
+    fn result(&mut self) -> JobResult {
+        JobResult::default()
+    }
+    fn progress_count(&self) -> u64 {
+        0
     }
 }
