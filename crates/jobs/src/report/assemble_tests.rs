@@ -157,3 +157,16 @@ fn operations_of_all_ranks_are_counted_together() {
     assert_eq!(put.errors_by_name["unreachable"], 2);
     assert_eq!(report.verified_bytes, 20);
 }
+
+#[test]
+fn what_all_members_note_is_noted_once_and_is_no_failure() {
+    let mut members = members();
+    for member in members.iter_mut().take(2) {
+        member.job.as_mut().unwrap().notes = vec!["smaller than asked".into()];
+    }
+    let report = Report::assemble(context(), &members);
+    assert_eq!(
+        (report.verdict, report.notes.as_slice()),
+        (Verdict::Pass, ["smaller than asked".to_owned()].as_slice())
+    );
+}
