@@ -90,7 +90,7 @@ fn every_kind_of_finding_turns_the_verdict() {
     let spoils: [(Spoil, &str); 8] = [
         (|members| members.truncate(2), "s0: no report came"),
         (|members| members[0].job = None, "n0: no result"),
-        (|members| members[2].state = MemberState::Lost, "s0: lost"),
+        (|members| members[0].state = MemberState::Lost, "n0: lost"),
         (|members| job(members).complete = false, "n1: its job did not"),
         (|members| job(members).lost_nodes.push("n0".into()), "n1: lost nodes [n0]"),
         (|members| job(members).failures.push("put failed".into()), "n1: put failed"),
@@ -111,6 +111,14 @@ fn every_kind_of_finding_turns_the_verdict() {
         assert_eq!(report.verdict, Verdict::Fail, "{expected}");
         assert!(report.failures.iter().any(|failure| failure.starts_with(expected)), "{:?}", report.failures);
     }
+}
+
+#[test]
+fn a_dead_switch_that_the_job_survived_is_no_failure() {
+    let mut members = members();
+    members[2].state = MemberState::Killed;
+    let report = Report::assemble(context(), &members);
+    assert_eq!((report.verdict, report.nodes[2].state), (Verdict::Pass, MemberState::Killed));
 }
 
 #[test]
