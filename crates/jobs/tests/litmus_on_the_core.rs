@@ -5,7 +5,7 @@
 mod rig;
 
 use rackloom_jobs::OperationKind;
-use rackloom_jobs::report::Verdict;
+use rackloom_jobs::report::{MemberState, Verdict};
 use rig::Rig;
 
 const SHAPES: [&str; 4] = [
@@ -147,7 +147,12 @@ fn a_killed_plane_is_survived_and_seen_as_a_change_of_path() {
     }
     let report = rig.report();
     assert_eq!(report.verdict, Verdict::Pass, "the other plane carried everything: {:?}", report.failures);
-    assert!(report.nodes.iter().any(|node| node.name == rig.plan.members[3].name && node.state == "killed"));
+    assert!(
+        report
+            .nodes
+            .iter()
+            .any(|node| node.name == rig.plan.members[3].name && node.state == MemberState::Killed)
+    );
     assert!(report.events.iter().any(|event| event.kind == "path-changed" && event.at_ns > 0));
 }
 

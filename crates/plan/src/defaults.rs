@@ -26,7 +26,7 @@ pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     mode: RetransmissionMode::Selective,
     window_packets: 64,
     timeout_initial_ns: 20_000_000,
-    timeout_min_ns: 2_000_000,
+    timeout_min_ns: 10_000_000,
     timeout_max_ns: 500_000_000,
     retry_count_max: 0,
     ack_every_packets: 8,
