@@ -5,7 +5,8 @@
 //! - *f32, f64*: one IEEE 754 operation, rounded to nearest, ties to even.
 //! - *f16, bf16*: both operands become f32, one f32 operation, and the result is rounded back to 16 bits. Nothing wider is
 //!   kept between two reductions. f32 has at least twice the precision plus two bits, so this equals the correctly
-//!   rounded 16-bit operation (Figueroa 1995); a long chain still rounds once per step.
+//!   rounded 16-bit operation (Figueroa 1995); a long chain still rounds once per step, as
+//!   NumPy's `add` of two `float16` arrays does.
 //! - *i32, i64, u8*: sums and products wrap.
 //! - A result that is not a number is the quiet NaN with no sign and no payload, whatever the operands' bits were.
 //! - *min, max*: a NaN on either side gives NaN (as NumPy's `minimum` and `maximum`); -0.0 is less than +0.0 (as IEEE
@@ -17,9 +18,10 @@
 //!
 //! Loops run over arrays of fixed size without a branch on the element, so that the compiler can use vector instructions.
 
+mod bf16;
+mod f16;
 mod float;
 mod integer;
-mod narrow;
 
 use core::fmt;
 use core::str::FromStr;
@@ -119,8 +121,8 @@ pub fn reduce(
     match element {
         ElementType::F32 => float::single(operation, accumulator, operand),
         ElementType::F64 => float::double(operation, accumulator, operand),
-        ElementType::F16 => narrow::reduce::<half::f16>(operation, accumulator, operand),
-        ElementType::Bf16 => narrow::reduce::<half::bf16>(operation, accumulator, operand),
+        ElementType::F16 => f16::reduce(operation, accumulator, operand),
+        ElementType::Bf16 => bf16::reduce(operation, accumulator, operand),
         ElementType::I32 => integer::signed32(operation, accumulator, operand),
         ElementType::I64 => integer::signed64(operation, accumulator, operand),
         ElementType::U8 => integer::unsigned8(operation, accumulator, operand),
