@@ -1,6 +1,11 @@
 //! The surface between a job and the engine that drives it.
+//!
+//! An engine builds one job per endpoint, allocates and registers its regions, hands it every event and gives it turns
+//! until it is over. The same job runs in real processes and in virtual time.
 
 use rackloom_protocol::{Endpoint, Event, Instant, Memory, RegionConfig};
+
+use crate::report::JobResult;
 
 /// What a job is doing after it was given a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +17,7 @@ pub enum Progress {
 }
 
 /// One rank's part of a job.
-pub trait Job {
+pub trait Job: Send {
     /// The regions that the engine must allocate (zeroed) and register before the first turn.
     fn regions(&self) -> Vec<RegionConfig>;
     /// Something happened at the endpoint.
@@ -21,4 +26,9 @@ pub trait Job {
     fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress;
     /// One line that says what the job waits for.
     fn waiting_for(&self) -> String;
+    /// What the job has found and measured so far; final once it is over. The measurements stay with the job, so
+    /// asking again gives the same answer.
+    fn result(&mut self) -> JobResult;
+    /// A number that grows whenever the job gets further. A watchdog that sees it stand still may end the run.
+    fn progress_count(&self) -> u64;
 }

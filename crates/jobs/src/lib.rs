@@ -3,7 +3,18 @@
 //! A job sits on one endpoint: it issues commands, is told events, and finds local memory through
 //! [`rackloom_protocol::Memory`]. It knows no clock but the `now` it is given, so the same job runs in real
 //! processes and in virtual time.
+//!
+//! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
+//! [`report`] (what both engines hand in and hand out).
 
+mod build;
+mod idle;
 pub mod job;
+pub mod litmus;
+pub mod measure;
+pub mod report;
 
+pub use build::build;
 pub use job::{Job, Progress};
+pub use measure::{Measurements, OperationKind};
+pub use report::{JobResult, MemberReport, MemberState, Report};

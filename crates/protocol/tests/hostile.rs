@@ -99,6 +99,14 @@ fn a_misaligned_atomic_is_refused() {
 }
 
 #[test]
+fn a_flush_that_follows_at_once_hears_of_the_failure_too() {
+    let mut fabric = pair();
+    fabric.command(0, posted(RemoteAddress { key: Key(1), ..at(1, 0) }, &[1])).unwrap();
+    fabric.command(0, Command::Flush { operation: OperationId(1), target: None }).unwrap();
+    assert_eq!(fabric.finish(1), Err(OperationError::EarlierFailure));
+}
+
+#[test]
 fn a_failed_posted_store_makes_the_next_flush_fail_and_only_that_one() {
     let mut fabric = pair();
     fabric.command(0, posted(RemoteAddress { key: Key(1), ..at(1, 0) }, &[1])).unwrap();

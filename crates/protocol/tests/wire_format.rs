@@ -46,8 +46,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
         let _ = fabric.finish(id);
     }
     fabric.run_for(150_000);
-    let frames = log.borrow().clone();
-    frames
+    log.take()
 }
 
 #[test]

@@ -1,1 +1,34 @@
-//! Placeholder of the first commit.
+//! Many GPU nodes and switches on one thread, in virtual time.
+//!
+//! The members are the same state machines that run in real processes ([`rackloom_protocol::Endpoint`] and
+//! [`rackloom_protocol::Switch`]), polled by the same [`rackloom_protocol::drain`], carrying the same jobs. Here
+//! time is a number that jumps from one scheduled occurrence to the next, links are arithmetic, and whatever is
+//! random comes from the seed; so a run repeats to the bit, and says so with its trace hash.
+//!
+//! Rooms, in reading order: `queue` (what happens when) · `frames` (bytes of frames, reused) · `link` (one
+//! direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric as one member
+//! sees it) · `seat` (one member and its turn) · [`rack`] (all members, the run) · [`rack::actions`] (what a test or
+//! a fault script does to the rack) · `trace`, `recording`, [`watchdog`], [`outcome`] (what a run tells).
+//!
+//! It does not read files, print, or know any real clock.
+#![forbid(unsafe_code)]
+
+mod fabric;
+mod frames;
+mod link;
+mod queue;
+mod recording;
+mod seat;
+mod trace;
+mod wires;
+
+pub mod outcome;
+pub mod rack;
+pub mod watchdog;
+
+pub use fabric::FrameHook;
+pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS, wire_bytes};
+pub use outcome::{MemberState, Outcome, Statistics};
+pub use rack::actions::Action;
+pub use rack::{Simulation, incarnation};
+pub use watchdog::{StallCause, Stalled, Waiting};

@@ -9,10 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant as WallInstant};
 
+use rackloom_plan::LinkProfile;
+use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::Instant;
 
+use super::impaired::Impaired;
 use super::shared_memory::{self, RING_BYTES_MIN};
-use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet, tapped::Tapped};
+use super::tapped::Tapped;
+use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet};
 use crate::namespaces::{
     Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
 };
@@ -45,6 +49,15 @@ fn a_tapped_wire_conforms() {
     suite(&mut || {
         let link = shared_memory_link();
         Link { near: Box::new(Tapped::new(link.near, |_: &[u8]| {})), ..link }
+    });
+}
+
+#[test]
+fn an_impaired_wire_without_faults_conforms() {
+    suite(&mut || {
+        let link = shared_memory_link();
+        let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+        Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
     });
 }
 

@@ -132,7 +132,9 @@ mod tests {
         assert!(before.elapsed() < Duration::from_secs(2));
         ringer.join().unwrap();
         owner.arm();
-        owner.sleep(1_000_000);
+        let before = Instant::now();
+        owner.sleep(2_000_000);
+        assert!(before.elapsed() >= Duration::from_millis(2), "an armed bell lets its owner sleep");
         owner.disarm();
     }
 

@@ -1,1 +1,426 @@
-//! Faults on any wire; comes with the plan's judge.
+//! Faults and, if asked for, modelled timing on any wire: what a link profile says, applied on the sending side.
+//!
+//! What befalls which frame is the plan's judge's business, and the simulator asks the same judge. This wrapper does
+//! it to real frames: it leaves them out, flips a bit, sends them twice, or lets others pass first. A frame that waits
+//! to be overtaken goes after [`HOLD_NS_MAX`] in any case: late, never lost.
+//!
+//! Rate and delay are off unless asked for. In wall time anything below some 50 microseconds drowns in what the host
+//! does anyway, and a run that is to show correctness only becomes slower.
+
+use std::collections::VecDeque;
+
+use rackloom_plan::LinkProfile;
+use rackloom_plan::impair::Judge;
+use rackloom_protocol::Instant;
+
+use super::{Device, DeviceCounters, DeviceLease, WakeSource};
+
+/// Longest time that a frame waits to be overtaken.
+pub const HOLD_NS_MAX: u64 = 200_000;
+
+/// Frames that a modelled cable holds before the device is full.
+const IN_FLIGHT_MAX: usize = 4096;
+/// When the device was full, how soon to try again.
+const RETRY_NS: u64 = 100_000;
+/// Where the low nibble tells data frames from control frames.
+const KIND_OFFSET: usize = 16;
+const KIND_DATA: u8 = 1;
+
+/// Modelled timing of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// Bits per second; `None` is as fast as the device.
+    pub rate_bits_per_s: Option<u64>,
+    /// Propagation delay.
+    pub delay_ns: u64,
+}
+
+impl Timing {
+    /// The timing that a profile states.
+    #[must_use]
+    pub fn of(profile: &LinkProfile) -> Self {
+        Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.delay_ns }
+    }
+
+    fn serialisation_ns(&self, frame_bytes: usize) -> u64 {
+        let Some(rate) = self.rate_bits_per_s else { return 0 };
+        let bits_ns = frame_bytes as u128 * 8 * 1_000_000_000;
+        u64::try_from(bits_ns.div_ceil(u128::from(rate.max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+/// A copy of a frame that does not go at once.
+#[derive(Debug)]
+struct Kept {
+    frame: Vec<u8>,
+    doorbell: bool,
+    /// When it goes; unknown until the flush after its commit, because a commit has no time.
+    due: Option<Instant>,
+    /// Frames that still have to pass first.
+    overtakers_left: u8,
+}
+
+/// A device whose sent frames meet the faults of a link.
+#[derive(Debug)]
+pub struct Impaired<D> {
+    device: D,
+    judge: Judge,
+    timing: Option<Timing>,
+    /// When the modelled cable has taken its last bit.
+    busy_until: Instant,
+    /// Frames on the modelled cable, or that found the device full; first in, first out.
+    in_flight: VecDeque<Kept>,
+    /// Frames that wait to be overtaken.
+    held: Vec<Kept>,
+    buffers: Vec<Vec<u8>>,
+    counters: DeviceCounters,
+}
+
+impl<D: Device> Impaired<D> {
+    /// Let `judge` decide over what is sent on `device`; `timing` only if rate and delay shall be modelled too.
+    pub fn new(device: D, judge: Judge, timing: Option<Timing>) -> Self {
+        Self {
+            device,
+            judge,
+            timing,
+            busy_until: Instant::ZERO,
+            in_flight: VecDeque::new(),
+            held: Vec::new(),
+            buffers: Vec::new(),
+            counters: DeviceCounters::default(),
+        }
+    }
+
+    /// Copy the frame that lies in the device's room.
+    fn copy(&mut self, length: usize, doorbell: bool) -> Option<Kept> {
+        let mut frame = self.buffers.pop().unwrap_or_default();
+        frame.clear();
+        frame.extend_from_slice(self.device.slot()?.get(..length)?);
+        Some(Kept { frame, doorbell, due: None, overtakers_left: 0 })
+    }
+
+    /// A copy sets out: onto the modelled cable if there is one, else onto the device as soon as it has room.
+    fn depart(&mut self, kept: Kept) {
+        if self.timing.is_some() || !self.send(&kept) {
+            self.in_flight.push_back(Kept { due: None, ..kept });
+        } else {
+            self.buffers.push(kept.frame);
+        }
+    }
+
+    /// Put a copy on the device, if there is room.
+    fn send(&mut self, kept: &Kept) -> bool {
+        let length = kept.frame.len();
+        let Some(room) = self.device.slot().and_then(|room| room.get_mut(..length)) else { return false };
+        room.copy_from_slice(&kept.frame);
+        self.device.commit(length, kept.doorbell);
+        true
+    }
+
+    /// The frame in the device's room sets out, `copies` times; without a modelled cable the first goes as it lies.
+    fn depart_from_room(&mut self, length: usize, doorbell: bool, copies: usize) {
+        let in_place = usize::from(self.timing.is_none());
+        let kept: [Option<Kept>; 2] = std::array::from_fn(|copy| {
+            (copy + in_place < copies).then(|| self.copy(length, doorbell)).flatten()
+        });
+        if in_place > 0 {
+            self.device.commit(length, doorbell);
+        }
+        for kept in kept.into_iter().flatten() {
+            self.depart(kept);
+        }
+    }
+
+    /// A frame has passed: whoever has waited for enough of them follows.
+    fn overtake(&mut self) {
+        for kept in &mut self.held {
+            kept.overtakers_left = kept.overtakers_left.saturating_sub(1);
+        }
+        self.release_held(|kept| kept.overtakers_left == 0);
+    }
+
+    fn release_held(&mut self, may_go: impl Fn(&Kept) -> bool) {
+        while let Some(index) = self.held.iter().position(&may_go) {
+            let kept = self.held.remove(index);
+            self.depart(kept);
+        }
+    }
+
+    /// Give a time to what was committed since the last flush.
+    fn stamp(&mut self, now: Instant) {
+        for kept in self.held.iter_mut().filter(|kept| kept.due.is_none()) {
+            kept.due = Some(now + HOLD_NS_MAX);
+        }
+        let timing = self.timing.unwrap_or_default();
+        for kept in self.in_flight.iter_mut().filter(|kept| kept.due.is_none()) {
+            self.busy_until = self.busy_until.max(now) + timing.serialisation_ns(kept.frame.len());
+            kept.due = Some(self.busy_until + timing.delay_ns);
+        }
+    }
+
+    /// Hand the device what has reached the end of the cable.
+    fn arrive(&mut self, now: Instant) {
+        while self.in_flight.front().is_some_and(|kept| kept.due <= Some(now)) {
+            let Some(mut kept) = self.in_flight.pop_front() else { return };
+            if !self.send(&kept) {
+                kept.due = Some(now + RETRY_NS);
+                return self.in_flight.push_front(kept);
+            }
+            self.buffers.push(kept.frame);
+        }
+    }
+}
+
+impl<D: Device> Device for Impaired<D> {
+    fn receive(&mut self) -> Option<DeviceLease> {
+        self.device.receive()
+    }
+
+    fn leased(&self, lease: DeviceLease) -> &[u8] {
+        self.device.leased(lease)
+    }
+
+    fn release(&mut self, lease: DeviceLease) {
+        self.device.release(lease);
+    }
+
+    fn ready(&mut self) -> bool {
+        self.device.ready()
+    }
+
+    fn slot(&mut self) -> Option<&mut [u8]> {
+        if self.in_flight.len() >= IN_FLIGHT_MAX {
+            self.counters.full += 1;
+            return None;
+        }
+        self.device.slot()
+    }
+
+    fn commit(&mut self, length: usize, doorbell: bool) {
+        let Some(frame) = self.device.slot().and_then(|room| room.get_mut(..length)) else {
+            self.counters.send_errors += 1;
+            return;
+        };
+        let is_data = frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA);
+        let verdict = self.judge.judge(length, is_data);
+        if verdict.drop {
+            self.counters.injected_drops += 1;
+            return;
+        }
+        if let Some(bit) = verdict.corrupt_bit
+            && let Some(byte) = frame.get_mut(bit as usize / 8)
+        {
+            *byte ^= 1 << (bit % 8);
+            self.counters.injected_corruptions += 1;
+        }
+        let copies = 1 + usize::from(verdict.duplicate);
+        self.counters.injected_duplicates += u64::from(verdict.duplicate);
+        if verdict.reorder_by == 0 {
+            self.depart_from_room(length, doorbell, copies);
+            self.overtake();
+            return;
+        }
+        self.counters.injected_reorders += 1;
+        for _ in 0..copies {
+            if let Some(kept) = self.copy(length, doorbell) {
+                self.held.push(Kept { overtakers_left: verdict.reorder_by, ..kept });
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        self.release_held(|kept| kept.due.is_some_and(|due| due <= now));
+        self.stamp(now);
+        self.arrive(now);
+        self.device.flush(now);
+    }
+
+    fn next_due(&self) -> Instant {
+        let kept = self.in_flight.front().into_iter().chain(&self.held);
+        kept.filter_map(|kept| kept.due).fold(self.device.next_due(), Instant::min)
+    }
+
+    fn carrier(&mut self) -> bool {
+        self.device.carrier()
+    }
+
+    fn wake_source(&self) -> WakeSource<'_> {
+        self.device.wake_source()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let (own, inner) = (self.counters, self.device.counters());
+        DeviceCounters {
+            send_errors: own.send_errors + inner.send_errors,
+            full: own.full + inner.full,
+            injected_drops: own.injected_drops + inner.injected_drops,
+            injected_corruptions: own.injected_corruptions + inner.injected_corruptions,
+            injected_duplicates: own.injected_duplicates + inner.injected_duplicates,
+            injected_reorders: own.injected_reorders + inner.injected_reorders,
+            ..inner
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_plan::impair::Direction;
+
+    use super::super::shared_memory::{RING_BYTES_MIN, SharedMemoryDevice, pair};
+    use super::super::{Doorbell, FRAME_BYTES_MAX};
+    use super::*;
+
+    const FRAMES: u32 = 4000;
+    const FRAME_BYTES: usize = 100;
+
+    fn judge(profile: &LinkProfile) -> Judge {
+        Judge::new(11, "n0--n1", Direction::Forward, profile)
+    }
+
+    fn link(
+        profile: &LinkProfile,
+        timing: Option<Timing>,
+    ) -> (Impaired<SharedMemoryDevice>, SharedMemoryDevice) {
+        let bells = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
+        let (near, far) = pair(RING_BYTES_MIN, &bells.0, &bells.1).unwrap();
+        (Impaired::new(near, judge(profile), timing), far)
+    }
+
+    fn send(near: &mut impl Device, number: u32) {
+        let room = &mut near.slot().unwrap()[..FRAME_BYTES];
+        room.fill(0);
+        room[..4].copy_from_slice(&number.to_le_bytes());
+        room[KIND_OFFSET] = KIND_DATA;
+        near.commit(FRAME_BYTES, true);
+    }
+
+    fn receive_all(far: &mut impl Device, into: &mut Vec<Vec<u8>>) {
+        while let Some(lease) = far.receive() {
+            into.push(far.leased(lease).to_vec());
+            far.release(lease);
+        }
+        far.flush(Instant::ZERO);
+    }
+
+    /// Send numbered frames one per microsecond, wait out what is held back; what has arrived, and the counters.
+    fn run(profile: &LinkProfile) -> (Vec<Vec<u8>>, DeviceCounters) {
+        let (mut near, mut far) = link(profile, None);
+        let mut arrived = Vec::new();
+        for number in 0..FRAMES {
+            send(&mut near, number);
+            near.flush(Instant(u64::from(number) * 1000));
+            receive_all(&mut far, &mut arrived);
+        }
+        let end = near.next_due();
+        if end != Instant::NEVER {
+            near.flush(Instant(u64::from(FRAMES) * 1000) + HOLD_NS_MAX);
+        }
+        receive_all(&mut far, &mut arrived);
+        assert_eq!(near.next_due(), Instant::NEVER, "nothing is held for ever");
+        (arrived, near.counters())
+    }
+
+    fn number(frame: &[u8]) -> u32 {
+        u32::from_le_bytes(frame[..4].try_into().unwrap())
+    }
+
+    #[test]
+    fn exactly_the_frames_that_the_judge_condemns_are_lost() {
+        let profile = LinkProfile { loss: 0.05, ..LinkProfile::default() };
+        let (arrived, counters) = run(&profile);
+        let mut same_judge = judge(&profile);
+        let spared: Vec<u32> = (0..FRAMES).filter(|_| !same_judge.judge(FRAME_BYTES, true).drop).collect();
+        assert_eq!(arrived.iter().map(|frame| number(frame)).collect::<Vec<_>>(), spared);
+        assert!(counters.injected_drops > 0);
+        assert_eq!(counters.injected_drops as usize + arrived.len(), FRAMES as usize);
+    }
+
+    #[test]
+    fn a_corrupted_frame_differs_in_one_bit() {
+        let (arrived, counters) = run(&LinkProfile { corrupt: 0.05, ..LinkProfile::default() });
+        let mut flipped = 0;
+        for (sent, frame) in (0..FRAMES).zip(&arrived) {
+            let mut expected = [0; FRAME_BYTES];
+            expected[..4].copy_from_slice(&sent.to_le_bytes());
+            expected[KIND_OFFSET] = KIND_DATA;
+            let bits: u32 = expected.iter().zip(frame).map(|(a, b)| (a ^ b).count_ones()).sum();
+            assert!(bits <= 1);
+            flipped += u64::from(bits);
+        }
+        assert_eq!(arrived.len(), FRAMES as usize);
+        assert!(flipped > 0);
+        assert_eq!(flipped, counters.injected_corruptions);
+    }
+
+    #[test]
+    fn a_duplicated_frame_comes_twice_and_alike() {
+        let (arrived, counters) = run(&LinkProfile { duplicate: 0.05, ..LinkProfile::default() });
+        let twice = arrived.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert!(twice > 0);
+        assert_eq!(twice as u64, counters.injected_duplicates);
+        assert_eq!(arrived.len(), FRAMES as usize + twice);
+    }
+
+    #[test]
+    fn an_overtaken_frame_is_late_and_never_lost() {
+        let (arrived, counters) = run(&LinkProfile { reorder: 0.05, ..LinkProfile::default() });
+        let mut numbers: Vec<u32> = arrived.iter().map(|frame| number(frame)).collect();
+        let late = numbers.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!(late > 0 && counters.injected_reorders as usize >= late);
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..FRAMES), "each came once");
+    }
+
+    #[test]
+    fn a_frame_that_nobody_overtakes_goes_after_its_time() {
+        let (mut near, mut far) = link(&LinkProfile { reorder: 1.0, ..LinkProfile::default() }, None);
+        send(&mut near, 1);
+        near.flush(Instant(500));
+        assert!(!far.ready());
+        assert_eq!(near.next_due(), Instant(500 + HOLD_NS_MAX));
+        near.flush(near.next_due());
+        assert!(far.ready());
+    }
+
+    #[test]
+    fn a_modelled_cable_takes_its_time() {
+        // 100 bytes at 100 Mb/s last 8 microseconds; the cable is 1 millisecond long.
+        let timing = Timing { rate_bits_per_s: Some(100_000_000), delay_ns: 1_000_000 };
+        let (mut near, mut far) = link(&LinkProfile::default(), Some(timing));
+        for number in 0..3 {
+            send(&mut near, number);
+        }
+        near.flush(Instant(70));
+        assert_eq!(near.next_due(), Instant(1_008_070));
+        let mut arrived = Vec::new();
+        for (now, expected) in
+            [(1_008_069, 0), (1_008_070, 1), (1_016_069, 1), (1_016_070, 2), (1_024_070, 3)]
+        {
+            near.flush(Instant(now));
+            receive_all(&mut far, &mut arrived);
+            assert_eq!(arrived.len(), expected, "at {now}");
+        }
+    }
+
+    #[test]
+    fn a_modelled_cable_keeps_frames_while_the_device_is_full() {
+        let timing = Timing { rate_bits_per_s: None, delay_ns: 1000 };
+        let (mut near, mut far) = link(&LinkProfile::default(), Some(timing));
+        let sent = (RING_BYTES_MIN as usize / FRAME_BYTES * 2).min(IN_FLIGHT_MAX) as u32;
+        for number in 0..sent {
+            send(&mut near, number);
+        }
+        let mut arrived = Vec::new();
+        let mut now = Instant::ZERO;
+        near.flush(now);
+        while near.next_due() != Instant::NEVER {
+            now = near.next_due().max(now + 1);
+            near.flush(now);
+            receive_all(&mut far, &mut arrived);
+            assert!(now < Instant(1_000_000_000), "no end in sight");
+        }
+        receive_all(&mut far, &mut arrived);
+        assert!(arrived.iter().map(|frame| number(frame)).eq(0..sent));
+        assert!(near.slot().is_some_and(|room| room.len() == FRAME_BYTES_MAX));
+    }
+}

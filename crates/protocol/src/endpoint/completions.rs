@@ -128,8 +128,14 @@ impl Endpoint {
         }
         let Self { flushes, peers, forwarder, .. } = self;
         flushes.retain_mut(|flush| {
-            flush.marks.retain_mut(|mark| match &peers[mark.node.index()] {
-                Some(peer) => !peer.has_reached(mark),
+            flush.marks.retain_mut(|mark| match &mut peers[mark.node.index()] {
+                Some(peer) => {
+                    let reached = peer.has_reached(mark);
+                    if reached && peer.posted_error.take().is_some() {
+                        flush.failed = flush.failed.or(Some(OperationError::EarlierFailure));
+                    }
+                    !reached
+                }
                 // Taken out while its own frame is handled: looked at again right after.
                 None => true,
             });

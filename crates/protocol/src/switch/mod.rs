@@ -1,7 +1,9 @@
 //! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
 
+mod departures;
 pub mod egress;
 pub mod forwarder;
+mod neighbours;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
@@ -49,6 +51,10 @@ impl Member for Switch {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
+    }
+
+    fn settle(&mut self, _now: Instant) {
+        self.forwarder.settle();
     }
 
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {

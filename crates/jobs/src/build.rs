@@ -1,0 +1,107 @@
+//! From a plan to one rank's job.
+
+use rackloom_plan::{JobKind, Plan};
+use rackloom_protocol::{MemberRole, NodeId};
+
+use crate::idle::Idle;
+use crate::job::Job;
+use crate::litmus::{Litmus, LitmusSettings, Rank};
+
+/// Largest load and store that every endpoint takes.
+const LOAD_STORE_BYTES_MAX: u64 = 16_384;
+/// A load is cut at multiples of this.
+const LOAD_REQUEST_BYTES: u64 = 256;
+
+/// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seed.
+///
+/// A job that cannot be done (a litmus that does not fit into the members' memory) is built all the same: it ends at once,
+/// and its result says why.
+#[must_use]
+pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
+    match plan.job.kind {
+        JobKind::Litmus => match Litmus::new(rank, ranks(plan), litmus_settings(plan, seed)) {
+            Ok(litmus) => Box::new(litmus),
+            Err(error) => Box::new(Idle::failed(error.to_string())),
+        },
+        JobKind::None => {
+            let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
+            let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
+            Box::new(Idle::new(others, patience_ns(plan, u64::MAX)))
+        }
+    }
+}
+
+/// Endpoints come first in a plan, so a rank's number is its node's.
+fn ranks(plan: &Plan) -> Vec<Rank> {
+    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
+}
+
+/// What the plan says about the litmus, and what its core can take.
+fn litmus_settings(plan: &Plan, seed: u64) -> LitmusSettings {
+    let default = LitmusSettings::default();
+    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let requests_max = u64::from(plan.outstanding_loads_max);
+    LitmusSettings {
+        seed,
+        bytes_max: u64::from(plan.job.bytes_max),
+        memory_bytes: endpoints.map(|member| member.memory_bytes).min().unwrap_or(0),
+        // A misaligned load needs one request more than its length says.
+        store_bytes_max: u64::from(plan.rdma_threshold_bytes)
+            .min(LOAD_STORE_BYTES_MAX)
+            .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
+            .max(1),
+        rounds: plan.job.rounds,
+        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        ..default
+    }
+}
+
+/// The job gives up before the watchdog does, because it can say more about why.
+fn patience_ns(plan: &Plan, most_ns: u64) -> u64 {
+    (plan.watchdog_ns / 2).min(most_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(more: &str) -> Plan {
+        Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{more}"), "test").unwrap()
+    }
+
+    #[test]
+    fn a_plan_with_a_litmus_builds_a_rank_with_the_plans_numbers() {
+        let plan = plan("job: {litmus: {bytes_max: 64KiB, rounds: 3}}\n");
+        let settings = litmus_settings(&plan, 9);
+        assert_eq!((settings.seed, settings.bytes_max, settings.rounds), (9, 65_536, 3));
+        assert_eq!(settings.memory_bytes, plan.members[0].memory_bytes);
+        assert_eq!(build(&plan, NodeId(2), 9).regions().len(), 4);
+    }
+
+    #[test]
+    fn few_outstanding_loads_make_small_loads() {
+        let mut plan = plan("");
+        plan.change(|plan| plan.outstanding_loads_max = 3);
+        assert_eq!(litmus_settings(&plan, 0).store_bytes_max, 512);
+    }
+
+    #[test]
+    fn keys_follow_from_the_seed() {
+        let plan = plan("");
+        let keys = |seed| {
+            build(&plan, NodeId(1), seed).regions().iter().map(|region| region.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(1), keys(1));
+        assert_ne!(keys(1), keys(2));
+    }
+
+    #[test]
+    fn a_litmus_that_does_not_fit_says_so_in_its_result() {
+        let mut plan = plan("");
+        plan.change(|plan| plan.members.iter_mut().for_each(|member| member.memory_bytes = 1000));
+        let failures = build(&plan, NodeId(0), 0).result().failures;
+        assert!(failures[0].contains("1000 bytes") || failures[0].contains("there are 1000"), "{failures:?}");
+    }
+}

@@ -1,0 +1,401 @@
+//! Where everything lies: one pure function of the number of ranks and the settings, the same for every rank.
+//!
+//! So that every rank knows every address at every other rank without asking, an owner's memory is divided by *distance*: the
+//! writer `w` of owner `o` uses the area of distance `(o - w) mod N`, and all owners look alike. Distance 1 (the neighbour) has
+//! an area of its own kind, because the largest transfers may be left to neighbours. Between any two things that a writer may
+//! touch lie at least [`GUARD_BYTES`] of guard, and extents cover a region without a gap: what is not a slot or a word is guard.
+//!
+//! | region | access | holds |
+//! |---|---|---|
+//! | [`CONTROL`] | all | words: abort notice, barrier, flags |
+//! | [`DATA`] | all | contended atomics, slots |
+//! | [`LANES`] | none | sources of puts, targets of loads and gets |
+//! | [`READABLE`] | read | one pattern that others read |
+
+use rackloom_protocol::RegionId;
+use thiserror::Error;
+
+use super::case::{Case, ReadCase, SIZES, cases, read_cases};
+use super::settings::LitmusSettings;
+
+/// Words: abort notice, barrier, flags.
+pub(crate) const CONTROL: RegionId = RegionId(1);
+/// Contended atomics and slots.
+pub(crate) const DATA: RegionId = RegionId(2);
+/// Sources and targets of the rank's own transfers.
+pub(crate) const LANES: RegionId = RegionId(3);
+/// What others read and must not write.
+pub(crate) const READABLE: RegionId = RegionId(4);
+
+/// Least distance between two things that are written.
+pub(crate) const GUARD_BYTES: u64 = 64;
+/// Room beside a lane's bytes for guards and misalignment on both sides.
+pub(crate) const LANE_MARGIN_BYTES: u64 = 2 * GUARD_BYTES;
+/// Lanes for transfers of up to [`SMALL_LANE_BYTES`].
+pub(crate) const SMALL_LANES: u64 = 16;
+/// Capacity of a small lane.
+pub(crate) const SMALL_LANE_BYTES: u64 = 4608;
+/// Lanes for everything larger.
+pub(crate) const LARGE_LANES: u64 = 2;
+
+/// Distant ranks keep transfers of up to this size, on the bulk path and of several frames, before neighbours give way.
+const FAR_BYTES_WANTED: u64 = 4097;
+
+/// Words of the dissemination barrier: enough for 65,536 ranks.
+pub(crate) const BARRIER_WORDS: u64 = 16;
+
+/// The contended words of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ContendedWord {
+    FetchAddFour,
+    FetchAddEight,
+    CompareSwapFour,
+    CompareSwapEight,
+    SwapFour,
+    SwapEight,
+}
+
+impl ContendedWord {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::FetchAddFour,
+        Self::FetchAddEight,
+        Self::CompareSwapFour,
+        Self::CompareSwapEight,
+        Self::SwapFour,
+        Self::SwapEight,
+    ];
+
+    pub(crate) const fn is_four(self) -> bool {
+        matches!(self, Self::FetchAddFour | Self::CompareSwapFour | Self::SwapFour)
+    }
+
+    const fn bytes(self) -> u64 {
+        if self.is_four() { 4 } else { 8 }
+    }
+}
+
+/// What lies at an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Content {
+    /// Nobody writes here.
+    Guard,
+    /// The bytes of a case; `case` indexes [`Layout::cases`] of that distance.
+    Slot { distance: u16, case: u16 },
+    /// The flag of a case.
+    Flag { distance: u16, case: u16 },
+    /// Where others say that they broke off.
+    Abort,
+    /// One round of the barrier.
+    Barrier { round: u16 },
+    /// A word that all ranks work on.
+    Contended(ContendedWord),
+    /// Where the ranks add up what the contended word answered them.
+    Ledger(ContendedWord),
+}
+
+/// A run of bytes of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Extent {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) content: Content,
+}
+
+/// The rack does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}; hint: raise the members' memory"
+)]
+pub struct LayoutError {
+    needed_bytes: u64,
+    memory_bytes: u64,
+}
+
+/// Lays out things one behind the other, guards between them.
+#[derive(Default)]
+struct Builder {
+    extents: Vec<Extent>,
+    cursor: u64,
+}
+
+impl Builder {
+    fn place(&mut self, content: Content, bytes: u64, misalignment: u64) {
+        let offset = (self.cursor + GUARD_BYTES).next_multiple_of(64) + misalignment;
+        self.guard_until(offset);
+        self.extents.push(Extent { offset, bytes, content });
+        self.cursor = offset + bytes;
+    }
+
+    fn guard_until(&mut self, end: u64) {
+        if end > self.cursor {
+            self.extents.push(Extent {
+                offset: self.cursor,
+                bytes: end - self.cursor,
+                content: Content::Guard,
+            });
+            self.cursor = end;
+        }
+    }
+
+    /// The extents, padded so that the next part begins at a 64-byte boundary.
+    fn finish(mut self) -> Part {
+        self.guard_until(self.cursor.next_multiple_of(64));
+        Part { extents: self.extents, bytes: self.cursor }
+    }
+}
+
+/// Extents relative to where the part begins. A part begins with a guard.
+#[derive(Clone, Debug)]
+struct Part {
+    extents: Vec<Extent>,
+    bytes: u64,
+}
+
+/// What one writer uses at one owner; one for distance 1, one for all others.
+#[derive(Clone, Debug)]
+struct Area {
+    cases: Vec<Case>,
+    reads: Vec<ReadCase>,
+    slots: Part,
+    flags: Part,
+    /// Per case: its offset in `slots` and in `flags`.
+    offsets: Vec<(u64, u64)>,
+}
+
+impl Area {
+    fn new(settings: &LitmusSettings, bytes_max: u64) -> Self {
+        let cases = cases(settings, bytes_max);
+        let (mut slots, mut flags) = (Builder::default(), Builder::default());
+        let mut offsets = Vec::with_capacity(cases.len());
+        for (number, case) in cases.iter().enumerate() {
+            // The distance is filled in when the area is placed.
+            let (distance, number) = (0, number as u16);
+            slots.place(Content::Slot { distance, case: number }, case.bytes, case.misalignment);
+            if case.kind.has_flag() {
+                flags.place(Content::Flag { distance, case: number }, 8, 0);
+            }
+            offsets.push((slots.cursor - case.bytes, flags.cursor.saturating_sub(8)));
+        }
+        let reads = read_cases(settings, bytes_max);
+        Self { cases, reads, slots: slots.finish(), flags: flags.finish(), offsets }
+    }
+
+    fn traffic_bytes(&self) -> u64 {
+        let written: u64 = self.cases.iter().map(|case| case.bytes).sum();
+        written + self.reads.iter().map(|case| case.bytes).sum::<u64>()
+    }
+}
+
+/// Largest transfers (neighbours, others) in the order in which they are tried.
+fn sizes_to_try(largest: u64) -> impl Iterator<Item = (u64, u64)> {
+    let up_to =
+        |most: u64| std::iter::once(most).chain(SIZES.into_iter().rev().filter(move |bytes| *bytes < most));
+    let wanted = up_to(largest).flat_map(move |near| {
+        let least = near.min(FAR_BYTES_WANTED);
+        up_to(near).filter(move |far| *far >= least).map(move |far| (near, far))
+    });
+    let near = largest.min(FAR_BYTES_WANTED);
+    wanted.chain(up_to(near).map(move |far| (near, far)))
+}
+
+/// Where everything lies, for all ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    ranks: u16,
+    near_bytes_max: u64,
+    far_bytes_max: u64,
+    control: Part,
+    contended: Part,
+    near: Area,
+    far: Area,
+}
+
+impl Layout {
+    /// The layout with the largest transfers that memory and traffic allow: first those between distant ranks shrink, down to
+    /// [`FAR_BYTES_WANTED`], then those between neighbours, then all.
+    pub(crate) fn new(ranks: u16, settings: &LitmusSettings) -> Result<Self, LayoutError> {
+        let mut needed_bytes = 0;
+        for (near_bytes_max, far_bytes_max) in sizes_to_try(settings.bytes_max.max(1)) {
+            let layout = Self::with_sizes(ranks, settings, near_bytes_max, far_bytes_max);
+            needed_bytes = layout.total_bytes();
+            // The smallest transfers are made whatever they add up to.
+            let has_much_traffic = far_bytes_max > 1 && layout.traffic_bytes() > settings.round_bytes_max;
+            if needed_bytes <= settings.memory_bytes && !has_much_traffic {
+                return Ok(layout);
+            }
+        }
+        Err(LayoutError { needed_bytes, memory_bytes: settings.memory_bytes })
+    }
+
+    /// Where the settings ask for more than fits: what was made of it, in words.
+    pub(crate) fn shortfall(&self, settings: &LitmusSettings) -> Option<String> {
+        let (asked, near, far) = (settings.bytes_max, self.near_bytes_max, self.far_bytes_max);
+        let is_short = near < asked || (self.ranks > 2 && far < asked);
+        is_short.then(|| {
+            format!(
+                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {asked} were asked \
+                 for; memory is {} bytes, traffic about {} bytes per rank and round at most",
+                settings.memory_bytes, settings.round_bytes_max
+            )
+        })
+    }
+
+    fn with_sizes(ranks: u16, settings: &LitmusSettings, near_bytes_max: u64, far_bytes_max: u64) -> Self {
+        let mut control = Builder::default();
+        control.place(Content::Abort, 8, 0);
+        for round in 0..BARRIER_WORDS as u16 {
+            control.place(Content::Barrier { round }, 8, 0);
+        }
+        let mut contended = Builder::default();
+        for word in ContendedWord::ALL {
+            // A 4-byte word in the upper half of an 8-byte one: a wider update would hit guards.
+            contended.place(Content::Contended(word), word.bytes(), if word.is_four() { 4 } else { 0 });
+            contended.place(Content::Ledger(word), 8, 0);
+        }
+        Self {
+            ranks,
+            near_bytes_max,
+            far_bytes_max,
+            control: control.finish(),
+            contended: contended.finish(),
+            near: Area::new(settings, near_bytes_max),
+            far: Area::new(settings, far_bytes_max),
+        }
+    }
+
+    fn area(&self, distance: u16) -> &Area {
+        if distance == 1 { &self.near } else { &self.far }
+    }
+
+    /// The distance from a writer (or reader) to an owner.
+    pub(crate) fn distance(&self, writer: u16, owner: u16) -> u16 {
+        let ranks = u32::from(self.ranks);
+        ((u32::from(owner) + ranks - u32::from(writer)) % ranks) as u16
+    }
+
+    /// The writer at this distance from an owner.
+    pub(crate) fn writer(&self, owner: u16, distance: u16) -> u16 {
+        // Distance is its own inverse: o - (o - w) = w.
+        self.distance(distance, owner)
+    }
+
+    /// What a writer does at this distance.
+    pub(crate) fn cases(&self, distance: u16) -> &[Case] {
+        &self.area(distance).cases
+    }
+
+    /// What a reader reads at this distance.
+    pub(crate) fn reads(&self, distance: u16) -> &[ReadCase] {
+        &self.area(distance).reads
+    }
+
+    /// Offset in [`DATA`] of a case's slot.
+    pub(crate) fn slot_offset(&self, distance: u16, case: u16) -> u64 {
+        self.part_offset(DATA, distance) + self.area(distance).offsets[usize::from(case)].0
+    }
+
+    /// Offset in [`CONTROL`] of a case's flag.
+    pub(crate) fn flag_offset(&self, distance: u16, case: u16) -> u64 {
+        self.part_offset(CONTROL, distance) + self.area(distance).offsets[usize::from(case)].1
+    }
+
+    fn fixed_offset(part: &Part, content: Content) -> u64 {
+        let found = part.extents.iter().find(|extent| extent.content == content);
+        found.expect("every word of the layout was placed by it").offset
+    }
+
+    /// Offset in [`CONTROL`] of the abort word.
+    pub(crate) fn abort_offset(&self) -> u64 {
+        Self::fixed_offset(&self.control, Content::Abort)
+    }
+
+    /// Offset in [`CONTROL`] of a barrier word.
+    pub(crate) fn barrier_offset(&self, round: u16) -> u64 {
+        Self::fixed_offset(&self.control, Content::Barrier { round })
+    }
+
+    /// Offset in [`DATA`] of a contended word.
+    pub(crate) fn contended_offset(&self, word: ContendedWord) -> u64 {
+        Self::fixed_offset(&self.contended, Content::Contended(word))
+    }
+
+    /// Offset in [`DATA`] of a contended word's ledger.
+    pub(crate) fn ledger_offset(&self, word: ContendedWord) -> u64 {
+        Self::fixed_offset(&self.contended, Content::Ledger(word))
+    }
+
+    /// The part of an area that lies in a region.
+    fn area_part(&self, region: RegionId, distance: u16) -> &Part {
+        let area = self.area(distance);
+        if region == DATA { &area.slots } else { &area.flags }
+    }
+
+    fn fixed_part(&self, region: RegionId) -> &Part {
+        if region == DATA { &self.contended } else { &self.control }
+    }
+
+    fn part_offset(&self, region: RegionId, distance: u16) -> u64 {
+        let fixed = self.fixed_part(region).bytes;
+        match distance {
+            0 | 1 => fixed,
+            _ => {
+                let near = self.area_part(region, 1).bytes;
+                fixed + near + u64::from(distance - 2) * self.area_part(region, 2).bytes
+            }
+        }
+    }
+
+    /// Every byte of [`CONTROL`] or [`DATA`], in order.
+    pub(crate) fn extents(&self, region: RegionId) -> impl Iterator<Item = Extent> + '_ {
+        let fixed = self.fixed_part(region).extents.iter().copied();
+        let areas = (1..self.ranks).flat_map(move |distance| {
+            let base = self.part_offset(region, distance);
+            self.area_part(region, distance).extents.iter().map(move |extent| Extent {
+                offset: base + extent.offset,
+                bytes: extent.bytes,
+                content: match extent.content {
+                    Content::Slot { case, .. } => Content::Slot { distance, case },
+                    Content::Flag { case, .. } => Content::Flag { distance, case },
+                    other => other,
+                },
+            })
+        });
+        let tail = Extent {
+            offset: self.region_bytes(region) - GUARD_BYTES,
+            bytes: GUARD_BYTES,
+            content: Content::Guard,
+        };
+        fixed.chain(areas).chain(std::iter::once(tail))
+    }
+
+    /// Length of a region.
+    pub(crate) fn region_bytes(&self, region: RegionId) -> u64 {
+        match region {
+            // A reader takes any part of it, and the largest transfer still fits when it begins a little later.
+            READABLE => self.near_bytes_max + 4096,
+            LANES => {
+                SMALL_LANES * (SMALL_LANE_BYTES + LANE_MARGIN_BYTES) + LARGE_LANES * self.large_lane_stride()
+            }
+            _ => self.part_offset(region, self.ranks.max(1)) + GUARD_BYTES,
+        }
+    }
+
+    /// Bytes from one large lane to the next.
+    pub(crate) fn large_lane_stride(&self) -> u64 {
+        self.near_bytes_max.next_multiple_of(64) + LANE_MARGIN_BYTES
+    }
+
+    fn total_bytes(&self) -> u64 {
+        [CONTROL, DATA, LANES, READABLE].into_iter().map(|region| self.region_bytes(region)).sum()
+    }
+
+    fn traffic_bytes(&self) -> u64 {
+        let peers = u64::from(self.ranks.saturating_sub(1));
+        let near = if peers > 0 { self.near.traffic_bytes() } else { 0 };
+        near + peers.saturating_sub(1) * self.far.traffic_bytes()
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! The owner's own memory: prepared before a round, swept after it.
+//!
+//! Before: guards get their pattern, slots and flags become zero, contended words get their first value. After: every byte of
+//! the regions that others may write is looked at, by the owner, through its own memory and not through the fabric. What is not
+//! a slot or a word is guard and must not have changed.
+
+use rackloom_protocol::{Memory, RegionId};
+
+use super::barrier::Barrier;
+use super::findings::{Expected, Findings, read_word};
+use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
+use super::pattern::Pattern;
+use super::phase::check_contended;
+use super::scene::{Scene, width};
+
+/// Bytes written per access to memory.
+const CHUNK_BYTES: u64 = 16 << 10;
+
+/// How much a sweep may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// All ranks have passed the barrier behind the round: everything must be there.
+    Whole,
+    /// The run was broken off: what is there must be right, and what a raised flag stands for must be there.
+    Partial,
+}
+
+/// Write a range of the rank's own memory in chunks.
+fn write(
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    region: RegionId,
+    (offset, bytes): (u64, u64),
+    fill: impl Fn(u64, &mut [u8]),
+) {
+    let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
+    let mut done = 0;
+    while done < bytes {
+        let length = CHUNK_BYTES.min(bytes - done) as usize;
+        fill(done, &mut chunk[..length]);
+        if let Err(fault) = memory.write(region, offset + done, &chunk[..length]) {
+            findings
+                .fail(format!("own memory of {region} at {} cannot be written: {fault:?}", offset + done));
+            return;
+        }
+        done += length as u64;
+    }
+}
+
+/// Put a pattern into a range of the rank's own memory; a failure is a finding.
+pub(crate) fn fill(
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    region: RegionId,
+    range: (u64, u64),
+    (pattern, index): (Pattern, u64),
+) {
+    write(memory, findings, region, range, |done, out| pattern.fill(index + done, out));
+}
+
+/// Bring the rank's memory into the state in which every round begins. Barrier and abort words are left alone: others may be
+/// ahead.
+pub(crate) fn prepare(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
+    for region in [CONTROL, DATA] {
+        let guard = scene.guard_pattern(region);
+        for Extent { offset, bytes, content } in scene.layout.extents(region) {
+            let range = (offset, bytes);
+            match content {
+                Content::Guard => fill(memory, findings, region, range, (guard, offset)),
+                Content::Slot { .. } | Content::Flag { .. } | Content::Ledger(_) => {
+                    write(memory, findings, region, range, |_, out| out.fill(0));
+                }
+                Content::Contended(word) => {
+                    let value = scene.contended_initial(scene.rank, word).to_le_bytes();
+                    let length = width(word).bytes() as usize;
+                    write(memory, findings, region, range, |_, out| out.copy_from_slice(&value[..length]));
+                }
+                Content::Abort | Content::Barrier { .. } => {}
+            }
+        }
+    }
+    if scene.round == 0 {
+        let range = (0, scene.layout.region_bytes(READABLE));
+        fill(memory, findings, READABLE, range, (scene.readable_pattern(scene.rank), 0));
+    }
+}
+
+/// Look at every byte that others may have written, and at those that they must not have.
+pub(crate) fn sweep(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings, certainty: Certainty) {
+    for region in [CONTROL, DATA] {
+        let guard = scene.guard_pattern(region);
+        for extent in scene.layout.extents(region) {
+            let range = (extent.offset, extent.bytes);
+            match extent.content {
+                Content::Guard => {
+                    let expected = Expected::Exactly(guard, extent.offset);
+                    findings.check(memory, region, range, expected, || "guard".to_owned());
+                }
+                Content::Slot { distance, case } => {
+                    sweep_slot(scene, memory, findings, certainty, (distance, case))
+                }
+                Content::Flag { distance, case } => {
+                    sweep_flag(scene, memory, findings, certainty, (distance, case));
+                }
+                Content::Contended(word) if certainty == Certainty::Whole => {
+                    check_contended(scene, memory, findings, word);
+                }
+                Content::Contended(_) | Content::Ledger(_) | Content::Abort | Content::Barrier { .. } => {}
+            }
+        }
+    }
+    let range = (0, scene.layout.region_bytes(READABLE));
+    let expected = Expected::Exactly(scene.readable_pattern(scene.rank), 0);
+    findings.check(memory, READABLE, range, expected, || "read-only region".to_owned());
+}
+
+/// Look at the slots that were written without order; a barrier lies between the writers' flushes and this.
+pub(crate) fn sweep_writes(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
+    for extent in scene.layout.extents(DATA) {
+        if let Content::Slot { distance, case } = extent.content
+            && !scene.layout.cases(distance)[usize::from(case)].kind.has_flag()
+        {
+            sweep_slot(scene, memory, findings, Certainty::Whole, (distance, case));
+        }
+    }
+}
+
+fn is_peer(scene: &Scene, writer: u16) -> bool {
+    scene.peers.contains(&writer)
+}
+
+fn sweep_slot(
+    scene: &Scene,
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    certainty: Certainty,
+    (distance, number): (u16, u16),
+) {
+    let writer = scene.layout.writer(scene.rank, distance);
+    let case = scene.layout.cases(distance)[usize::from(number)];
+    let range = (scene.layout.slot_offset(distance, number), case.bytes);
+    let pattern = scene.slot_pattern(writer, scene.rank, number);
+    let is_flag_up = case.kind.has_flag()
+        && read_word(memory, CONTROL, scene.layout.flag_offset(distance, number), 8) != 0;
+    let expected = match certainty {
+        _ if !is_peer(scene, writer) => Expected::Zero,
+        Certainty::Partial if !is_flag_up => Expected::AtMost(pattern, 0),
+        Certainty::Whole | Certainty::Partial => Expected::Exactly(pattern, 0),
+    };
+    findings.check(memory, DATA, range, expected, || scene.describe(writer, &case));
+}
+
+fn sweep_flag(
+    scene: &Scene,
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    certainty: Certainty,
+    (distance, number): (u16, u16),
+) {
+    let writer = scene.layout.writer(scene.rank, distance);
+    let offset = scene.layout.flag_offset(distance, number);
+    let found = read_word(memory, CONTROL, offset, 8);
+    let is_absence_right = certainty == Certainty::Partial || !is_peer(scene, writer);
+    if found == 0 && is_absence_right {
+        return;
+    }
+    let expected = if is_peer(scene, writer) { scene.flag_value(writer, scene.rank, number) } else { 0 };
+    let case = scene.layout.cases(distance)[usize::from(number)];
+    findings.check_word((CONTROL, offset), (found, expected), || {
+        format!("flag of {}", scene.describe(writer, &case))
+    });
+}
+
+/// After the last barrier nobody signals any more: each word must have counted every barrier exactly once, and nobody may have
+/// broken off.
+pub(crate) fn check_barrier_words(
+    scene: &Scene,
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    barrier: &Barrier,
+) {
+    for (step, expected) in barrier.words() {
+        let offset = scene.layout.barrier_offset(step);
+        let found = read_word(memory, CONTROL, offset, 8);
+        findings.check_word((CONTROL, offset), (found, expected), || format!("barrier word {step}"));
+    }
+}

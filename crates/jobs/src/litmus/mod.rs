@@ -1,0 +1,371 @@
+//! The litmus job: every ordered pair of ranks, every kind of operation, and every byte checked by its owner.
+//!
+//! One rank is a state machine. It prepares its memory, meets the others at a barrier, runs five phases (writes, with a barrier
+//! behind them, reads, order, atomics, forbidden accesses), meets them again, and sweeps its own memory: what must be there follows from seed, writer, slot
+//! and byte index alone. Then the next round, with other patterns. See `phase/` for what is done, `layout.rs` for where.
+//!
+//! When a node dies, or an operation fails that must not, the run is broken off: the rank tells the others, waits until what is
+//! outstanding has ended, checks what can still be checked, and finishes with a failure. It never waits without an end: waits
+//! name the node that they depend on, and the last resort is a time limit.
+//!
+//! What it does not do: it judges no speed, and it does not know the topology.
+
+mod barrier;
+mod case;
+mod findings;
+mod issuer;
+mod lanes;
+mod layout;
+mod loss;
+mod memory;
+mod pattern;
+mod phase;
+mod request;
+mod scene;
+mod settings;
+
+use std::collections::BTreeSet;
+
+use rackloom_protocol::{Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
+
+use self::barrier::Barrier;
+use self::findings::Findings;
+use self::issuer::Issuer;
+use self::lanes::Lanes;
+use self::layout::{CONTROL, Layout};
+use self::memory::Certainty;
+use self::phase::{Atomics, Forbidden, Ordered, Phase, Reads, Turn, Writes};
+use self::request::{Body, Outcome, Request, Seat, Tag};
+use self::scene::Scene;
+use crate::job::{Job, Progress};
+use crate::report::JobResult;
+
+pub use self::layout::LayoutError;
+pub use self::scene::Rank;
+pub use self::settings::LitmusSettings;
+
+/// Time between looks at who can be reached, at the start.
+const GATHER_INTERVAL_NS: u64 = 1_000_000;
+/// Time until a busy endpoint is asked again, if no event comes first.
+const RETRY_INTERVAL_NS: u64 = 10_000;
+
+/// What comes after a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Prepare,
+    /// The first phase: what flushes said is visible must be there.
+    Writes,
+    Work,
+    LastRound,
+}
+
+/// Where a rank is.
+enum Stage {
+    /// Waiting until every other rank can be reached.
+    Gather {
+        until: Option<Instant>,
+    },
+    Barrier(After),
+    Phase(usize, Box<dyn Phase>),
+    /// Everything is done; the wait for abort notices is being cancelled.
+    Close,
+    /// Waiting for outstanding operations to end.
+    BreakOff {
+        until: Instant,
+    },
+    Over,
+}
+
+/// The phases of a round, in order.
+fn phase(number: usize) -> Option<Box<dyn Phase>> {
+    Some(match number {
+        0 => Box::new(Writes::default()),
+        1 => Box::new(Reads::default()),
+        2 => Box::new(Ordered::default()),
+        3 => Box::new(Atomics::default()),
+        4 => Box::new(Forbidden::default()),
+        _ => return None,
+    })
+}
+
+/// One rank of the litmus job.
+pub struct Litmus {
+    scene: Scene,
+    issuer: Issuer,
+    lanes: Lanes,
+    findings: Findings,
+    barrier: Barrier,
+    stage: Stage,
+    lost: BTreeSet<u16>,
+    is_prepared: bool,
+    is_complete: bool,
+    stages_passed: u64,
+}
+
+impl Litmus {
+    /// One rank of a run of `ranks` with these settings, which must be the same for all of them.
+    pub fn new(rank: NodeId, ranks: Vec<Rank>, settings: LitmusSettings) -> Result<Self, LayoutError> {
+        let layout = Layout::new(ranks.len() as u16, &settings)?;
+        let scene = Scene::new(rank.0, ranks, layout, settings);
+        Ok(Self {
+            issuer: Issuer::new(scene.settings.outstanding_max, scene.settings.start_timeout_ns),
+            lanes: Lanes::new(&scene.layout),
+            findings: Findings::default(),
+            barrier: Barrier::new(&scene),
+            stage: Stage::Gather { until: None },
+            lost: BTreeSet::new(),
+            is_prepared: false,
+            is_complete: false,
+            stages_passed: 0,
+            scene,
+        })
+    }
+
+    /// One turn on anything that takes commands.
+    fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+        loop {
+            let before = self.progress();
+            while let Some(outcome) = self.issuer.pop_outcome() {
+                self.hear(now, memory, &outcome);
+            }
+            self.act(now, seat, memory);
+            self.issuer.pump(now, seat);
+            if self.progress() == before {
+                break;
+            }
+        }
+        match self.stage {
+            Stage::Over => Progress::Finished,
+            Stage::Gather { .. } => Progress::Running(Some(now + GATHER_INTERVAL_NS)),
+            _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
+            Stage::BreakOff { until } => Progress::Running(Some(until)),
+            _ => Progress::Running(None),
+        }
+    }
+
+    fn progress(&self) -> u64 {
+        self.issuer.progress() + self.stages_passed
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.stages_passed += 1;
+    }
+
+    /// Do what the stage asks for, as far as it goes now.
+    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
+        match &mut self.stage {
+            Stage::Gather { until } => {
+                let until = *until.get_or_insert(now + self.scene.settings.start_timeout_ns);
+                self.gather(now, until, seat, memory);
+            }
+            Stage::Barrier(after) => {
+                let after = *after;
+                if self.barrier.is_over() {
+                    self.barrier.finish(now, &mut self.issuer);
+                    self.pass_barrier(now, after, memory);
+                }
+            }
+            Stage::Phase(number, phase) => {
+                let next = *number + 1;
+                let mut turn = Turn {
+                    scene: &self.scene,
+                    memory,
+                    issuer: &mut self.issuer,
+                    lanes: &mut self.lanes,
+                    findings: &mut self.findings,
+                };
+                let is_submitted = phase.submit(&mut turn);
+                let has_seen_all = phase.look(&mut turn);
+                if is_submitted && has_seen_all && self.issuer.is_idle() {
+                    match next {
+                        1 => self.enter_barrier(now, After::Writes),
+                        _ => self.enter_phase(now, next),
+                    }
+                }
+            }
+            Stage::Close => {
+                if self.issuer.is_empty() {
+                    self.is_complete = true;
+                    self.enter(Stage::Over);
+                }
+            }
+            Stage::BreakOff { until } => {
+                let is_late = now >= *until;
+                if self.issuer.is_empty() || is_late {
+                    self.finish_broken_off(memory);
+                }
+            }
+            Stage::Over => {}
+        }
+    }
+
+    fn gather(&mut self, now: Instant, until: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
+        let others = || (0..self.scene.ranks.len() as u16).filter(|rank| *rank != self.scene.rank);
+        let missing: Vec<_> = others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        if missing.is_empty() {
+            let offset = self.scene.layout.abort_offset();
+            let wait = Body::WaitUntil {
+                region: CONTROL,
+                offset,
+                condition: Condition::NotEqual,
+                value: 0,
+                depends_on: None,
+            };
+            self.issuer.submit_urgent(Request::new(Tag::AbortWait, wait));
+            self.begin_round(now, memory);
+        } else if now >= until {
+            for rank in missing {
+                self.lose(rank);
+            }
+            self.break_off(now, Some("some ranks could not be reached at the start".to_owned()));
+        }
+    }
+
+    fn begin_round(&mut self, now: Instant, memory: &mut dyn Memory) {
+        memory::prepare(&self.scene, memory, &mut self.findings);
+        self.is_prepared = true;
+        self.enter_barrier(now, After::Prepare);
+    }
+
+    fn enter_barrier(&mut self, now: Instant, after: After) {
+        self.barrier.begin(now, &self.scene, &mut self.issuer);
+        self.enter(Stage::Barrier(after));
+    }
+
+    fn enter_phase(&mut self, now: Instant, number: usize) {
+        match phase(number) {
+            Some(phase) => self.enter(Stage::Phase(number, phase)),
+            None => self.enter_barrier(now, After::Work),
+        }
+    }
+
+    fn pass_barrier(&mut self, now: Instant, after: After, memory: &mut dyn Memory) {
+        match after {
+            After::Prepare => self.enter_phase(now, 0),
+            After::Writes => {
+                memory::sweep_writes(&self.scene, memory, &mut self.findings);
+                self.enter_phase(now, 1);
+            }
+            After::Work => {
+                memory::sweep(&self.scene, memory, &mut self.findings, Certainty::Whole);
+                if self.scene.round + 1 < self.scene.settings.rounds {
+                    self.scene.round += 1;
+                    self.begin_round(now, memory);
+                } else {
+                    self.enter_barrier(now, After::LastRound);
+                }
+            }
+            After::LastRound => {
+                memory::check_barrier_words(&self.scene, memory, &mut self.findings, &self.barrier);
+                phase::check_refusals(&self.scene, &mut self.findings);
+                self.issuer.cancel_waits();
+                self.enter(Stage::Close);
+            }
+        }
+    }
+
+    /// A request ended.
+    fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+        if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
+            return;
+        }
+        match (outcome.result, outcome.tag) {
+            (Err(failure), _) => self.hear_failure(now, outcome, failure),
+            (Ok(_), Tag::AbortWait) => self.hear_abort(now, memory),
+            (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
+                if !self.barrier.is_right(outcome, value) {
+                    let what = outcome.kind.name();
+                    self.findings.fail(format!("a barrier's {what} ended with {value} at {}", self.place()));
+                }
+                self.barrier.succeeded(&self.scene, &mut self.issuer);
+            }
+            (Ok(_), Tag::AbortNotice) => {}
+            (Ok(_), Tag::Phase { peer, item }) => {
+                if let Stage::Phase(_, phase) = &mut self.stage {
+                    let mut turn = Turn {
+                        scene: &self.scene,
+                        memory,
+                        issuer: &mut self.issuer,
+                        lanes: &mut self.lanes,
+                        findings: &mut self.findings,
+                    };
+                    phase.succeeded(&mut turn, outcome, peer, item);
+                }
+            }
+        }
+    }
+
+    /// Where in the script the rank is.
+    fn place(&self) -> String {
+        let round = format!("round {} of {}", self.scene.round + 1, self.scene.settings.rounds);
+        match &self.stage {
+            Stage::Gather { .. } => "the start, waiting until every rank can be reached".to_owned(),
+            Stage::Barrier(after) => {
+                let whom = self.scene.name(self.barrier.waits_for());
+                let which = match after {
+                    After::Prepare => "before the work",
+                    After::Writes => "after the writes",
+                    After::Work => "after the work",
+                    After::LastRound => "at the end",
+                };
+                format!("{round}, barrier {which}, waiting for {whom}")
+            }
+            Stage::Phase(_, phase) => match phase.waits_for(&self.scene) {
+                Some(waits) => format!("{round}, {}, waiting for {waits}", phase.name()),
+                None => format!("{round}, {}", phase.name()),
+            },
+            Stage::Close => "the end, closing".to_owned(),
+            Stage::BreakOff { .. } => format!("{round}, broken off, waiting for outstanding operations"),
+            Stage::Over => "the end".to_owned(),
+        }
+    }
+}
+
+impl Job for Litmus {
+    fn regions(&self) -> Vec<RegionConfig> {
+        self.scene.regions()
+    }
+
+    fn handle_event(&mut self, now: Instant, event: &Event) {
+        match *event {
+            Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
+            Event::NodeLost { node } | Event::NodeRestarted { node } => self.hear_loss(now, node),
+            Event::AccessRefused { source, error, .. } => self.findings.refused(source, error),
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress {
+        self.turn(now, endpoint, memory)
+    }
+
+    fn waiting_for(&self) -> String {
+        let outstanding = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
+        format!("{} ({outstanding})", self.place())
+    }
+
+    fn result(&mut self) -> JobResult {
+        let findings = &self.findings;
+        JobResult {
+            complete: self.is_complete,
+            operations: self.issuer.measurements.clone(),
+            verified_bytes: findings.verified_bytes,
+            mismatches: findings.mismatches.clone(),
+            mismatch_count: findings.mismatch_count,
+            failures: findings.failures.clone(),
+            failures_omitted: findings.failures_omitted,
+            lost_nodes: self.lost_names(),
+            notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
+        }
+    }
+
+    fn progress_count(&self) -> u64 {
+        self.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toy;

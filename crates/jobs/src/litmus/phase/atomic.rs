@@ -1,0 +1,212 @@
+//! Atomics contended by all: fetch-add storms, compare-swap loops, swap chains, on 4 and 8 bytes.
+//!
+//! Each owner has six words, and all others work on all of them at once. What must come out is known beforehand: sums are
+//! exact, and the *old values* that the atomics returned must, all together, tell the word's history. Each contender adds up its
+//! part (mixed, so that different sets have different sums) and adds the sum to the word's ledger at the owner, where the owner,
+//! and nobody else, compares.
+//!
+//! * fetch-add by 1, `n` times in all: the old values are `initial .. initial + n`, each once.
+//! * compare-swap from `v` to `v + step`, again and again until it succeeds, each contender with a step of its own (with the
+//!   same step, a swap that does not compare would often write what is there already): what was replaced less what was put in
+//!   its place is, over all, what lay there at first less what lies there at the end.
+//! * swap of tokens: what was returned, and what lies there at the end, is what was put in, and what lay there at first.
+
+use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
+
+use super::super::findings::{Findings, read_word};
+use super::super::layout::{ContendedWord, DATA};
+use super::super::request::{Body, Outcome, Request, Tag};
+use super::super::scene::{Scene, width};
+use super::{Phase, Turn};
+
+/// One rank's work on one word of one owner.
+#[derive(Debug)]
+struct Contest {
+    owner: u16,
+    word: ContendedWord,
+    /// Atomics issued; for compare-swap, those that succeeded.
+    issued: u32,
+    under_way: u32,
+    /// What the next compare-swap expects.
+    expected: u64,
+    ledger: u64,
+    has_ledger_sent: bool,
+}
+
+/// Contended atomics.
+#[derive(Debug, Default)]
+pub(crate) struct Atomics {
+    contests: Vec<Contest>,
+    is_set_up: bool,
+    /// Where to go on, so that all words get their turn.
+    next: usize,
+}
+
+const fn is_loop(word: ContendedWord) -> bool {
+    matches!(word, ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight)
+}
+
+/// What a rank's compare-swaps add.
+fn step(rank: u16) -> u64 {
+    u64::from(rank) + 1
+}
+
+/// Contended words by number, as items name them.
+fn number(word: ContendedWord) -> u32 {
+    word as u32
+}
+
+impl Contest {
+    fn new(scene: &Scene, owner: u16, word: ContendedWord) -> Self {
+        let expected = scene.contended_initial(owner, word);
+        Self { owner, word, issued: 0, under_way: 0, expected, ledger: 0, has_ledger_sent: false }
+    }
+
+    fn is_over(&self) -> bool {
+        self.has_ledger_sent && self.under_way == 0
+    }
+
+    /// The next atomic, if one can be issued now.
+    fn next(&mut self, scene: &Scene) -> Option<Body> {
+        let (kind, operand, compare) = match self.word {
+            _ if self.issued == scene.atomics_per_word() => return self.next_ledger(scene),
+            word if is_loop(word) => {
+                if self.under_way > 0 {
+                    return None;
+                }
+                (AtomicKind::CompareSwap, self.expected.wrapping_add(step(scene.rank)), self.expected)
+            }
+            ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => (AtomicKind::FetchAdd, 1, 0),
+            word => (AtomicKind::Swap, scene.token(scene.rank, self.owner, word, self.issued), 0),
+        };
+        self.issued += u32::from(!is_loop(self.word));
+        self.under_way += 1;
+        let target = scene.address(self.owner, DATA, scene.layout.contended_offset(self.word));
+        let width = width(self.word);
+        let atomic = Atomic { kind, width, operand: width.truncate(operand), compare };
+        Some(Body::Atomic { target, atomic })
+    }
+
+    fn next_ledger(&mut self, scene: &Scene) -> Option<Body> {
+        if self.has_ledger_sent || self.under_way > 0 {
+            return None;
+        }
+        self.has_ledger_sent = true;
+        self.under_way += 1;
+        let target = scene.address(self.owner, DATA, scene.layout.ledger_offset(self.word));
+        let operand = self.ledger;
+        let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand, compare: 0 };
+        Some(Body::Atomic { target, atomic })
+    }
+
+    fn returned(&mut self, scene: &Scene, old: u64) {
+        self.under_way -= 1;
+        if self.has_ledger_sent {
+            return;
+        }
+        if is_loop(self.word) {
+            if old != self.expected {
+                self.expected = old;
+                return;
+            }
+            self.issued += 1;
+            self.expected = width(self.word).truncate(old.wrapping_add(step(scene.rank)));
+            self.ledger = self.ledger.wrapping_sub(Scene::ledger_entry(self.expected));
+        }
+        self.ledger = self.ledger.wrapping_add(Scene::ledger_entry(old));
+    }
+}
+
+impl Phase for Atomics {
+    fn name(&self) -> &'static str {
+        "atomics"
+    }
+
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
+        let scene = turn.scene;
+        if !self.is_set_up {
+            self.is_set_up = true;
+            let words = |owner: &u16| {
+                let owner = *owner;
+                let contended = move |word: &ContendedWord| scene.contends(scene.rank, owner, *word);
+                ContendedWord::ALL
+                    .into_iter()
+                    .filter(contended)
+                    .map(move |word| Contest::new(scene, owner, word))
+            };
+            self.contests = scene.peers.iter().flat_map(words).collect();
+        }
+        let mut idle = 0;
+        while turn.issuer.has_room() && idle < self.contests.len() {
+            let count = self.contests.len();
+            let contest = &mut self.contests[self.next];
+            self.next = (self.next + 1) % count;
+            match contest.next(scene) {
+                Some(body) => {
+                    let tag = Tag::Phase { peer: contest.owner, item: number(contest.word) };
+                    turn.issuer.submit(Request::new(tag, body));
+                    idle = 0;
+                }
+                None => idle += 1,
+            }
+        }
+        self.contests.iter().all(Contest::is_over)
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+        let contest =
+            self.contests.iter_mut().find(|contest| contest.owner == peer && number(contest.word) == item);
+        if let (Some(contest), Ok(old)) = (contest, outcome.result) {
+            contest.returned(turn.scene, old);
+        }
+    }
+}
+
+/// What the owner's word and ledger must hold after all contenders are through: (word, ledger). Which token of a swap chain
+/// lies there at the end depends on who came last, so what was `found` is taken for it; the ledger tells whether it can be.
+fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
+    let owner = scene.rank;
+    let contenders: Vec<_> =
+        scene.peers.iter().copied().filter(|peer| scene.contends(*peer, owner, word)).collect();
+    let count = u64::from(scene.atomics_per_word());
+    let initial = scene.contended_initial(owner, word);
+    let sum = |values: &mut dyn Iterator<Item = u64>| {
+        values.fold(0_u64, |sum, value| sum.wrapping_add(Scene::ledger_entry(value)))
+    };
+    match word {
+        ContendedWord::SwapFour | ContendedWord::SwapEight => {
+            let tokens = contenders.iter().flat_map(|contender| {
+                (0..count as u32).map(|number| scene.token(*contender, owner, word, number))
+            });
+            let put_in = sum(&mut tokens.chain([initial]));
+            (found, put_in.wrapping_sub(Scene::ledger_entry(found)))
+        }
+        ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight => {
+            let steps: u64 = contenders.iter().map(|contender| step(*contender)).sum();
+            let last = width(word).truncate(initial.wrapping_add(count * steps));
+            (last, Scene::ledger_entry(initial).wrapping_sub(Scene::ledger_entry(last)))
+        }
+        ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => {
+            let total = count * contenders.len() as u64;
+            let after = |steps: u64| width(word).truncate(initial.wrapping_add(steps));
+            (after(total), sum(&mut (0..total).map(after)))
+        }
+    }
+}
+
+/// The owner's check of a contended word and its ledger.
+pub(crate) fn check_contended(
+    scene: &Scene,
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    word: ContendedWord,
+) {
+    let (word_offset, ledger_offset) =
+        (scene.layout.contended_offset(word), scene.layout.ledger_offset(word));
+    let found = read_word(memory, DATA, word_offset, width(word).bytes());
+    let (expected, expected_ledger) = must_hold(scene, word, found);
+    let place = |what: &str| format!("{what} of {word:?} after round {}", scene.round);
+    findings.check_word((DATA, word_offset), (found, expected), || place("contended word"));
+    let ledger = read_word(memory, DATA, ledger_offset, 8);
+    findings.check_word((DATA, ledger_offset), (ledger, expected_ledger), || place("ledger"));
+}

@@ -1,0 +1,241 @@
+//! Accesses that an owner has to refuse: each with the right typed error, and no byte changed.
+//!
+//! Each attempt has exactly one thing wrong with it, so exactly one error is right. That no byte changed shows in the owner's
+//! sweep after the round: what the attempts aim at is guarded, patterned, or both. The owner also counts the refusals that its
+//! endpoint reported.
+
+use rackloom_protocol::{
+    Atomic, AtomicKind, Completion, Key, LocalRange, NodeId, OperationError, RegionId, RemoteAddress, Width,
+};
+
+use super::super::findings::{Expected, Findings};
+use super::super::lanes::Lane;
+use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
+use super::super::request::{Body, Outcome, Request, Tag};
+use super::super::scene::Scene;
+use super::{Phase, Sweeper, Turn};
+
+/// A region that nobody has.
+const NOWHERE: RegionId = RegionId(99);
+/// Bytes of the puts and gets: more than one frame of many wires.
+const BULK_BYTES: u64 = 4500;
+
+/// How to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Store,
+    StorePosted,
+    Load,
+    FetchAdd,
+    Put,
+    Get,
+    /// The flush that has to tell of the posted store before it.
+    Flush,
+}
+
+/// What to aim at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    WrongKey,
+    /// The last bytes lie outside.
+    OverTheEnd,
+    BehindTheEnd,
+    /// Offset and length overflow.
+    AddressOverflow,
+    ReadOnly,
+    Private,
+    Nowhere,
+    Odd,
+    /// Right in every way, but the owner is of another tenant.
+    Stranger,
+}
+
+const AT_PEERS: [(Attempt, Aim, OperationError); 16] = [
+    (Attempt::Store, Aim::WrongKey, OperationError::BadKey),
+    (Attempt::Store, Aim::OverTheEnd, OperationError::OutOfBounds),
+    (Attempt::Store, Aim::AddressOverflow, OperationError::OutOfBounds),
+    (Attempt::Store, Aim::ReadOnly, OperationError::PermissionDenied),
+    (Attempt::Store, Aim::Nowhere, OperationError::NoSuchRegion),
+    (Attempt::Load, Aim::WrongKey, OperationError::BadKey),
+    (Attempt::Load, Aim::BehindTheEnd, OperationError::OutOfBounds),
+    (Attempt::Load, Aim::Private, OperationError::PermissionDenied),
+    (Attempt::FetchAdd, Aim::ReadOnly, OperationError::PermissionDenied),
+    (Attempt::FetchAdd, Aim::Odd, OperationError::Misaligned),
+    (Attempt::Put, Aim::OverTheEnd, OperationError::OutOfBounds),
+    (Attempt::Put, Aim::ReadOnly, OperationError::PermissionDenied),
+    (Attempt::Get, Aim::WrongKey, OperationError::BadKey),
+    (Attempt::Get, Aim::Private, OperationError::PermissionDenied),
+    (Attempt::StorePosted, Aim::WrongKey, OperationError::BadKey),
+    (Attempt::Flush, Aim::WrongKey, OperationError::EarlierFailure),
+];
+
+const AT_STRANGERS: [(Attempt, Aim, OperationError); 4] = [
+    (Attempt::Store, Aim::Stranger, OperationError::WrongTenant),
+    (Attempt::Load, Aim::Stranger, OperationError::WrongTenant),
+    (Attempt::FetchAdd, Aim::Stranger, OperationError::WrongTenant),
+    (Attempt::Put, Aim::Stranger, OperationError::WrongTenant),
+];
+
+/// What this attempt is tried with at this target.
+fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
+    if scene.peers.contains(&target) { &AT_PEERS } else { &AT_STRANGERS }
+}
+
+fn bytes(attempt: Attempt) -> u64 {
+    match attempt {
+        Attempt::Put | Attempt::Get => BULK_BYTES,
+        Attempt::Load => 300,
+        _ => 8,
+    }
+}
+
+fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddress {
+    let data_bytes = scene.layout.region_bytes(DATA);
+    // Guards lie at the very beginning of the data region.
+    let (region, offset) = match aim {
+        Aim::WrongKey | Aim::Stranger => (DATA, 0),
+        Aim::OverTheEnd => (DATA, data_bytes - bytes(attempt).min(data_bytes) + 4),
+        Aim::BehindTheEnd => (DATA, data_bytes),
+        Aim::AddressOverflow => (DATA, u64::MAX - 3),
+        Aim::ReadOnly => (READABLE, 0),
+        Aim::Private => (LANES, 0),
+        Aim::Nowhere => (NOWHERE, 0),
+        Aim::Odd => (DATA, 1),
+    };
+    let address = scene.address(target, region, offset);
+    let key = if aim == Aim::WrongKey { Key(address.key.0 ^ 1) } else { address.key };
+    RemoteAddress { key, ..address }
+}
+
+/// Accesses that must fail.
+#[derive(Debug, Default)]
+pub(crate) struct Forbidden {
+    sweeper: Sweeper,
+    targets: Vec<u16>,
+    lane: Option<Lane>,
+    flushes_to_repeat: Vec<u16>,
+}
+
+impl Forbidden {
+    fn body(&mut self, turn: &mut Turn<'_>, peer: u16, attempt: Attempt, aim: Aim) -> Option<Body> {
+        let target = address(turn.scene, peer, attempt, aim);
+        let data = vec![0xff; bytes(attempt) as usize];
+        Some(match attempt {
+            Attempt::Store => Body::Store { target, data, completion: Completion::Visible },
+            Attempt::StorePosted => Body::Store { target, data, completion: Completion::Accepted },
+            Attempt::FetchAdd => {
+                let width = Width::Eight;
+                let atomic = Atomic { kind: AtomicKind::FetchAdd, width, operand: u64::MAX / 3, compare: 0 };
+                Body::Atomic { target, atomic }
+            }
+            Attempt::Load => Body::Load { target, into: self.local(turn, attempt)? },
+            Attempt::Put => Body::Put { target, source: self.local(turn, attempt)?, signal: None },
+            Attempt::Get => Body::Get { target, into: self.local(turn, attempt)? },
+            Attempt::Flush => Body::Flush { target: Some(NodeId(peer)) },
+        })
+    }
+
+    /// One lane serves all attempts: nothing may ever be written into it, and what is read from it must never arrive.
+    fn local(&mut self, turn: &mut Turn<'_>, attempt: Attempt) -> Option<LocalRange> {
+        if self.lane.is_none() {
+            self.lane = turn.lanes.acquire(SMALL_LANE_BYTES, 0);
+            let lane = self.lane?;
+            turn.fill(LANES, lane.guarded(), turn.scene.lane_pattern(), lane.guarded().0);
+        }
+        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(attempt) })
+    }
+
+    fn submit_repeated_flushes(&mut self, turn: &mut Turn<'_>) {
+        while let Some(peer) = self.flushes_to_repeat.pop() {
+            let tag = Tag::Phase { peer, item: u32::MAX };
+            turn.issuer.submit(Request::new(tag, Body::Flush { target: Some(NodeId(peer)) }));
+        }
+    }
+}
+
+impl Phase for Forbidden {
+    fn name(&self) -> &'static str {
+        "forbidden accesses"
+    }
+
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
+        let scene = turn.scene;
+        if self.targets.is_empty() {
+            self.targets = scene.peers.iter().copied().chain(scene.strangers()).collect();
+        }
+        self.submit_repeated_flushes(turn);
+        while turn.issuer.has_room() {
+            let targets = std::mem::take(&mut self.targets);
+            let next = self.sweeper.current(&targets, |target| attempts(scene, target).len());
+            self.targets = targets;
+            let Some((peer, item)) = next else { return self.flushes_to_repeat.is_empty() };
+            let (attempt, aim, expected) = attempts(scene, peer)[item as usize];
+            let Some(body) = self.body(turn, peer, attempt, aim) else { break };
+            let tag = Tag::Phase { peer, item };
+            turn.issuer.submit(Request::forbidden(tag, body, expected));
+            self.sweeper.take();
+        }
+        false
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, _outcome: &Outcome, peer: u16, item: u32) {
+        let attempt = attempts(turn.scene, peer).get(item as usize).map(|(attempt, ..)| *attempt);
+        if attempt == Some(Attempt::Flush) {
+            // A flush tells of an earlier failure once.
+            self.flushes_to_repeat.push(peer);
+        }
+    }
+
+    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
+        if turn.issuer.is_idle()
+            && self.flushes_to_repeat.is_empty()
+            && let Some(lane) = self.lane.take()
+        {
+            let pattern = turn.scene.lane_pattern();
+            let (start, bytes) = lane.guarded();
+            let expected = Expected::Exactly(pattern, start);
+            turn.findings
+                .check(turn.memory, LANES, (start, bytes), expected, || "lane of refused reads".to_owned());
+            turn.lanes.release(lane);
+        }
+        true
+    }
+}
+
+/// Words for an attempt.
+pub(crate) fn describe_forbidden(scene: &Scene, outcome: &Outcome) -> String {
+    let Tag::Phase { peer, item } = outcome.tag else { return outcome.kind.name().to_owned() };
+    match attempts(scene, peer).get(item as usize) {
+        Some((attempt, aim, expected)) => {
+            format!("{attempt:?} at {aim:?}, which must be refused ({expected}),")
+        }
+        None => outcome.kind.name().to_owned(),
+    }
+}
+
+/// The owner's check: its endpoint reported the refusals of every peer, in every round.
+pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
+    let rounds = scene.settings.rounds;
+    for peer in &scene.peers {
+        for error in [
+            OperationError::BadKey,
+            OperationError::OutOfBounds,
+            OperationError::PermissionDenied,
+            OperationError::NoSuchRegion,
+        ] {
+            let reaches_owner = |(_, aim, expected): &&(Attempt, Aim, OperationError)| {
+                // Where offset and length overflow, the caller's own endpoint may see it first.
+                *expected == error && *aim != Aim::AddressOverflow
+            };
+            let attempted = AT_PEERS.iter().filter(reaches_owner).count() as u64;
+            let least = attempted * u64::from(rounds);
+            let reported = findings.refused.get(&(*peer, error)).copied().unwrap_or(0);
+            if reported < least {
+                let name = scene.name(*peer);
+                findings.fail(format!(
+                    "{reported} of {least} refusals ({error}) of {name} were reported to the owner"
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The phases of a round: what a rank does to the others between two barriers.
+//!
+//! A phase hands requests to the issuer as far as there is room, hears how they ended, and may look at local memory. It does
+//! not know the clock, the barrier, or what to do when somebody dies.
+
+mod atomic;
+mod forbidden;
+mod ordered;
+mod read;
+mod write;
+
+pub(crate) use atomic::{Atomics, check_contended};
+pub(crate) use forbidden::{Forbidden, check_refusals, describe_forbidden};
+pub(crate) use ordered::Ordered;
+pub(crate) use read::Reads;
+pub(crate) use write::Writes;
+
+use rackloom_protocol::{Memory, RegionId};
+
+use super::findings::Findings;
+use super::issuer::Issuer;
+use super::lanes::Lanes;
+use super::memory;
+use super::pattern::Pattern;
+use super::request::Outcome;
+use super::scene::Scene;
+
+/// What a phase may use in its turn.
+pub(crate) struct Turn<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) memory: &'a mut dyn Memory,
+    pub(crate) issuer: &'a mut Issuer,
+    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl Turn<'_> {
+    /// Put a pattern, from an index on, into a range of the rank's own memory.
+    pub(crate) fn fill(&mut self, region: RegionId, range: (u64, u64), pattern: Pattern, index: u64) {
+        memory::fill(self.memory, self.findings, region, range, (pattern, index));
+    }
+}
+
+/// One phase of one rank in one round.
+pub(crate) trait Phase: Send {
+    /// For humans.
+    fn name(&self) -> &'static str;
+    /// Submit requests while there is room; true when there are none left to submit.
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool;
+    /// A request ended well (the run is broken off before a phase hears of one that did not).
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32);
+    /// Look at local memory. True when there is nothing left to look for.
+    fn look(&mut self, _turn: &mut Turn<'_>) -> bool {
+        true
+    }
+    /// Whom it waits for, for a watchdog.
+    fn waits_for(&self, _scene: &Scene) -> Option<String> {
+        None
+    }
+}
+
+/// Walks over every item of every peer, one item of each peer before the next item of any, so that all pairs are busy at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sweeper {
+    item: u32,
+    peer: usize,
+}
+
+impl Sweeper {
+    /// The next (peer, item); `counts` says how many items a peer has. Advances only when `take` is called.
+    pub(crate) fn current(&mut self, peers: &[u16], count: impl Fn(u16) -> usize) -> Option<(u16, u32)> {
+        let longest = peers.iter().map(|peer| count(*peer)).max().unwrap_or(0);
+        while (self.item as usize) < longest {
+            while let Some(peer) = peers.get(self.peer) {
+                if (self.item as usize) < count(*peer) {
+                    return Some((*peer, self.item));
+                }
+                self.peer += 1;
+            }
+            self.peer = 0;
+            self.item += 1;
+        }
+        None
+    }
+
+    /// The current one has been dealt with.
+    pub(crate) fn take(&mut self) {
+        self.peer += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_of_every_peer_comes_once_and_peers_alternate() {
+        let counts = |peer: u16| [0, 3, 1][usize::from(peer)];
+        let mut sweeper = Sweeper::default();
+        let mut seen = Vec::new();
+        while let Some(next) = sweeper.current(&[1, 2, 0], counts) {
+            seen.push(next);
+            sweeper.take();
+        }
+        assert_eq!(seen, [(1, 0), (2, 0), (1, 1), (1, 2)]);
+    }
+}

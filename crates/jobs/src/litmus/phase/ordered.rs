@@ -1,0 +1,228 @@
+//! Order: who sees the flag must see the data.
+//!
+//! A writer sends data and then raises the case's flag, by the signal of the put, or by a store behind a fence. The owner watches
+//! the flags two ways: a wait-until per writer, and reading the word itself on every turn, which may see it earlier than the
+//! wait's completion says so. At the first sight of a flag it checks the data, at once.
+
+use std::collections::HashMap;
+
+use rackloom_protocol::{Completion, Condition, NodeId, RemoteAddress, Signal, SignalKind};
+
+use super::super::case::CaseKind;
+use super::super::findings::{Expected, read_word};
+use super::super::lanes::Lane;
+use super::super::layout::{CONTROL, DATA};
+use super::super::request::{Body, Outcome, Request, Tag};
+use super::super::scene::Scene;
+use super::write::transfer;
+use super::{Phase, Sweeper, Turn};
+
+/// Item numbers from here on are waits.
+const WAIT: u32 = 1 << 24;
+/// Item numbers from here on are flags behind a fence, and fences.
+const FLAG: u32 = 1 << 25;
+
+/// Item number of the flush behind everything.
+const FLUSH: u32 = u32::MAX;
+
+/// One writer's flags, as the owner watches them.
+#[derive(Debug)]
+struct Watch {
+    writer: u16,
+    /// Cases with flags, in the order in which the writer raises them.
+    cases: Vec<u16>,
+    /// The first of them that has not been seen.
+    next: usize,
+    /// Waits that were begun, and that ended.
+    waits_begun: usize,
+    waits_ended: usize,
+}
+
+/// Transfers with a flag behind them.
+#[derive(Debug, Default)]
+pub(crate) struct Ordered {
+    sweeper: Sweeper,
+    lanes: HashMap<(u16, u32), Lane>,
+    has_flushed: bool,
+    watches: Option<Vec<Watch>>,
+}
+
+fn flagged(scene: &Scene, writer: u16, owner: u16) -> Vec<u16> {
+    let cases = scene.layout.cases(scene.layout.distance(writer, owner));
+    cases
+        .iter()
+        .enumerate()
+        .filter(|(_, case)| case.kind.has_flag())
+        .map(|(number, _)| number as u16)
+        .collect()
+}
+
+/// The condition to wait with; all three hold for the value and not before.
+fn condition(case: u16, value: u64) -> (Condition, u64) {
+    match case % 3 {
+        0 => (Condition::Equal, value),
+        1 => (Condition::NotEqual, 0),
+        _ => (Condition::AtLeast, value),
+    }
+}
+
+impl Ordered {
+    fn submit_case(&mut self, turn: &mut Turn<'_>, peer: u16, case: u16) -> bool {
+        let scene = turn.scene;
+        let item = u32::from(case);
+        let Some((mut body, lane)) = transfer(turn, peer, item) else { return false };
+        self.lanes.extend(lane.map(|lane| ((peer, item), lane)));
+        let distance = scene.layout.distance(scene.rank, peer);
+        let kind = scene.layout.cases(distance)[usize::from(case)].kind;
+        let flag = scene.address(peer, CONTROL, scene.layout.flag_offset(distance, case));
+        let value = scene.flag_value(scene.rank, peer, case);
+        if let (CaseKind::PutWithSignal, Body::Put { signal, .. }) = (kind, &mut body) {
+            *signal = Some(signal_of(flag, case, value));
+        }
+        turn.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
+        if kind != CaseKind::PutWithSignal {
+            let tag = Tag::Phase { peer, item: FLAG + item };
+            let target = case.is_multiple_of(2).then_some(NodeId(peer));
+            turn.issuer.submit(Request::new(tag, Body::Fence { target }));
+            let data = value.to_le_bytes().to_vec();
+            let store = Body::Store { target: flag, data, completion: Completion::Visible };
+            turn.issuer.submit(Request::new(tag, store));
+        }
+        true
+    }
+
+    /// Nothing needs it for order; it tells how the posted stores before the fences ended.
+    fn submit_flush(&mut self, turn: &mut Turn<'_>) {
+        if !self.has_flushed && !turn.scene.peers.is_empty() {
+            self.has_flushed = true;
+            let tag = Tag::Phase { peer: turn.scene.rank, item: FLUSH };
+            turn.issuer.submit(Request::new(tag, Body::Flush { target: None }));
+        }
+    }
+
+    fn watches(&mut self, scene: &Scene) -> &mut Vec<Watch> {
+        self.watches.get_or_insert_with(|| {
+            let watch = |writer: &u16| Watch {
+                writer: *writer,
+                cases: flagged(scene, *writer, scene.rank),
+                next: 0,
+                waits_begun: 0,
+                waits_ended: 0,
+            };
+            scene.peers.iter().map(watch).collect()
+        })
+    }
+}
+
+fn signal_of(flag: RemoteAddress, case: u16, value: u64) -> Signal {
+    let RemoteAddress { region, offset, key, .. } = flag;
+    // The flag is 0 before, so adding the value is setting it, if it is done once.
+    let kind = if case.is_multiple_of(2) { SignalKind::Set } else { SignalKind::Add };
+    Signal { region, offset, key, kind, value }
+}
+
+impl Phase for Ordered {
+    fn name(&self) -> &'static str {
+        "order"
+    }
+
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
+        let scene = turn.scene;
+        let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
+        while turn.issuer.has_room() {
+            let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
+                self.submit_flush(turn);
+                return true;
+            };
+            if cases(peer)[item as usize].kind.has_flag() && !self.submit_case(turn, peer, item as u16) {
+                break;
+            }
+            self.sweeper.take();
+        }
+        false
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+        if let Some(lane) = self.lanes.remove(&(peer, item)) {
+            turn.lanes.release(lane);
+        }
+        if (WAIT..FLAG).contains(&item) {
+            let case = (item - WAIT) as u16;
+            let scene = turn.scene;
+            let watches = self.watches(scene);
+            let Some(watch) = watches.iter_mut().find(|watch| watch.writer == peer) else { return };
+            watch.waits_ended += 1;
+            let expected = scene.flag_value(peer, scene.rank, case);
+            if outcome.result != Ok(expected) {
+                let name = scene.name(peer);
+                turn.findings
+                    .fail(format!("a wait on {name}'s flag {expected:#x} ended with {:x?}", outcome.result));
+            }
+        }
+    }
+
+    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
+        let scene = turn.scene;
+        let mut is_over = true;
+        for watch in self.watches(scene) {
+            while let Some(case) = watch.cases.get(watch.next).copied() {
+                let offset = flag_offset(scene, watch.writer, case);
+                let flag = read_word(turn.memory, CONTROL, offset, 8);
+                if flag == 0 {
+                    break;
+                }
+                watch.next += 1;
+                check_data(turn, watch.writer, case, flag);
+            }
+            // One wait per writer at a time; also for flags that are up already, which must end at once.
+            let next = watch.waits_begun;
+            if next == watch.waits_ended && next < watch.cases.len() {
+                watch.waits_begun += 1;
+                submit_wait(turn, watch.writer, watch.cases[next]);
+            }
+            is_over &= watch.next == watch.cases.len() && watch.waits_ended == watch.cases.len();
+        }
+        is_over
+    }
+
+    fn waits_for(&self, scene: &Scene) -> Option<String> {
+        let watches = self.watches.as_ref()?;
+        let late: Vec<_> = watches
+            .iter()
+            .filter(|watch| watch.next < watch.cases.len())
+            .map(|watch| format!("{} ({} of {})", scene.name(watch.writer), watch.next, watch.cases.len()))
+            .collect();
+        (!late.is_empty()).then(|| format!("flags of {}", late.join(", ")))
+    }
+}
+
+fn flag_offset(scene: &Scene, writer: u16, case: u16) -> u64 {
+    scene.layout.flag_offset(scene.layout.distance(writer, scene.rank), case)
+}
+
+fn submit_wait(turn: &mut Turn<'_>, writer: u16, case: u16) {
+    let scene = turn.scene;
+    let (condition, value) = condition(case, scene.flag_value(writer, scene.rank, case));
+    let wait = Body::WaitUntil {
+        region: CONTROL,
+        offset: flag_offset(scene, writer, case),
+        condition,
+        value,
+        depends_on: Some(NodeId(writer)),
+    };
+    turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: writer, item: WAIT + u32::from(case) }, wait));
+}
+
+/// The flag is up: the data must be there, whole.
+fn check_data(turn: &mut Turn<'_>, writer: u16, number: u16, flag: u64) {
+    let scene = turn.scene;
+    let distance = scene.layout.distance(writer, scene.rank);
+    let case = scene.layout.cases(distance)[usize::from(number)];
+    let expected = scene.flag_value(writer, scene.rank, number);
+    let place = || format!("at the sight of its flag: {}", scene.describe(writer, &case));
+    let flag_offset = scene.layout.flag_offset(distance, number);
+    turn.findings.check_word((CONTROL, flag_offset), (flag, expected), place);
+    let range = (scene.layout.slot_offset(distance, number), case.bytes);
+    let pattern = scene.slot_pattern(writer, scene.rank, number);
+    turn.findings.check(turn.memory, DATA, range, Expected::Exactly(pattern, 0), place);
+}

@@ -1,0 +1,91 @@
+//! Stores, posted and acknowledged, and puts into slots that the owners check after the barrier.
+//!
+//! Posted stores end silently, so the phase ends with a flush to every peer and one to all: what a flush says is visible must be
+//! there when the owner looks.
+
+use std::collections::HashMap;
+
+use rackloom_protocol::{Completion, LocalRange, NodeId};
+
+use super::super::case::CaseKind;
+use super::super::lanes::Lane;
+use super::super::layout::{DATA, LANES};
+use super::super::request::{Body, Outcome, Request, Tag};
+use super::{Phase, Sweeper, Turn};
+
+/// Item number of a flush.
+const FLUSH: u32 = u32::MAX;
+
+/// Writes without order.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    sweeper: Sweeper,
+    lanes: HashMap<(u16, u32), Lane>,
+    flushes: usize,
+}
+
+/// The body of a transfer into a slot: a store carries its bytes, a put reads them from a lane. `None`: no lane is free.
+pub(super) fn transfer(turn: &mut Turn<'_>, peer: u16, item: u32) -> Option<(Body, Option<Lane>)> {
+    let scene = turn.scene;
+    let distance = scene.layout.distance(scene.rank, peer);
+    let case = scene.layout.cases(distance)[item as usize];
+    let target = scene.address(peer, DATA, scene.layout.slot_offset(distance, item as u16));
+    let pattern = scene.slot_pattern(scene.rank, peer, item as u16);
+    let completion = match case.kind {
+        CaseKind::StorePosted => Some(Completion::Accepted),
+        CaseKind::StoreAcknowledged => Some(Completion::Visible),
+        // The fence has to order what nobody has waited for.
+        CaseKind::FencedStore => Some(Completion::Accepted),
+        CaseKind::Put | CaseKind::PutWithSignal | CaseKind::FencedPut => None,
+    };
+    if let Some(completion) = completion {
+        return Some((Body::Store { target, data: pattern.bytes(0, case.bytes), completion }, None));
+    }
+    // Source and target are misaligned differently.
+    let lane = turn.lanes.acquire(case.bytes, case.misalignment * 3 % 8)?;
+    turn.fill(LANES, (lane.offset(), case.bytes), pattern, 0);
+    let source = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
+    Some((Body::Put { target, source, signal: None }, Some(lane)))
+}
+
+impl Writes {
+    fn submit_flushes(&mut self, turn: &mut Turn<'_>) -> bool {
+        let peers = &turn.scene.peers;
+        while turn.issuer.has_room() && self.flushes <= peers.len() && !peers.is_empty() {
+            let target = peers.get(self.flushes).map(|peer| NodeId(*peer));
+            let tag = Tag::Phase { peer: target.map_or(turn.scene.rank, |node| node.0), item: FLUSH };
+            turn.issuer.submit(Request::new(tag, Body::Flush { target }));
+            self.flushes += 1;
+        }
+        self.flushes > peers.len() || peers.is_empty()
+    }
+}
+
+impl Phase for Writes {
+    fn name(&self) -> &'static str {
+        "writes"
+    }
+
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
+        let scene = turn.scene;
+        let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
+        while turn.issuer.has_room() {
+            let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
+                return self.submit_flushes(turn);
+            };
+            if !cases(peer)[item as usize].kind.has_flag() {
+                let Some((body, lane)) = transfer(turn, peer, item) else { break };
+                self.lanes.extend(lane.map(|lane| ((peer, item), lane)));
+                turn.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
+            }
+            self.sweeper.take();
+        }
+        false
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, _outcome: &Outcome, peer: u16, item: u32) {
+        if let Some(lane) = self.lanes.remove(&(peer, item)) {
+            turn.lanes.release(lane);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a rank wants of its endpoint, kept until the endpoint takes it.
+
+use rackloom_protocol::{
+    Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Endpoint, Instant, LocalRange,
+    Member, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, Width,
+};
+
+use crate::measure::OperationKind;
+
+/// The part of an endpoint that the litmus needs; the toy endpoints of tests have it, too.
+pub(crate) trait Seat {
+    /// See [`Member::handle_command`].
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
+    /// See [`Endpoint::is_reachable`].
+    fn is_reachable(&self, node: NodeId) -> bool;
+}
+
+impl Seat for Endpoint {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        self.handle_command(now, command)
+    }
+    fn is_reachable(&self, node: NodeId) -> bool {
+        Self::is_reachable(self, node)
+    }
+}
+
+/// Who wants to hear how a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// The phase being run: which peer, and which of its items.
+    Phase {
+        peer: u16,
+        item: u32,
+    },
+    BarrierSignal,
+    BarrierWait,
+    AbortNotice,
+    AbortWait,
+}
+
+/// A command that owns what it needs.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Store { target: RemoteAddress, data: Vec<u8>, completion: Completion },
+    Load { target: RemoteAddress, into: LocalRange },
+    Atomic { target: RemoteAddress, atomic: Atomic },
+    Put { target: RemoteAddress, source: LocalRange, signal: Option<Signal> },
+    Get { target: RemoteAddress, into: LocalRange },
+    WaitUntil { region: RegionId, offset: u64, condition: Condition, value: u64, depends_on: Option<NodeId> },
+    Fence { target: Option<NodeId> },
+    Flush { target: Option<NodeId> },
+    Cancel { wait: OperationId },
+}
+
+impl Body {
+    /// The command under a name.
+    pub(crate) fn command(&self, operation: OperationId) -> Command<'_> {
+        match *self {
+            Self::Store { target, ref data, completion } => {
+                Command::Store { operation, target, data, completion }
+            }
+            Self::Load { target, into } => Command::Load { operation, target, into },
+            Self::Atomic { target, atomic } => Command::Atomic { operation, target, atomic },
+            Self::Put { target, source, signal } => Command::Put { operation, target, source, signal },
+            Self::Get { target, into } => Command::Get { operation, target, into },
+            Self::WaitUntil { region, offset, condition, value, depends_on } => {
+                Command::WaitUntil { operation, region, offset, condition, value, depends_on }
+            }
+            Self::Fence { target } => Command::Fence { target },
+            Self::Flush { target } => Command::Flush { operation, target },
+            Self::Cancel { wait } => Command::Cancel { operation: wait },
+        }
+    }
+
+    /// Whether a completion will follow its acceptance.
+    pub(crate) const fn completes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Store { completion: Completion::Accepted, .. } | Self::Fence { .. } | Self::Cancel { .. }
+        )
+    }
+
+    pub(crate) const fn is_wait(&self) -> bool {
+        matches!(self, Self::WaitUntil { .. })
+    }
+
+    /// The kind it is measured as; a cancel is not measured.
+    pub(crate) const fn kind(&self) -> Option<OperationKind> {
+        Some(match self {
+            Self::Store { completion: Completion::Accepted, .. } => OperationKind::StorePosted,
+            Self::Store { completion: Completion::Visible, .. } => OperationKind::StoreAcknowledged,
+            Self::Load { .. } => OperationKind::Load,
+            Self::Atomic { atomic, .. } => atomic_kind(*atomic),
+            Self::Put { signal: None, .. } => OperationKind::Put,
+            Self::Put { signal: Some(_), .. } => OperationKind::PutWithSignal,
+            Self::Get { .. } => OperationKind::Get,
+            Self::WaitUntil { .. } => OperationKind::WaitUntil,
+            Self::Fence { .. } => OperationKind::Fence,
+            Self::Flush { .. } => OperationKind::Flush,
+            Self::Cancel { .. } => return None,
+        })
+    }
+
+    /// Payload that it moves.
+    pub(crate) const fn bytes(&self) -> u64 {
+        match self {
+            Self::Store { data, .. } => data.len() as u64,
+            Self::Load { into, .. } | Self::Get { into, .. } => into.length,
+            Self::Put { source, .. } => source.length,
+            Self::Atomic { atomic, .. } => atomic.width.bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The node whose death ends it.
+    pub(crate) const fn target(&self) -> Option<NodeId> {
+        match self {
+            Self::Store { target, .. }
+            | Self::Load { target, .. }
+            | Self::Atomic { target, .. }
+            | Self::Put { target, .. }
+            | Self::Get { target, .. } => Some(target.node),
+            Self::Fence { target } | Self::Flush { target } => *target,
+            Self::WaitUntil { depends_on, .. } => *depends_on,
+            Self::Cancel { .. } => None,
+        }
+    }
+}
+
+const fn atomic_kind(atomic: Atomic) -> OperationKind {
+    match (atomic.kind, atomic.width) {
+        (AtomicKind::FetchAdd, Width::Four) => OperationKind::FetchAddFour,
+        (AtomicKind::FetchAdd, Width::Eight) => OperationKind::FetchAddEight,
+        (AtomicKind::CompareSwap, Width::Four) => OperationKind::CompareSwapFour,
+        (AtomicKind::CompareSwap, Width::Eight) => OperationKind::CompareSwapEight,
+        (AtomicKind::Swap | AtomicKind::Set, Width::Four) => OperationKind::SwapFour,
+        (AtomicKind::Swap | AtomicKind::Set, Width::Eight) => OperationKind::SwapEight,
+    }
+}
+
+/// A command with what is to be done about its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) tag: Tag,
+    pub(crate) body: Body,
+    /// The refusal that is right; `None` if it must succeed.
+    pub(crate) expects: Option<OperationError>,
+    /// When the endpoint was first asked.
+    pub(crate) first_tried: Option<Instant>,
+}
+
+impl Request {
+    pub(crate) const fn new(tag: Tag, body: Body) -> Self {
+        Self { tag, body, expects: None, first_tried: None }
+    }
+
+    /// A request that must end with this error.
+    pub(crate) fn forbidden(tag: Tag, body: Body, expects: OperationError) -> Self {
+        Self { expects: Some(expects), ..Self::new(tag, body) }
+    }
+}
+
+/// Why a request did not end as it must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Operation(OperationError),
+    Refused(CommandRefused),
+    /// It had to be refused, and was not.
+    Allowed,
+}
+
+impl Failure {
+    /// Lower-case name for counts.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Operation(error) => error.name(),
+            Self::Refused(CommandRefused::Unreachable(_)) => OperationError::Unreachable.name(),
+            Self::Refused(CommandRefused::Busy) => "busy",
+            Self::Refused(CommandRefused::NoSuchNode(_)) => "no-such-node",
+            Self::Refused(_) => "invalid",
+            Self::Allowed => "allowed",
+        }
+    }
+
+    /// Whether the target's death explains it.
+    pub(crate) const fn is_loss(self) -> bool {
+        matches!(
+            self,
+            Self::Operation(OperationError::Unreachable | OperationError::OutcomeUnknown)
+                | Self::Refused(CommandRefused::Unreachable(_))
+        )
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) tag: Tag,
+    pub(crate) kind: OperationKind,
+    pub(crate) target: Option<NodeId>,
+    pub(crate) result: Result<u64, Failure>,
+}

@@ -1,0 +1,195 @@
+//! What every part of one rank's litmus knows: who is who, where things lie, and what must be there.
+//!
+//! Everything is derived from settings, ranks and the number of the round, so that writer and owner agree without a word.
+
+use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddress, Tenant, Width};
+
+use super::case::Case;
+use super::layout::{CONTROL, ContendedWord, DATA, LANES, Layout, READABLE};
+use super::pattern::{Pattern, fold, mix};
+use super::settings::LitmusSettings;
+
+/// Which of several patterns of a seed is meant.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Slot = 1,
+    Guard,
+    Readable,
+    Lane,
+    Key,
+    Flag,
+    Token,
+    Initial,
+    Place,
+}
+
+/// Compare-swap loops are contended by so many neighbours at most: every one that gets through makes all others try again.
+const COMPARE_SWAP_CONTENDERS_MAX: u16 = 8;
+
+/// An endpoint as the litmus knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its partition. Ranks of other partitions must not get at its memory.
+    pub tenant: Tenant,
+}
+
+/// One rank's view of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) rank: u16,
+    pub(crate) ranks: Vec<Rank>,
+    /// The other ranks of this rank's tenant, beginning behind it, so that not all start with the same one.
+    pub(crate) peers: Vec<u16>,
+    pub(crate) layout: Layout,
+    pub(crate) settings: LitmusSettings,
+    /// The round being run, from 0.
+    pub(crate) round: u32,
+}
+
+impl Scene {
+    pub(crate) fn new(rank: u16, ranks: Vec<Rank>, layout: Layout, settings: LitmusSettings) -> Self {
+        let others = Self::others(rank, ranks.len());
+        let tenant = ranks[usize::from(rank)].tenant;
+        let peers = others.filter(|other| ranks[usize::from(*other)].tenant == tenant).collect();
+        Self { rank, ranks, peers, layout, settings, round: 0 }
+    }
+
+    fn others(rank: u16, count: usize) -> impl Iterator<Item = u16> {
+        (1..count).map(move |step| ((usize::from(rank) + step) % count) as u16)
+    }
+
+    /// Ranks of other tenants.
+    pub(crate) fn strangers(&self) -> Vec<u16> {
+        Self::others(self.rank, self.ranks.len()).filter(|other| !self.peers.contains(other)).collect()
+    }
+
+    /// All ranks of this rank's tenant, itself included, ascending.
+    pub(crate) fn group(&self) -> Vec<u16> {
+        let mut group: Vec<_> = self.peers.iter().copied().chain([self.rank]).collect();
+        group.sort_unstable();
+        group
+    }
+
+    pub(crate) fn name(&self, rank: u16) -> &str {
+        self.ranks.get(usize::from(rank)).map_or("?", |rank| rank.name.as_str())
+    }
+
+    pub(crate) fn regions(&self) -> Vec<RegionConfig> {
+        let access = |region| match region {
+            LANES => Access::default(),
+            READABLE => Access::READ,
+            _ => Access::ALL,
+        };
+        [CONTROL, DATA, LANES, READABLE]
+            .into_iter()
+            .map(|region| RegionConfig {
+                region,
+                length: self.layout.region_bytes(region),
+                key: self.key(self.rank, region),
+                access: access(region),
+                tenant: self.ranks[usize::from(self.rank)].tenant,
+            })
+            .collect()
+    }
+
+    pub(crate) fn key(&self, owner: u16, region: RegionId) -> Key {
+        Key(fold(self.settings.seed, &[Purpose::Key as u64, owner.into(), region.0.into()]))
+    }
+
+    pub(crate) fn address(&self, owner: u16, region: RegionId, offset: u64) -> RemoteAddress {
+        RemoteAddress { node: NodeId(owner), region, offset, key: self.key(owner, region) }
+    }
+
+    fn pattern(&self, purpose: Purpose, parts: [u64; 3]) -> Pattern {
+        let [a, b, c] = parts;
+        Pattern::new(self.settings.seed, &[purpose as u64, self.round.into(), a, b, c])
+    }
+
+    /// What a writer puts into a slot of an owner in this round.
+    pub(crate) fn slot_pattern(&self, writer: u16, owner: u16, case: u16) -> Pattern {
+        self.pattern(Purpose::Slot, [writer.into(), owner.into(), case.into()])
+    }
+
+    /// What lies between slots; indexed by the offset in the region.
+    pub(crate) fn guard_pattern(&self, region: RegionId) -> Pattern {
+        self.pattern(Purpose::Guard, [self.rank.into(), region.0.into(), 0])
+    }
+
+    /// What an owner's readable region holds; indexed by the offset in the region. The same in all rounds, so that a reader need
+    /// not be in step with the owner.
+    pub(crate) fn readable_pattern(&self, owner: u16) -> Pattern {
+        Pattern::new(self.settings.seed, &[Purpose::Readable as u64, owner.into()])
+    }
+
+    /// What a lane holds before something is read into it; indexed by the offset in the region.
+    pub(crate) fn lane_pattern(&self) -> Pattern {
+        self.pattern(Purpose::Lane, [self.rank.into(), 0, 0])
+    }
+
+    /// Where in the readable region a read case begins.
+    pub(crate) fn read_offset(&self, owner: u16, case: u16, bytes: u64, misalignment: u64) -> u64 {
+        let room = self.layout.region_bytes(READABLE) - bytes;
+        let parts = [Purpose::Place as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
+        let anywhere = fold(self.settings.seed, &parts) % (room - 64).max(1);
+        anywhere / 64 * 64 + misalignment
+    }
+
+    /// The value of a case's flag; never 0, which is what the flag is before.
+    pub(crate) fn flag_value(&self, writer: u16, owner: u16, case: u16) -> u64 {
+        let parts = [self.round.into(), writer.into(), owner.into(), case.into()];
+        fold(self.settings.seed ^ Purpose::Flag as u64, &parts) | 1
+    }
+
+    /// What a contended word holds before the round. 4-byte sums start so high that they wrap.
+    pub(crate) fn contended_initial(&self, owner: u16, word: ContendedWord) -> u64 {
+        let parts = [Purpose::Initial as u64, self.round.into(), owner.into(), word as u64];
+        let value = fold(self.settings.seed, &parts);
+        match word {
+            ContendedWord::FetchAddFour | ContendedWord::CompareSwapFour => u64::from(u32::MAX) - value % 16,
+            _ => width(word).truncate(value),
+        }
+    }
+
+    /// The `number`th value that a rank swaps into an owner's word.
+    pub(crate) fn token(&self, contender: u16, owner: u16, word: ContendedWord, number: u32) -> u64 {
+        let parts = [self.round.into(), contender.into(), owner.into(), word as u64, number.into()];
+        width(word).truncate(fold(self.settings.seed ^ Purpose::Token as u64, &parts))
+    }
+
+    /// Atomics that each contender issues on a word (for compare-swap: that succeed).
+    pub(crate) fn atomics_per_word(&self) -> u32 {
+        let share = 96 / self.peers.len().max(1) as u32;
+        self.settings.atomics_per_word.min(share.max(2))
+    }
+
+    /// Whether a rank works on an owner's word.
+    pub(crate) fn contends(&self, contender: u16, owner: u16, word: ContendedWord) -> bool {
+        let distance = self.layout.distance(contender, owner);
+        let is_loop = matches!(word, ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight);
+        distance > 0 && (!is_loop || distance <= COMPARE_SWAP_CONTENDERS_MAX)
+    }
+
+    /// What a ledger adds for a value that an atomic returned. Mixed, so that different sets of values have different sums.
+    pub(crate) const fn ledger_entry(value: u64) -> u64 {
+        mix(value)
+    }
+
+    /// Words for a case and its writer, for findings.
+    pub(crate) fn describe(&self, writer: u16, case: &Case) -> String {
+        format!(
+            "{} of {} bytes by {}, misaligned by {}, round {}",
+            case.kind.name(),
+            case.bytes,
+            self.name(writer),
+            case.misalignment,
+            self.round
+        )
+    }
+}
+
+/// Operand width of a contended word.
+pub(crate) const fn width(word: ContendedWord) -> Width {
+    if word.is_four() { Width::Four } else { Width::Eight }
+}

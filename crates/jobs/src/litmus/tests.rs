@@ -1,0 +1,252 @@
+//! The litmus on the toy fabric: it passes where every rule is kept, fails where one is broken, and ends when a rank dies.
+
+use rackloom_protocol::{NodeId, Tenant};
+
+use super::layout::{CONTROL, Content, DATA, READABLE};
+use super::toy::{Defect, Toy};
+use super::*;
+use crate::measure::OperationKind;
+
+fn ranks(count: usize) -> Vec<Rank> {
+    (0..count).map(|rank| Rank { name: format!("n{rank}"), tenant: Tenant(1) }).collect()
+}
+
+fn settings() -> LitmusSettings {
+    LitmusSettings { seed: 42, bytes_max: 5000, rounds: 2, atomics_per_word: 8, ..LitmusSettings::default() }
+}
+
+fn results(toy: &mut Toy, count: usize) -> Vec<JobResult> {
+    (0..count).map(|rank| toy.job(rank).result()).collect()
+}
+
+fn pass(results: &[JobResult]) -> bool {
+    results.iter().all(JobResult::is_pass)
+}
+
+#[test]
+fn it_passes_where_every_rule_is_kept_however_disorderly_the_fabric() {
+    for (count, seed) in [(1, 1), (2, 2), (2, 3), (3, 4), (4, 5), (5, 6)] {
+        let mut toy = Toy::new(&ranks(count), &settings(), seed);
+        toy.run().unwrap();
+        let results = results(&mut toy, count);
+        assert!(
+            pass(&results),
+            "{count} ranks, seed {seed}: {:?} {:?}",
+            results[0].failures,
+            results[0].mismatches
+        );
+        if count > 1 {
+            for kind in OperationKind::ALL {
+                let measured =
+                    results[0].operations.get(kind).unwrap_or_else(|| panic!("{kind:?} did not occur"));
+                assert!(measured.count > 0 && measured.error_count() == 0, "{kind:?}");
+            }
+        }
+    }
+}
+
+/// Defects that hit whenever they can.
+const STEADY: [Defect; 10] = [
+    Defect::SignalEarly,
+    Defect::FenceIgnored,
+    Defect::FlushEarly,
+    Defect::AtomicTooWide,
+    Defect::KeyIgnored,
+    Defect::BoundsLoose,
+    Defect::PermissionIgnored,
+    Defect::RefusedTooLate,
+    Defect::RefusalSilent,
+    Defect::FailureForgotten,
+];
+
+/// Defects that hit once, in all of a run.
+const SINGLE: [Defect; 13] = [
+    Defect::PostedStoreLost,
+    Defect::AcknowledgedStoreLost,
+    Defect::SegmentLost,
+    Defect::BitFlipped,
+    Defect::Shifted,
+    Defect::ByteTooMuch,
+    Defect::WrongSource,
+    Defect::AddTwice,
+    Defect::SwapTwice,
+    Defect::SwapWithoutCompare,
+    Defect::ReadWrong,
+    Defect::ReadShort,
+    Defect::WaitEarly,
+];
+
+#[test]
+fn it_fails_where_a_rule_is_always_broken() {
+    for defect in STEADY {
+        for seed in 0..3 {
+            let mut toy = Toy::new(&ranks(3), &settings(), seed).with_defect(defect, 0);
+            let ended = toy.run();
+            assert!(ended.is_err() || !pass(&results(&mut toy, 3)), "{defect:?} went unseen, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn it_fails_where_a_rule_is_broken_once() {
+    for defect in SINGLE {
+        for after in [0, 1, 5, 17] {
+            let mut toy = Toy::new(&ranks(3), &settings(), u64::from(after)).with_defect(defect, after);
+            let ended = toy.run();
+            assert!(ended.is_err() || !pass(&results(&mut toy, 3)), "{defect:?} after {after} went unseen");
+        }
+    }
+}
+
+/// Offsets of extents of each kind that a planted byte must be seen in.
+fn planted(toy: &mut Toy) -> Vec<(rackloom_protocol::RegionId, u64, &'static str)> {
+    let layout = &toy.job(1).scene.layout;
+    let mut places =
+        vec![(READABLE, 77, "read-only"), (READABLE, layout.region_bytes(READABLE) - 1, "read-only")];
+    for region in [CONTROL, DATA] {
+        let extents: Vec<_> = layout.extents(region).filter(|extent| extent.bytes > 0).collect();
+        let guards: Vec<_> = extents.iter().filter(|extent| extent.content == Content::Guard).collect();
+        for guard in [guards[0], guards[guards.len() / 2], guards[guards.len() - 1]] {
+            places.push((region, guard.offset, "guard"));
+            places.push((region, guard.offset + guard.bytes - 1, "guard"));
+        }
+        let slots = extents.iter().filter(|extent| matches!(extent.content, Content::Slot { .. }));
+        places.extend(slots.step_by(9).map(|slot| (region, slot.offset + slot.bytes / 2, "round")));
+    }
+    places
+}
+
+#[test]
+fn a_byte_planted_in_the_owners_memory_is_found_by_the_owner() {
+    let mut probe = Toy::new(&ranks(3), &settings(), 9);
+    for (region, offset, word) in planted(&mut probe) {
+        let mut toy = Toy::new(&ranks(3), &settings(), 9);
+        // The last sweep of round 1 is behind the barrier that follows the forbidden accesses.
+        toy.run_until(|toy| toy.job(1).place().contains("round 2 of 2, barrier after the work")).unwrap();
+        toy.memory(1).bytes_mut(region)[offset as usize] ^= 0x20;
+        toy.run().unwrap();
+        let results = results(&mut toy, 3);
+        let found = &results[1].mismatches;
+        assert_eq!(found.len(), 1, "{region} {offset}: {found:?}");
+        assert_eq!((found[0].region, found[0].offset), (region.0, offset));
+        assert!(found[0].place.contains(word), "{found:?}");
+        assert!(results[0].is_pass() && results[2].is_pass());
+    }
+}
+
+#[test]
+fn a_spoiled_contended_word_is_found() {
+    let offset = Toy::new(&ranks(3), &settings(), 9)
+        .job(1)
+        .scene
+        .layout
+        .contended_offset(super::layout::ContendedWord::FetchAddEight);
+    let mut toy = Toy::new(&ranks(3), &settings(), 9);
+    toy.run_until(|toy| toy.job(1).place().contains("round 2 of 2, barrier after the work")).unwrap();
+    toy.memory(1).bytes_mut(DATA)[offset as usize] ^= 1;
+    toy.run().unwrap();
+    assert_eq!(toy.job(1).result().mismatch_count, 1);
+}
+
+/// Kill rank 2 after so many steps and let the others hear of it; `false`: the run was over before.
+fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
+    let settings = LitmusSettings { drain_timeout_ns: 500_000, ..settings() };
+    let mut toy = Toy::new(&ranks(4), &settings, seed);
+    let mut step = 0_u32;
+    toy.run_until(|_| {
+        step += 1;
+        step > steps
+    })
+    .unwrap();
+    if step <= steps {
+        return None;
+    }
+    toy.kill(2);
+    let mut step = 0_u32;
+    toy.run_until(|_| {
+        step += 1;
+        step > 300
+    })
+    .unwrap();
+    // Rank 3 may have to learn it from the notices of the others; then what it has sent to the dead one never ends.
+    for rank in if all_hear { vec![3, 0, 1] } else { vec![0, 1] } {
+        toy.announce_loss(rank, 2);
+        toy.run_until(|toy| {
+            step += 1;
+            toy.job(rank).place().contains("broken off") || step.is_multiple_of(100)
+        })
+        .unwrap();
+    }
+    toy.run().unwrap_or_else(|stuck| panic!("killed after {steps} steps: {stuck}"));
+    Some([0, 1, 3].map(|rank| toy.job(rank).result()).to_vec())
+}
+
+#[test]
+fn a_death_at_any_moment_ends_the_run_names_the_dead_and_blames_nobody_else() {
+    let mut moments = 0;
+    for steps in (0..40_000).step_by(151) {
+        let Some(results) = kill_after(steps, u64::from(steps), steps % 2 == 0) else { break };
+        moments += 1;
+        for result in results {
+            assert!(!result.complete && !result.is_pass(), "after {steps}");
+            assert_eq!(result.lost_nodes, ["n2"], "after {steps}");
+            assert_eq!(result.mismatch_count, 0, "after {steps}: {:?}", result.mismatches);
+            let is_explained =
+                |failure: &String| failure.contains("broke off") || failure.contains("did not end in time");
+            assert!(result.failures.iter().all(is_explained), "{:?}", result.failures);
+            assert!(result.verified_bytes > 0 || steps < 1_000);
+        }
+    }
+    assert!(moments > 10, "the run is too short for this test: {moments}");
+}
+
+#[test]
+fn what_survivors_hold_is_still_checked_after_a_death() {
+    let mut toy = Toy::new(&ranks(3), &settings(), 5);
+    toy.run_until(|toy| toy.job(0).place().contains("order")).unwrap();
+    toy.kill(2);
+    let guard = toy.job(0).scene.layout.extents(DATA).next().unwrap();
+    toy.memory(0).bytes_mut(DATA)[guard.offset as usize] ^= 1;
+    for rank in [0, 1] {
+        toy.announce_loss(rank, 2);
+    }
+    toy.run().unwrap();
+    assert_eq!(toy.job(0).result().mismatches[0].place, "guard");
+    assert_eq!(toy.job(1).result().mismatch_count, 0);
+}
+
+#[test]
+fn a_rank_that_is_never_reached_ends_the_start() {
+    let settings = LitmusSettings { start_timeout_ns: 100_000, ..settings() };
+    let mut toy = Toy::new(&ranks(3), &settings, 1);
+    toy.announce_loss(0, 2);
+    toy.announce_loss(1, 2);
+    toy.kill(2);
+    toy.run().unwrap();
+    assert_eq!(toy.job(0).result().lost_nodes, ["n2"]);
+}
+
+#[test]
+fn tenants_share_the_rack_and_not_a_byte() {
+    let mut ranks = ranks(5);
+    ranks[1].tenant = Tenant(2);
+    ranks[3].tenant = Tenant(2);
+    ranks[4].tenant = Tenant(3);
+    let mut toy = Toy::new(&ranks, &settings(), 3);
+    toy.run().unwrap();
+    for (rank, result) in results(&mut toy, 5).iter().enumerate() {
+        assert!(result.is_pass(), "{rank}: {:?} {:?}", result.failures, result.mismatches);
+    }
+    assert_eq!(toy.job(1).scene.peers, [3]);
+    assert_eq!(toy.job(0).scene.key(1, DATA), toy.job(1).scene.key(NodeId(1).0, DATA));
+}
+
+#[test]
+fn what_it_waits_for_names_round_phase_and_rank() {
+    let mut toy = Toy::new(&ranks(3), &settings(), 5);
+    toy.run_until(|toy| toy.job(0).place().contains("order")).unwrap();
+    toy.kill(2);
+    let stuck = toy.run().unwrap_err();
+    assert!(stuck.contains("round 1 of 2, order, waiting for flags of"), "{stuck}");
+    assert!(stuck.contains("n2"), "{stuck}");
+}

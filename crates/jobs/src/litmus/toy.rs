@@ -1,0 +1,166 @@
+//! A toy fabric for tests: as disorderly as the rules allow, and able to break each rule on demand.
+//!
+//! Operations become segments that are applied in random order; only fences, signals and flushes hold anything back. So a litmus
+//! that passes here needs no luck, and a litmus that passes in spite of a [`Defect`] is worth nothing.
+
+mod fabric;
+mod seat;
+
+use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::{Instant, NodeId};
+
+use self::fabric::{Fabric, Seated};
+use self::seat::ToySeat;
+use super::{Litmus, LitmusSettings, Rank};
+use crate::job::{Job, Progress};
+
+/// A rule that the toy fabric breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Defect {
+    /// One posted store is never applied, though everything says so.
+    PostedStoreLost,
+    /// One acknowledged store, or the end of a put, is acknowledged and never applied.
+    AcknowledgedStoreLost,
+    /// One segment of one put is never applied.
+    SegmentLost,
+    /// One put is applied with one bit flipped.
+    BitFlipped,
+    /// One put begins a byte too late.
+    Shifted,
+    /// One put writes a byte more than it should.
+    ByteTooMuch,
+    /// Data of another writer's slot: a put's source is read a little further on.
+    WrongSource,
+    /// Signals do not wait for their data.
+    SignalEarly,
+    /// Fences order nothing.
+    FenceIgnored,
+    /// Flushes wait for nothing, and what they should have waited for is late.
+    FlushEarly,
+    /// One fetch-add is applied twice.
+    AddTwice,
+    /// One swap is applied twice.
+    SwapTwice,
+    /// One compare-swap does not compare.
+    SwapWithoutCompare,
+    /// Atomics on 4 bytes touch 8.
+    AtomicTooWide,
+    /// One load or get brings one wrong byte.
+    ReadWrong,
+    /// One load or get brings a byte too few.
+    ReadShort,
+    /// A wrong key opens.
+    KeyIgnored,
+    /// Bounds are checked against the first byte only: the rest is cut off.
+    BoundsLoose,
+    /// Read-only regions can be written.
+    PermissionIgnored,
+    /// Refusals come, but the byte is written first.
+    RefusedTooLate,
+    /// The owner is not told of refusals.
+    RefusalSilent,
+    /// A flush does not tell of an earlier failure.
+    FailureForgotten,
+    /// One wait ends before its condition holds.
+    WaitEarly,
+}
+
+/// Ranks, the fabric between them, and the order of turns.
+pub(super) struct Toy {
+    fabric: Fabric,
+    jobs: Vec<Litmus>,
+    finished: Vec<bool>,
+    now: Instant,
+}
+
+impl Toy {
+    pub(super) fn new(ranks: &[Rank], settings: &LitmusSettings, seed: u64) -> Self {
+        let count = ranks.len();
+        let jobs: Vec<_> = (0..count)
+            .map(|rank| Litmus::new(NodeId(rank as u16), ranks.to_vec(), settings.clone()).unwrap())
+            .collect();
+        let fabric = Fabric {
+            seats: jobs.iter().map(|job| Seated::new(job.regions(), count)).collect(),
+            flights: Vec::new(),
+            next_flight: 0,
+            random: seed,
+            defect: None,
+            defect_after: 0,
+            is_spent: false,
+        };
+        Self { fabric, jobs, now: Instant::ZERO, finished: vec![false; count] }
+    }
+
+    /// Break a rule; single defects let this many chances pass before they hit.
+    pub(super) fn with_defect(mut self, defect: Defect, after: u32) -> Self {
+        (self.fabric.defect, self.fabric.defect_after) = (Some(defect), after);
+        self
+    }
+
+    pub(super) fn memory(&mut self, rank: usize) -> &mut VectorMemory {
+        &mut self.fabric.seats[rank].memory
+    }
+
+    pub(super) fn job(&mut self, rank: usize) -> &mut Litmus {
+        &mut self.jobs[rank]
+    }
+
+    /// Run until every living rank is over, or until nothing has moved for long.
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        self.run_until(|_| false)
+    }
+
+    /// The same, but stop when the test says so.
+    pub(super) fn run_until(&mut self, mut stop: impl FnMut(&mut Self) -> bool) -> Result<(), String> {
+        let (mut idle, mut progress) = (0, 0);
+        while !self.is_over() {
+            if stop(self) {
+                return Ok(());
+            }
+            self.now = self.now + 100;
+            let rank = self.fabric.random(self.jobs.len());
+            self.turn(rank);
+            for _ in 0..4 {
+                self.fabric.deliver_one();
+            }
+            let sum: u64 = self.jobs.iter().map(Job::progress_count).sum();
+            idle = if sum == progress { idle + 1 } else { 0 };
+            progress = sum;
+            if idle > 20_000 {
+                return Err(self.jobs.iter().map(Job::waiting_for).collect::<Vec<_>>().join("; "));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.finished.iter().zip(&self.fabric.seats).all(|(finished, seat)| *finished || seat.is_dead)
+    }
+
+    fn turn(&mut self, rank: usize) {
+        if self.fabric.seats[rank].is_dead {
+            return;
+        }
+        let job = &mut self.jobs[rank];
+        for event in std::mem::take(&mut self.fabric.seats[rank].events) {
+            job.handle_event(self.now, &event);
+        }
+        // Commands only queue; memory is touched by the job alone during its turn.
+        let mut memory = std::mem::take(&mut self.fabric.seats[rank].memory);
+        let progress = job.turn(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
+        self.fabric.seats[rank].memory = memory;
+        self.finished[rank] = progress == Progress::Finished;
+        self.fabric.settle_waits(rank);
+    }
+
+    /// A rank dies; its memory and what it sent are gone. The others do not know yet.
+    pub(super) fn kill(&mut self, rank: usize) {
+        self.fabric.seats[rank].is_dead = true;
+        self.fabric.flights.retain(|(_, flight)| usize::from(flight.source) != rank);
+    }
+
+    /// A living rank hears that another one is lost.
+    pub(super) fn announce_loss(&mut self, to: usize, lost: usize) {
+        self.fabric.announce_loss(to, lost);
+    }
+}

@@ -1,0 +1,371 @@
+//! What a rank measures about its operations: counts, errors, bytes and latency, per kind.
+//!
+//! Latency runs from the first attempt to issue an operation (so back-pressure counts) until its completion level is reached:
+//! *accepted* for posted stores and fences, *visible* for everything else. Times come from the caller's `now`, so they are
+//! virtual in the simulator and wall time in processes; one set of measurements never mixes the two.
+//!
+//! Measurements travel from a node's process to its supervisor as JSON and are merged there, so histograms are written as
+//! their non-empty buckets only.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use rackloom_protocol::Instant;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What can be measured. The order is the order of rows in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationKind {
+    /// A store that completes when the core has taken it.
+    StorePosted,
+    /// A store that completes when it is visible.
+    StoreAcknowledged,
+    /// A load.
+    Load,
+    /// Fetch-add on 4 bytes.
+    #[serde(rename = "fetch-add-4")]
+    FetchAddFour,
+    /// Fetch-add on 8 bytes.
+    #[serde(rename = "fetch-add-8")]
+    FetchAddEight,
+    /// Compare-swap on 4 bytes.
+    #[serde(rename = "compare-swap-4")]
+    CompareSwapFour,
+    /// Compare-swap on 8 bytes.
+    #[serde(rename = "compare-swap-8")]
+    CompareSwapEight,
+    /// Swap on 4 bytes.
+    #[serde(rename = "swap-4")]
+    SwapFour,
+    /// Swap on 8 bytes.
+    #[serde(rename = "swap-8")]
+    SwapEight,
+    /// A put.
+    Put,
+    /// A get.
+    Get,
+    /// A put with a signal behind its data.
+    PutWithSignal,
+    /// A wait on a word of the rank's own memory.
+    WaitUntil,
+    /// A fence.
+    Fence,
+    /// A flush.
+    Flush,
+    /// A barrier of all ranks, made of signals.
+    Barrier,
+    /// An access that the owner has to refuse; being refused is its success.
+    ForbiddenAccess,
+}
+
+impl OperationKind {
+    /// Number of kinds.
+    pub const COUNT: usize = Self::ALL.len();
+    /// All kinds, in report order.
+    pub const ALL: [Self; 17] = [
+        Self::StorePosted,
+        Self::StoreAcknowledged,
+        Self::Load,
+        Self::FetchAddFour,
+        Self::FetchAddEight,
+        Self::CompareSwapFour,
+        Self::CompareSwapEight,
+        Self::SwapFour,
+        Self::SwapEight,
+        Self::Put,
+        Self::Get,
+        Self::PutWithSignal,
+        Self::WaitUntil,
+        Self::Fence,
+        Self::Flush,
+        Self::Barrier,
+        Self::ForbiddenAccess,
+    ];
+
+    /// Lower-case name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StorePosted => "store-posted",
+            Self::StoreAcknowledged => "store-acknowledged",
+            Self::Load => "load",
+            Self::FetchAddFour => "fetch-add-4",
+            Self::FetchAddEight => "fetch-add-8",
+            Self::CompareSwapFour => "compare-swap-4",
+            Self::CompareSwapEight => "compare-swap-8",
+            Self::SwapFour => "swap-4",
+            Self::SwapEight => "swap-8",
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::PutWithSignal => "put-with-signal",
+            Self::WaitUntil => "wait-until",
+            Self::Fence => "fence",
+            Self::Flush => "flush",
+            Self::Barrier => "barrier",
+            Self::ForbiddenAccess => "forbidden-access",
+        }
+    }
+}
+
+/// Latencies in nanoseconds, in buckets of at most one percent relative error; the maximum is exact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    max_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let mut histogram =
+            Histogram::new(2).expect("two significant digits are within the histogram's range");
+        histogram.auto(true);
+        Self { histogram, max_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Longest time a bucket stands for: a day. Longer ones count in the last bucket.
+    const BUCKET_NS_MAX: u64 = 86_400_000_000_000;
+
+    /// Count one latency.
+    pub fn record(&mut self, latency_ns: u64) {
+        self.record_many(latency_ns, 1);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    fn record_many(&mut self, latency_ns: u64, count: u64) {
+        self.histogram
+            .record_n(latency_ns.min(Self::BUCKET_NS_MAX), count)
+            .expect("the histogram grows to hold every value up to its bound");
+    }
+
+    /// Number of latencies counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The latency that this share of all stays at or below; 0 if there are none. Never above [`Self::max_ns`].
+    #[must_use]
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        if self.histogram.is_empty() { 0 } else { self.histogram.value_at_quantile(share).min(self.max_ns) }
+    }
+
+    /// The longest latency.
+    #[must_use]
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Add another rank's latencies.
+    pub fn merge(&mut self, other: &Self) {
+        for bucket in other.histogram.iter_recorded() {
+            self.record_many(bucket.value_iterated_to(), bucket.count_at_value());
+        }
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+/// What [`Latencies`] look like on their way between processes.
+#[derive(Serialize, Deserialize)]
+struct LatencyBuckets {
+    max_ns: u64,
+    buckets: Vec<(u64, u64)>,
+}
+
+impl Serialize for Latencies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let buckets = self
+            .histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect();
+        LatencyBuckets { max_ns: self.max_ns, buckets }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Latencies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = LatencyBuckets::deserialize(deserializer)?;
+        let total = read.buckets.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+        if total.is_none() {
+            return Err(de::Error::custom("more latencies than can be counted"));
+        }
+        let mut latencies = Self { max_ns: read.max_ns, ..Self::default() };
+        for (value_ns, count) in read.buckets {
+            latencies.record_many(value_ns, count);
+        }
+        Ok(latencies)
+    }
+}
+
+/// What was measured about one kind of operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindMeasurement {
+    /// Operations that ended, well or badly.
+    pub count: u64,
+    /// Of those, the ones that ended badly, by the error's name.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes of the operations that ended well.
+    pub bytes: u64,
+    /// Time during which at least one operation of this kind was under way.
+    pub busy_ns: u64,
+    /// Latency of the operations that ended well.
+    pub latency: Latencies,
+    #[serde(skip)]
+    under_way: u64,
+    #[serde(skip)]
+    busy_since: Instant,
+}
+
+impl KindMeasurement {
+    /// Operations that ended badly.
+    #[must_use]
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Add what another rank measured. Ranks work side by side, so the busy time is the longest one, not the sum.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.busy_ns = self.busy_ns.max(other.busy_ns);
+        for (name, count) in &other.errors {
+            *self.errors.entry(name.clone()).or_default() += count;
+        }
+        self.latency.merge(&other.latency);
+    }
+
+    /// Bytes that arrived per second of busy time; 0 if no time passed.
+    #[must_use]
+    pub fn goodput_bytes_per_s(&self) -> u64 {
+        let bytes_per_s = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.busy_ns.max(1));
+        if self.busy_ns == 0 { 0 } else { u64::try_from(bytes_per_s).unwrap_or(u64::MAX) }
+    }
+}
+
+/// What one rank, or after merging all ranks, measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Measurements {
+    kinds: BTreeMap<OperationKind, KindMeasurement>,
+}
+
+impl Measurements {
+    /// An operation is under way from now on.
+    pub fn begin(&mut self, kind: OperationKind, now: Instant) {
+        let measurement = self.kinds.entry(kind).or_default();
+        if measurement.under_way == 0 {
+            measurement.busy_since = now;
+        }
+        measurement.under_way += 1;
+    }
+
+    /// An operation that began is no longer under way. Its outcome is counted by [`Self::count`], which may come
+    /// earlier: a posted store has its completion level long before its bytes have arrived.
+    pub fn end(&mut self, kind: OperationKind, now: Instant) {
+        let measurement = self.kinds.entry(kind).or_default();
+        measurement.under_way = measurement.under_way.saturating_sub(1);
+        if measurement.under_way == 0 {
+            measurement.busy_ns += now.since(measurement.busy_since);
+        }
+    }
+
+    /// Count an outcome: the latency and bytes of a success, or the name of an error.
+    pub fn count(&mut self, kind: OperationKind, latency_ns: u64, outcome: Result<u64, &str>) {
+        let measurement = self.kinds.entry(kind).or_default();
+        measurement.count += 1;
+        match outcome {
+            Ok(bytes) => {
+                measurement.bytes += bytes;
+                measurement.latency.record(latency_ns);
+            }
+            Err(name) => *measurement.errors.entry(name.to_owned()).or_default() += 1,
+        }
+    }
+
+    /// What was measured about a kind, if it occurred.
+    #[must_use]
+    pub fn get(&self, kind: OperationKind) -> Option<&KindMeasurement> {
+        self.kinds.get(&kind)
+    }
+
+    /// All kinds that occurred, in report order.
+    pub fn iter(&self) -> impl Iterator<Item = (OperationKind, &KindMeasurement)> {
+        self.kinds.iter().map(|(kind, measurement)| (*kind, measurement))
+    }
+
+    /// Add what another rank measured.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, measurement) in &other.kinds {
+            self.kinds.entry(*kind).or_default().merge(measurement);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_merge_over_the_wire_counts_like_one_histogram(
+            left in proptest::collection::vec(0_u64..10_000_000_000, 0..50),
+            right in proptest::collection::vec(0_u64..10_000_000_000, 1..50),
+        ) {
+            let recorded = |values: &[u64]| {
+                let mut latencies = Latencies::default();
+                values.iter().for_each(|value| latencies.record(*value));
+                latencies
+            };
+            let sent = serde_json::to_string(&recorded(&right)).unwrap();
+            let mut merged = recorded(&left);
+            merged.merge(&serde_json::from_str(&sent).unwrap());
+
+            let mut all = [left, right].concat();
+            all.sort_unstable();
+            prop_assert_eq!(merged.count(), all.len() as u64);
+            prop_assert_eq!(merged.max_ns(), *all.last().unwrap());
+            for share in [0.5, 0.99] {
+                let exact = all[((all.len() as f64 * share).ceil() as usize).max(1) - 1];
+                let error = merged.quantile_ns(share).abs_diff(exact) as f64;
+                // One percent from the buckets, and one more because a merge re-buckets.
+                prop_assert!(error <= exact as f64 * 0.02 + 1.0, "{} of {all:?}", merged.quantile_ns(share));
+            }
+        }
+    }
+
+    #[test]
+    fn busy_time_is_the_union_and_goodput_counts_successes_only() {
+        let mut measurements = Measurements::default();
+        let kind = OperationKind::Put;
+        measurements.begin(kind, Instant(100));
+        measurements.begin(kind, Instant(200));
+        measurements.end(kind, Instant(300));
+        measurements.count(kind, 200, Ok(1000));
+        measurements.end(kind, Instant(600));
+        measurements.count(kind, 400, Err("bad-key"));
+        measurements.begin(kind, Instant(10_000));
+        measurements.end(kind, Instant(10_500));
+        measurements.count(kind, 500, Ok(1000));
+        let put = measurements.get(kind).unwrap();
+        assert_eq!((put.count, put.bytes, put.busy_ns, put.error_count()), (3, 2000, 1000, 1));
+        assert_eq!(put.goodput_bytes_per_s(), 2_000_000_000);
+        assert_eq!(put.latency.max_ns(), 500);
+    }
+
+    #[test]
+    fn names_in_files_are_the_names_in_reports() {
+        for kind in OperationKind::ALL {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.name()));
+        }
+    }
+
+    #[test]
+    fn absurd_buckets_are_refused_not_counted() {
+        let absurd = format!(r#"{{"max_ns":1,"buckets":[[1,{0}],[2,{0}]]}}"#, u64::MAX);
+        assert!(serde_json::from_str::<Latencies>(&absurd).is_err());
+    }
+}

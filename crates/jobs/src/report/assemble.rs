@@ -1,0 +1,323 @@
+//! The report of a run: what every member said, joined under the names of the plan, with a verdict.
+//!
+//! The verdict is `pass` only if every endpoint finished and its job went through without a finding. Everything
+//! that speaks against it is listed in `failures`, in words. Nothing here is measured: a report is a function of what the
+//! members handed in, so the same members give the same report.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::events::EventRecord;
+use super::member::{MemberReport, MemberState, PortReport};
+use crate::measure::{KindMeasurement, Measurements, OperationKind};
+
+/// Whether the run did what it was asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything was right.
+    Pass,
+    /// Something was not; the report's `failures` say what.
+    Fail,
+}
+
+/// By what a run can be repeated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the product.
+    pub version: String,
+    /// Commit it was built from, if known.
+    pub commit: String,
+    /// Hash of the plan.
+    pub config_hash: String,
+}
+
+/// A member as the plan states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSeat {
+    /// Its name.
+    pub name: String,
+    /// Whether a job runs on it (an endpoint), or not (a switch).
+    pub has_job: bool,
+}
+
+/// What the engine and the plan add to the members' reports.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// All members, by node number.
+    pub members: Vec<MemberSeat>,
+    /// The two ends of every link (node numbers), by edge number; the first end is `a`.
+    pub links: Vec<(u16, u16)>,
+    /// `wall` or `virtual`.
+    pub clock: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Hash over everything that happened, in virtual time.
+    pub trace_hash: Option<String>,
+    /// Duration of the run.
+    pub elapsed_ns: u64,
+    /// By what the run can be repeated.
+    pub manifest: Manifest,
+    /// Name of the wire.
+    pub wire: String,
+    /// Name of the job.
+    pub job: String,
+    /// Failures that the engine itself found (a watchdog that ended the run, a leftover process).
+    pub failures: Vec<String>,
+    /// Events of the engine itself (faults that it injected, members that it killed).
+    pub events: Vec<EventRecord>,
+}
+
+/// One member's row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// Its name.
+    pub name: String,
+    /// Its process; `None` in virtual time.
+    pub pid: Option<u32>,
+    /// How its life went.
+    pub state: MemberState,
+}
+
+/// Latency of one kind of operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Half of the operations took at most this long.
+    pub p50: u64,
+    /// 99 of 100 took at most this long.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// One kind of operation, all ranks together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationReport {
+    /// Which kind.
+    pub kind: OperationKind,
+    /// Operations that ended, well or badly.
+    pub count: u64,
+    /// Of those: badly.
+    pub errors: u64,
+    /// The errors by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_by_name: BTreeMap<String, u64>,
+    /// From the first attempt to the kind's completion level, successes only.
+    pub latency_ns: LatencySummary,
+    /// Bytes of all ranks, per second of the longest time that any one rank had such operations under way.
+    pub goodput_bytes_per_s: u64,
+}
+
+/// One direction of one link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// `n0->n1`; a second link between the same two is `n0->n1#2`.
+    pub name: String,
+    /// Frames that the sending end handed to its device. If that end died with its counters: frames that the other end took.
+    pub frames: u64,
+    /// Bytes of those frames, Ethernet header included, without preamble and gap.
+    pub bytes_on_wire: u64,
+    /// Of the frames: packets that the sending end, being their source, sent again.
+    pub retransmitted: u64,
+    /// Frames that the receiving end did not use, by reason.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+/// The report of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Pass or fail.
+    pub verdict: Verdict,
+    /// Why the verdict is fail; empty on pass.
+    pub failures: Vec<String>,
+    /// `wall` or `virtual`: what every time in this report was measured with.
+    pub clock: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Hash over everything that happened; virtual time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_hash: Option<String>,
+    /// Name of the wire.
+    pub wire: String,
+    /// Name of the job.
+    pub job: String,
+    /// Members in the order of the plan.
+    pub nodes: Vec<NodeReport>,
+    /// Kinds of operation that occurred.
+    pub operations: Vec<OperationReport>,
+    /// One entry per link *direction*, links in the order of the plan.
+    pub links: Vec<LinkReport>,
+    /// What happened, by time.
+    pub events: Vec<EventRecord>,
+    /// Events beyond those listed, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events_omitted: BTreeMap<String, u64>,
+    /// Bytes that their owners or readers compared with what they must be, and found right.
+    pub verified_bytes: u64,
+    /// What a reader should know, and what is no failure; what several members say is said once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Duration of the run.
+    pub elapsed_ns: u64,
+    /// By what the run can be repeated.
+    pub manifest: Manifest,
+}
+
+impl Report {
+    /// Join what the members said. A member of the plan without a report counts as lost.
+    #[must_use]
+    pub fn assemble(context: Context, members: &[MemberReport]) -> Self {
+        let by_name: HashMap<&str, &MemberReport> =
+            members.iter().map(|member| (member.name.as_str(), member)).collect();
+        let seats: Vec<_> =
+            context.members.iter().map(|seat| (seat, by_name.get(seat.name.as_str()).copied())).collect();
+
+        let jobs: Vec<_> = members.iter().filter_map(|member| member.job.as_ref()).collect();
+        let mut failures = context.failures.clone();
+        let mut measurements = Measurements::default();
+        let mut events = context.events.clone();
+        let mut events_omitted = BTreeMap::<String, u64>::new();
+        for (seat, member) in &seats {
+            failures.extend(failures_of(seat, *member));
+            let Some(member) = member else { continue };
+            if let Some(job) = &member.job {
+                measurements.merge(&job.operations);
+            }
+            events.extend(member.events.records.iter().cloned());
+            for (kind, count) in &member.events.omitted {
+                *events_omitted.entry(kind.clone()).or_default() += count;
+            }
+        }
+        events.sort_by_key(|record| record.at_ns);
+
+        Self {
+            verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
+            failures,
+            clock: context.clock.clone(),
+            seed: context.seed,
+            trace_hash: context.trace_hash.clone(),
+            wire: context.wire.clone(),
+            job: context.job.clone(),
+            nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
+            operations: measurements
+                .iter()
+                .map(|(kind, measured)| operation_report(kind, measured))
+                .collect(),
+            links: link_reports(&context, &by_name),
+            events,
+            events_omitted,
+            verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
+            notes: jobs
+                .iter()
+                .flat_map(|job| job.notes.iter().cloned())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            elapsed_ns: context.elapsed_ns,
+            manifest: context.manifest,
+        }
+    }
+}
+
+fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
+    NodeReport {
+        name: seat.name.clone(),
+        pid: member.and_then(|member| member.pid),
+        state: member.map_or(MemberState::Lost, |member| member.state),
+    }
+}
+
+fn operation_report(kind: OperationKind, measured: &KindMeasurement) -> OperationReport {
+    let latency = &measured.latency;
+    OperationReport {
+        kind,
+        count: measured.count,
+        errors: measured.error_count(),
+        errors_by_name: measured.errors.clone(),
+        latency_ns: LatencySummary {
+            p50: latency.quantile_ns(0.5),
+            p99: latency.quantile_ns(0.99),
+            max: latency.max_ns(),
+        },
+        goodput_bytes_per_s: measured.goodput_bytes_per_s(),
+    }
+}
+
+/// Everything about one member that speaks against a pass.
+fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let name = &seat.name;
+    let Some(member) = member else { return vec![format!("{name}: no report came")] };
+    let mut failures = Vec::new();
+    // A dead switch is an event, not a failure: whether the job survived it is what its endpoints say.
+    if member.state != MemberState::Finished && seat.has_job {
+        failures.push(format!("{name}: {}", member.state.name()));
+    }
+    match &member.job {
+        Some(job) => {
+            if !job.lost_nodes.is_empty() {
+                failures.push(format!("{name}: lost nodes [{}]", job.lost_nodes.join(", ")));
+            }
+            for mismatch in &job.mismatches {
+                failures.push(format!(
+                    "{name}: region{} offset {}: expected {:#04x}, found {:#04x} ({})",
+                    mismatch.region, mismatch.offset, mismatch.expected, mismatch.found, mismatch.place
+                ));
+            }
+            let unlisted = job.mismatch_count.saturating_sub(job.mismatches.len() as u64);
+            if unlisted > 0 {
+                failures.push(format!("{name}: {unlisted} more mismatches"));
+            }
+            failures.extend(job.failures.iter().map(|failure| format!("{name}: {failure}")));
+            if job.failures_omitted > 0 {
+                failures.push(format!("{name}: {} more failures", job.failures_omitted));
+            }
+            if !job.complete && failures.is_empty() {
+                failures.push(format!("{name}: its job did not get to the end"));
+            }
+        }
+        None if seat.has_job && failures.is_empty() => failures.push(format!("{name}: no result of its job")),
+        None => {}
+    }
+    failures
+}
+
+/// Both directions of every link, in the order of the plan.
+fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
+    let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
+    let port = |node: u16, edge: usize| {
+        let member = by_name.get(name(node))?;
+        member.ports.iter().find(|port| usize::from(port.edge) == edge)
+    };
+    let mut times_named = HashMap::<(u16, u16), u32>::new();
+    let mut reports = Vec::with_capacity(context.links.len() * 2);
+    for (edge, &(a, b)) in context.links.iter().enumerate() {
+        let times = times_named.entry((a.min(b), a.max(b))).or_default();
+        *times += 1;
+        let suffix = if *times > 1 { format!("#{times}") } else { String::new() };
+        for (from, to) in [(a, b), (b, a)] {
+            let name = format!("{}->{}{suffix}", name(from), name(to));
+            reports.push(link_report(name, port(from, edge), port(to, edge)));
+        }
+    }
+    reports
+}
+
+fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&PortReport>) -> LinkReport {
+    let (frames, bytes_on_wire) = match (sender, receiver) {
+        (Some(sender), _) => (sender.frames_sent, sender.bytes_sent),
+        (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
+        (None, None) => (0, 0),
+    };
+    LinkReport {
+        name,
+        frames,
+        bytes_on_wire,
+        retransmitted: sender.map_or(0, |sender| sender.retransmitted),
+        dropped: receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! Events as lines of a report: what a reader wants to know, with the names of the plan.
+//!
+//! Completions and dropped frames are not lines: they are counted, in measurements and in port counters.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::{Event, Instant, NodeId, PortId};
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// When, in nanoseconds since the run began, on the report's clock.
+    pub at_ns: u64,
+    /// To whom.
+    pub member: String,
+    /// What: `link-changed`, `path-changed`, `node-lost`, `node-reached`, `node-restarted`, `access-refused`, or an engine's
+    /// own kind.
+    pub kind: String,
+    /// The same as a sentence.
+    pub text: String,
+    /// The event's own values, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, String>,
+}
+
+impl EventRecord {
+    /// The line for an event of the core at `member`; `None` for events that are counted instead. `names` are the plan's
+    /// names of all members, by [`NodeId`].
+    #[must_use]
+    pub fn of(now: Instant, member: NodeId, event: &Event, names: &[String]) -> Option<Self> {
+        let name = |node: NodeId| names.get(node.index()).cloned().unwrap_or_else(|| node.to_string());
+        let port = |port: Option<PortId>| port.map_or_else(|| "none".to_owned(), |port| port.to_string());
+        let (kind, text, fields) = match *event {
+            Event::LinkChanged { port, from, to, cause } => (
+                "link-changed",
+                format!("{port} {} -> {} ({})", from.name(), to.name(), cause.name()),
+                vec![
+                    ("port", port.to_string()),
+                    ("from", from.name().to_owned()),
+                    ("to", to.name().to_owned()),
+                    ("cause", cause.name().to_owned()),
+                ],
+            ),
+            Event::PathChanged { destination, from, to } => (
+                "path-changed",
+                format!("path to {}: {} -> {}", name(destination), port(from), port(to)),
+                vec![("destination", name(destination)), ("from", port(from)), ("to", port(to))],
+            ),
+            Event::NodeLost { node } => {
+                ("node-lost", format!("lost {}", name(node)), vec![("node", name(node))])
+            }
+            Event::NodeReached { node } => {
+                ("node-reached", format!("reached {}", name(node)), vec![("node", name(node))])
+            }
+            Event::NodeRestarted { node } => {
+                ("node-restarted", format!("{} has begun a new life", name(node)), vec![("node", name(node))])
+            }
+            Event::AccessRefused { source, region, error } => (
+                "access-refused",
+                format!("refused {} access to {region}: {error}", name(source)),
+                vec![
+                    ("source", name(source)),
+                    ("region", region.to_string()),
+                    ("error", error.name().to_owned()),
+                ],
+            ),
+            _ => return None,
+        };
+        let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        Some(Self { at_ns: now.0, member: name(member), kind: kind.to_owned(), text, fields })
+    }
+}
+
+/// A bounded list of events: the first ones of each kind, and a count of the rest. A storm of one kind does not push out
+/// the rare events of another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLog {
+    /// The events kept, in the order in which they came.
+    pub records: Vec<EventRecord>,
+    /// Events not kept, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub omitted: BTreeMap<String, u64>,
+    #[serde(skip)]
+    kept: BTreeMap<String, usize>,
+}
+
+impl EventLog {
+    /// Events of one kind that a log keeps.
+    pub const KEPT_PER_KIND: usize = 200;
+
+    /// Keep an event, or count it.
+    pub fn push(&mut self, record: EventRecord) {
+        let kept = self.kept.entry(record.kind.clone()).or_default();
+        if *kept < Self::KEPT_PER_KIND {
+            *kept += 1;
+            self.records.push(record);
+        } else {
+            *self.omitted.entry(record.kind).or_default() += 1;
+        }
+    }
+
+    /// Keep an event of the core, unless it is counted elsewhere.
+    pub fn push_event(&mut self, now: Instant, member: NodeId, event: &Event, names: &[String]) {
+        if let Some(record) = EventRecord::of(now, member, event, names) {
+            self.push(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackloom_protocol::{DropReason, OperationId};
+
+    fn names() -> Vec<String> {
+        ["alpha", "beta"].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_path_change_is_a_line_with_the_plans_names() {
+        let event = Event::PathChanged { destination: NodeId(1), from: Some(PortId(0)), to: None };
+        let record = EventRecord::of(Instant(9), NodeId(0), &event, &names()).unwrap();
+        assert_eq!(
+            (record.at_ns, record.member.as_str(), record.kind.as_str()),
+            (9, "alpha", "path-changed")
+        );
+        assert_eq!(record.text, "path to beta: port0 -> none");
+        assert_eq!(record.fields["destination"], "beta");
+    }
+
+    #[test]
+    fn counted_events_are_no_lines() {
+        let completed = Event::Completed { operation: OperationId(1), result: Ok(0) };
+        let dropped = Event::FrameDropped { port: PortId(0), reason: DropReason::Duplicate };
+        for event in [completed, dropped] {
+            assert_eq!(EventRecord::of(Instant(0), NodeId(0), &event, &names()), None);
+        }
+    }
+
+    #[test]
+    fn a_storm_of_one_kind_leaves_room_for_the_rare_ones() {
+        let mut log = EventLog::default();
+        for _ in 0..EventLog::KEPT_PER_KIND + 5 {
+            log.push_event(Instant(0), NodeId(0), &Event::NodeReached { node: NodeId(1) }, &names());
+        }
+        log.push_event(Instant(1), NodeId(0), &Event::NodeLost { node: NodeId(1) }, &names());
+        assert_eq!(log.records.last().unwrap().kind, "node-lost");
+        assert_eq!(log.omitted["node-reached"], 5);
+    }
+}

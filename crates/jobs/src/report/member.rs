@@ -1,0 +1,202 @@
+//! What one member says at the end: how it fared, what its job found, what passed through its ports.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::link::counters::PortCounters;
+use rackloom_protocol::{DropReason, Member, PortId};
+use serde::{Deserialize, Serialize};
+
+use super::events::EventLog;
+use crate::measure::Measurements;
+
+/// How a member's life went, as its engine saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// Did its part to the end.
+    Finished,
+    /// Was still running when the run was ended.
+    Running,
+    /// Could not be started.
+    Unstarted,
+    /// Ended by a signal or by the plan's faults.
+    Killed,
+    /// Ended by itself before its part was done.
+    Exited,
+    /// No longer answered.
+    Lost,
+}
+
+impl MemberState {
+    /// Lower-case name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Running => "running",
+            Self::Unstarted => "unstarted",
+            Self::Killed => "killed",
+            Self::Exited => "exited",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// A byte, or the first of several in a row, that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// Region of the rank that looked.
+    pub region: u32,
+    /// Offset of the first wrong byte.
+    pub offset: u64,
+    /// What it must be.
+    pub expected: u8,
+    /// What it is.
+    pub found: u8,
+    /// What lies there, and who wrote it.
+    pub place: String,
+}
+
+/// What a job found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The job went through to its end, with or without findings.
+    pub complete: bool,
+    /// What was measured, per kind of operation.
+    pub operations: Measurements,
+    /// Bytes that were compared with what they must be, and were right.
+    pub verified_bytes: u64,
+    /// The first mismatches.
+    pub mismatches: Vec<Mismatch>,
+    /// All mismatches, listed or not.
+    pub mismatch_count: u64,
+    /// Anything else that must not happen, one line each.
+    pub failures: Vec<String>,
+    /// Failures beyond those listed.
+    pub failures_omitted: u64,
+    /// Names of the nodes that this rank saw die.
+    pub lost_nodes: Vec<String>,
+    /// What a reader should know, and what is no failure: where the job did less than was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl JobResult {
+    /// Whether the job ended and nothing was wrong.
+    #[must_use]
+    pub fn is_pass(&self) -> bool {
+        self.complete && self.mismatch_count == 0 && self.failures.is_empty() && self.lost_nodes.is_empty()
+    }
+}
+
+/// What passed through one port; [`PortCounters`] for files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortReport {
+    /// Index of the link in the plan.
+    pub edge: u16,
+    /// Frames handed to the device, control frames included.
+    pub frames_sent: u64,
+    /// Their bytes, Ethernet header included, without preamble and gap.
+    pub bytes_sent: u64,
+    /// Of the frames sent: those that carry operations.
+    pub data_frames_sent: u64,
+    /// Bytes of the data frames sent.
+    pub data_bytes_sent: u64,
+    /// Of the frames sent: packets sent again.
+    pub retransmitted: u64,
+    /// Of the frames sent: passed on for others.
+    pub forwarded: u64,
+    /// Frames taken from the device.
+    pub frames_received: u64,
+    /// Their bytes.
+    pub bytes_received: u64,
+    /// Frames that never came.
+    pub missing: u64,
+    /// Times that sending stopped for lack of credits.
+    pub credit_stalls: u64,
+    /// Received frames not used, by reason; reasons that did not occur are left out.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+impl PortReport {
+    /// The counters of a port that leads to the plan's link `edge`.
+    #[must_use]
+    pub fn new(edge: u16, counters: &PortCounters) -> Self {
+        let dropped = DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name().to_owned(), counters.dropped_for(*reason)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        Self {
+            edge,
+            frames_sent: counters.frames_sent,
+            bytes_sent: counters.bytes_sent,
+            data_frames_sent: counters.data_frames_sent,
+            data_bytes_sent: counters.data_bytes_sent,
+            retransmitted: counters.retransmitted,
+            forwarded: counters.forwarded,
+            frames_received: counters.frames_received,
+            bytes_received: counters.bytes_received,
+            missing: counters.missing,
+            credit_stalls: counters.credit_stalls,
+            dropped,
+        }
+    }
+
+    /// The counters of all ports of a member whose ports lead to these links, in port order.
+    pub fn of_member(member: &(impl Member + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
+        edges
+            .into_iter()
+            .take(member.port_count())
+            .enumerate()
+            .map(|(port, edge)| Self::new(edge, member.port_counters(PortId(port as u16))))
+            .collect()
+    }
+}
+
+/// What one member says at the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberReport {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its process; `None` in virtual time.
+    pub pid: Option<u32>,
+    /// How its life went.
+    pub state: MemberState,
+    /// What its job found; `None` for switches, and for members that died with their findings.
+    pub job: Option<JobResult>,
+    /// One entry per port, in port order; empty if the member died with its counters.
+    pub ports: Vec<PortReport>,
+    /// What happened to it.
+    pub events: EventLog,
+}
+
+impl MemberReport {
+    /// What an engine reports for a member that can no longer speak for itself.
+    #[must_use]
+    pub fn silent(name: impl Into<String>, pid: Option<u32>, state: MemberState) -> Self {
+        Self { name: name.into(), pid, state, job: None, ports: Vec::new(), events: EventLog::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_report_names_every_reason_that_occurred() {
+        let mut counters = PortCounters { frames_sent: 5, ..PortCounters::default() };
+        counters.dropped[DropReason::HopCheck as usize] = 2;
+        counters.dropped[DropReason::Stranger as usize] = 1;
+        let report = PortReport::new(3, &counters);
+        assert_eq!((report.edge, report.frames_sent), (3, 5));
+        assert_eq!(report.dropped, BTreeMap::from([("hop-check".into(), 2), ("stranger".into(), 1)]));
+    }
+
+    #[test]
+    fn states_are_written_under_their_names() {
+        for state in [MemberState::Finished, MemberState::Killed, MemberState::Lost] {
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What both engines hand in at the end of a run, and the report assembled from it.
+//!
+//! Each member reports for itself ([`MemberReport`], sent as JSON from a process to its supervisor); [`Report::assemble`]
+//! joins them with what the plan says, so that both engines produce the same fields from the same code.
+
+mod assemble;
+mod events;
+mod member;
+
+pub use assemble::{
+    Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
+};
+pub use events::{EventLog, EventRecord};
+pub use member::{JobResult, MemberReport, MemberState, Mismatch, PortReport};

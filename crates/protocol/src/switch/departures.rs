@@ -1,0 +1,188 @@
+//! Frames that leave through a port: control frames first, then acknowledgements and data in transit. The member's own
+//! data comes last and is finished here too, because its link header is.
+
+use super::egress::Transit;
+use super::forwarder::Forwarder;
+use crate::ids::PortId;
+use crate::surroundings::{Body, Transmit};
+use crate::time::Instant;
+use crate::wire::address::mac;
+use crate::wire::control::{HEARTBEAT_BYTES, HELLO_BYTES};
+use crate::wire::frame::{FrameKind, LinkHeader};
+use crate::wire::layout::{FABRIC, HOP_LIMIT_START};
+
+impl Forwarder {
+    /// Whether a control frame or a frame in transit can leave through `port`.
+    #[must_use]
+    pub fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
+        let link = &self.links[port.index()];
+        let egress = &self.egress[port.index()];
+        link.hello_due(now)
+            || link.heartbeat_due(now)
+            || link.credit_due(now)
+            || (link.state().carries_data()
+                && (self.reports.is_waiting(port)
+                    || !egress.acks.is_empty()
+                    || egress.data.front().is_some_and(|next| {
+                        link.admits(link.credits.cost(next.length)) || !link.is_stalled()
+                    })))
+    }
+
+    /// Whether this member's own data of `bytes` may leave: nothing in transit waits, and a bubble stays.
+    #[must_use]
+    pub fn admits_own(&self, port: PortId, bytes: usize) -> bool {
+        let link = &self.links[port.index()];
+        let bubble = link.credits.cost(usize::from(self.config.frame_bytes_max));
+        self.egress[port.index()].data.is_empty() && link.admits(link.credits.cost(bytes) + bubble)
+    }
+
+    /// Whether frames without credits may leave.
+    #[must_use]
+    pub fn carries(&self, port: PortId) -> bool {
+        self.links[port.index()].state().carries_data()
+    }
+
+    /// Data waits at this port for lack of credits.
+    pub fn note_stall(&mut self, now: Instant, port: PortId) {
+        if self.carries(port) && self.links[port.index()].note_stall(now) {
+            self.counters[port.index()].credit_stalls += 1;
+        }
+    }
+
+    /// The next control frame or acknowledgement in transit.
+    pub fn transmit_control(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let link = &mut self.links[port.index()];
+        if link.hello_due(now) {
+            let template = self.own_hello();
+            let link = &mut self.links[port.index()];
+            let mut hello = link.hello(template, port);
+            (hello.heard, hello.answer_wanted) = link.send_hello(now);
+            hello.write(&mut out[FABRIC..FABRIC + HELLO_BYTES]);
+            return Some(self.finish_control(port, out, FrameKind::Hello, HELLO_BYTES, true));
+        }
+        if link.heartbeat_due(now) {
+            let heartbeat = link.send_heartbeat(now, self.reports.digest());
+            heartbeat.write(&mut out[FABRIC..FABRIC + HEARTBEAT_BYTES]);
+            return Some(self.finish_control(port, out, FrameKind::Heartbeat, HEARTBEAT_BYTES, false));
+        }
+        if link.credit_due(now) {
+            out[FABRIC] = u8::from(link.send_credit(now));
+            return Some(self.finish_control(port, out, FrameKind::Credit, 1, true));
+        }
+        if !link.state().carries_data() {
+            return None;
+        }
+        if let Some(report) = self.reports.next(port) {
+            let length = report.write(&mut out[FABRIC..]);
+            return Some(self.finish_control(port, out, FrameKind::Report, length, true));
+        }
+        let transit = self.egress[port.index()].acks.pop_front()?;
+        Some(self.pass_on(port, &transit, out))
+    }
+
+    pub(super) fn finish_control(
+        &mut self,
+        port: PortId,
+        out: &mut [u8],
+        kind: FrameKind,
+        body: usize,
+        doorbell: bool,
+    ) -> Transmit {
+        let length = FABRIC + body;
+        self.write_link(port, out, kind, body, 1, false, (0, 0));
+        self.count_sent(port, length, false);
+        Transmit { length, body: Body::Written, end_to_end_check: false, doorbell }
+    }
+
+    /// The next data frame in transit.
+    pub fn transmit_transit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let next = self.egress[port.index()].data.front()?;
+        let link = &self.links[port.index()];
+        if !link.admits(link.credits.cost(next.length)) {
+            self.note_stall(now, port);
+            return None;
+        }
+        let transit = self.egress[port.index()].data.pop_front()?;
+        Some(self.pass_on(port, &transit, out))
+    }
+
+    pub(super) fn pass_on(&mut self, port: PortId, transit: &Transit, out: &mut [u8]) -> Transmit {
+        let kind = if transit.is_data { FrameKind::Data } else { FrameKind::Ack };
+        let numbers = self.number(port, transit.is_data, transit.length);
+        let body = transit.length - FABRIC;
+        self.write_link(port, out, kind, body, transit.hop_limit, transit.has_end_to_end_check, numbers);
+        self.count_sent(port, transit.length, transit.is_data);
+        self.counters[port.index()].forwarded += 1;
+        self.let_go(transit);
+        Transmit {
+            length: transit.length,
+            body: Body::Lease { lease: transit.lease, at: FABRIC, length: body },
+            end_to_end_check: false,
+            doorbell: true,
+        }
+    }
+
+    /// Finish a routed frame of this member's own, whose fabric header and operations are in place up to `written`;
+    /// `length` counts bytes that are still to be gathered as well.
+    pub fn finish_own(&mut self, port: PortId, out: &mut [u8], is_data: bool, length: usize) {
+        let kind = if is_data { FrameKind::Data } else { FrameKind::Ack };
+        let numbers = self.number(port, is_data, length);
+        let check = self.config.end_to_end_check;
+        self.write_link(port, out, kind, length - FABRIC, HOP_LIMIT_START, check, numbers);
+        self.count_sent(port, length, is_data);
+    }
+
+    /// A packet is sent again through `port`.
+    pub fn count_retransmission(&mut self, port: PortId) {
+        self.counters[port.index()].retransmitted += 1;
+    }
+
+    pub(super) fn number(&mut self, port: PortId, is_data: bool, length: usize) -> (u32, u32) {
+        if !is_data {
+            return (0, 0);
+        }
+        let link = &mut self.links[port.index()];
+        let cost = link.credits.cost(length);
+        link.number_data(cost)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one header, each from another place")]
+    pub(super) fn write_link(
+        &mut self,
+        port: PortId,
+        out: &mut [u8],
+        kind: FrameKind,
+        body: usize,
+        hop_limit: u8,
+        has_end_to_end_check: bool,
+        (sequence, consumed): (u32, u32),
+    ) {
+        let link = &mut self.links[port.index()];
+        let mut header = LinkHeader {
+            kind,
+            epoch: self.config.epoch,
+            length: body as u16,
+            hop_limit,
+            session: self.config.incarnation.tag() as u16,
+            sequence,
+            link_ack: 0,
+            consumed,
+            freed: 0,
+            has_end_to_end_check,
+        };
+        link.complete(&mut header);
+        let plane = link.config.plane;
+        let target = mac(link.config.neighbour, plane);
+        header.write(out, self.config.ether_type, mac(self.config.node, plane), target);
+    }
+
+    pub(super) fn count_sent(&mut self, port: PortId, length: usize, is_data: bool) {
+        let counters = &mut self.counters[port.index()];
+        counters.frames_sent += 1;
+        counters.bytes_sent += length as u64;
+        if is_data {
+            counters.data_frames_sent += 1;
+            counters.data_bytes_sent += length as u64;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What follows from a link's move: reports, a new table, and new ways for what is in transit.
+
+use alloc::vec::Vec;
+
+use super::egress::Transit;
+use super::forwarder::Forwarder;
+use crate::event::{DropReason, Event};
+use crate::ids::{Incarnation, NodeId, Plane, PortId};
+use crate::link::{Greeting, Link, Move};
+use crate::route::reports::News;
+use crate::time::Instant;
+use crate::wire::control::{Heartbeat, Hello, LinkReport};
+use crate::wire::frame::Frame;
+
+impl Forwarder {
+    pub(super) fn take_hello(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        frame: &Frame<'_>,
+    ) -> Result<(), DropReason> {
+        let hello = Hello::read(frame.body()).ok_or(DropReason::Malformed)?;
+        let mine = self.own_hello();
+        match self.links[port.index()].hear_hello(now, &hello, &mine) {
+            Greeting::Stranger => Err(DropReason::Stranger),
+            Greeting::Stale => Err(DropReason::StaleLink),
+            Greeting::Accepted(moved) => {
+                if let Some(moved) = moved {
+                    self.note_move(now, port, moved);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn take_heartbeat(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        frame: &Frame<'_>,
+    ) -> Result<(), DropReason> {
+        let heartbeat = Heartbeat::read(frame.body()).ok_or(DropReason::Malformed)?;
+        let link = &mut self.links[port.index()];
+        let moved = link.hear_heartbeat(now, &heartbeat);
+        let carries_data = link.state().carries_data();
+        // Once may be a report still under way; twice in a row is a lost one.
+        let disagreements = &mut self.disagreements[port.index()];
+        *disagreements = if heartbeat.digest == self.reports.digest() { 0 } else { *disagreements + 1 };
+        if *disagreements >= 2 && carries_data {
+            *disagreements = 0;
+            self.reports.queue_all(port);
+        }
+        if let Some(moved) = moved {
+            self.note_move(now, port, moved);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_report(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        frame: &Frame<'_>,
+    ) -> Result<(), DropReason> {
+        let report = LinkReport::read(frame.body()).ok_or(DropReason::Malformed)?;
+        if report.origin == self.config.node {
+            // Our own words, back from afar: if they are of a life that we have outlived or a number that we have not
+            // reached, the rack has not heard our newest report yet.
+            if (report.incarnation, report.number) > (self.config.incarnation, self.report_number) {
+                self.report_number = report.number;
+                self.report_due = Some(now);
+            }
+            return Ok(());
+        }
+        let origin = report.origin;
+        let live = live_ports(&self.links);
+        match self.reports.hear(report, Some(port), live.into_iter()) {
+            News::Malformed => return Err(DropReason::Malformed),
+            News::Old => {}
+            News::NewLife => {
+                self.new_lives.push(origin);
+                self.table_is_stale = true;
+            }
+            News::Changed => self.table_is_stale = true,
+        }
+        Ok(())
+    }
+
+    pub(super) fn own_hello(&self) -> Hello {
+        Hello {
+            node: self.config.node,
+            port: PortId(0),
+            plane: Plane(0),
+            answer_wanted: false,
+            frame_bytes_max: self.config.frame_bytes_max,
+            incarnation: self.config.incarnation,
+            heard: Incarnation(0),
+            options: u32::from(self.config.end_to_end_check),
+        }
+    }
+
+    pub(super) fn note_move(&mut self, now: Instant, port: PortId, moved: Move) {
+        self.events.push_back(Event::LinkChanged {
+            port,
+            from: moved.from,
+            to: moved.to,
+            cause: moved.cause,
+        });
+        if moved.from.carries_data() == moved.to.carries_data() {
+            return;
+        }
+        if moved.to.carries_data() {
+            self.reports.greet(port);
+            // Links come up one after the other at the start: one report for all of them.
+            let patience = if self.links.iter().all(|link| link.state().carries_data()) {
+                0
+            } else {
+                self.config.timers.hello_interval_ns
+            };
+            self.report_due = Some(self.report_due.map_or(now + patience, |due| due.min(now + patience)));
+        } else {
+            self.reports.clear(port);
+            self.report_due = Some(now);
+        }
+        self.report_if_due(now);
+        self.table_is_stale = true;
+    }
+
+    pub(super) fn report_if_due(&mut self, now: Instant) {
+        if self.report_due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.report_due = None;
+        self.report_number += 1;
+        let edges = self
+            .own_ports
+            .iter()
+            .map(|(port, edge, _)| (*edge, self.links[port.index()].state().carries_data()))
+            .collect();
+        let report = LinkReport {
+            origin: self.config.node,
+            incarnation: self.config.incarnation,
+            number: self.report_number,
+            edges,
+        };
+        let live = live_ports(&self.links);
+        self.reports.hear(report, None, live.into_iter());
+    }
+
+    /// Bring the table up to date with everything heard since the last time.
+    pub fn settle(&mut self) {
+        if !core::mem::take(&mut self.table_is_stale) {
+            return;
+        }
+        let Self { table, reports, links, config, own_ports, .. } = self;
+        let (own, edges) = (config.node, &config.graph.edges);
+        table.compute(own, own_ports, |edge| {
+            let ends = &edges[usize::from(edge)];
+            let own_port = if ends.a == own {
+                ends.a_port
+            } else if ends.b == own {
+                ends.b_port
+            } else {
+                return reports.both_say_up(edge);
+            };
+            links[own_port.index()].state().carries_data() && reports.other_says_up(own, edge)
+        });
+        self.routes_changed = true;
+        self.note_reach();
+        self.redirect_transit();
+    }
+
+    pub(super) fn note_reach(&mut self) {
+        for index in 0..self.reached.len() {
+            let node = NodeId(index as u16);
+            if node == self.config.node {
+                continue;
+            }
+            let reaches = self.table.reaches(node);
+            if reaches != self.reached[index] {
+                self.reached[index] = reaches;
+                let event = if reaches { Event::NodeReached { node } } else { Event::NodeLost { node } };
+                self.events.push_back(event);
+            }
+        }
+    }
+
+    /// Frames in transit that waited for a dead port look for another.
+    pub(super) fn redirect_transit(&mut self) {
+        for port in 0..self.egress.len() {
+            if self.links[port].state().carries_data() {
+                continue;
+            }
+            let waiting = core::mem::take(&mut self.egress[port]);
+            for transit in waiting.acks.into_iter().chain(waiting.data) {
+                if let Err(reason) = self.keep(transit) {
+                    self.drop_frame(transit.ingress, reason);
+                    self.let_go(&transit);
+                }
+            }
+        }
+    }
+
+    pub(super) fn let_go(&mut self, transit: &Transit) {
+        let link = &mut self.links[transit.ingress.index()];
+        if link.generation == transit.generation {
+            link.credits.unhold(transit.held);
+        }
+        self.release(transit.lease);
+    }
+
+    /// The carrier at a port changed.
+    pub fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
+        if let Some(moved) = self.links[port.index()].hear_carrier(now, up) {
+            self.note_move(now, port, moved);
+        }
+    }
+
+    /// The user switches a link off or on.
+    pub fn administer(&mut self, now: Instant, port: PortId, enabled: bool) {
+        if let Some(moved) = self.links[port.index()].administer(now, enabled) {
+            self.note_move(now, port, moved);
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for index in 0..self.links.len() {
+            if let Some(moved) = self.links[index].hear_time(now) {
+                self.note_move(now, PortId(index as u16), moved);
+            }
+        }
+        self.report_if_due(now);
+    }
+
+    /// When `handle_timeout` or a control frame is next due.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        let links = self.links.iter().map(Link::deadline).min().unwrap_or(Instant::NEVER);
+        links.min(self.report_due.unwrap_or(Instant::NEVER))
+    }
+}
+
+fn live_ports(links: &[Link]) -> Vec<PortId> {
+    links
+        .iter()
+        .enumerate()
+        .filter(|(_, link)| link.state().carries_data())
+        .map(|(port, _)| PortId(port as u16))
+        .collect()
+}

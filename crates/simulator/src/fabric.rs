@@ -1,0 +1,181 @@
+//! All links of the rack: a frame's way from the moment its sender commits it until its receiver holds it.
+//!
+//! The faults of a link are judged when the frame is committed, so that the frame's whole future is scheduled
+//! at once: lost, doubled, held back, or simply arriving. What can still happen to it under way is that the
+//! cable is cut, which the channel's life tells at the other end.
+//!
+//! Members appear here only as the ends of channels; whether one is dead or paused is decided in [`crate::rack`].
+
+use rackloom_plan::LinkPlan;
+use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_protocol::{Event, Instant, NodeId, PortId};
+
+use crate::frames::{FrameId, FrameSlab};
+use crate::link::{Channel, ChannelId, LinkStatistics};
+use crate::queue::{EventQueue, Occurrence};
+use crate::trace::{Fate, Trace};
+
+/// Called for every frame that a member commits, before any fault befalls it: when, on which edge of the graph, in
+/// which direction, and its bytes.
+pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8])>;
+
+/// All links, with what is under way on them.
+pub(crate) struct Fabric {
+    pub(crate) queue: EventQueue,
+    pub(crate) frames: FrameSlab,
+    pub(crate) trace: Trace,
+    channels: Vec<Channel>,
+    hook: Option<FrameHook>,
+}
+
+impl Fabric {
+    /// The links of a plan. `seed` drives their faults.
+    pub(crate) fn new(links: &[LinkPlan], seed: u64, room_bytes: usize) -> Self {
+        let mut channels = Vec::with_capacity(links.len() * 2);
+        for link in links {
+            let (a, b) = ((link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port));
+            for (direction, sender, receiver) in [(Direction::Forward, a, b), (Direction::Backward, b, a)] {
+                let judge =
+                    link.profile.has_faults().then(|| Judge::new(seed, &link.name, direction, &link.profile));
+                channels.push(Channel::new(sender.0, receiver, &link.profile, judge));
+            }
+        }
+        Self {
+            queue: EventQueue::default(),
+            frames: FrameSlab::new(room_bytes),
+            trace: Trace::default(),
+            channels,
+            hook: None,
+        }
+    }
+
+    pub(crate) fn set_hook(&mut self, hook: FrameHook) {
+        self.hook = Some(hook);
+    }
+
+    pub(crate) fn channel(&self, id: ChannelId) -> &Channel {
+        &self.channels[id.index()]
+    }
+
+    /// The channel, if there is such a link.
+    pub(crate) fn channel_mut(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        self.channels.get_mut(id.index())
+    }
+
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = &LinkStatistics> {
+        self.channels.iter().map(|channel| &channel.statistics)
+    }
+
+    /// The room in which the sender may write its next frame. If the channel is busy, its opening is scheduled.
+    pub(crate) fn room(&mut self, now: Instant, id: ChannelId) -> Option<FrameId> {
+        let channel = self.channels.get_mut(id.index())?;
+        let opens_at = channel.opens_at();
+        if opens_at > now {
+            if !channel.opening_awaited {
+                channel.opening_awaited = true;
+                self.queue.push(opens_at, Occurrence::Opening(id));
+            }
+            return None;
+        }
+        Some(*channel.room.get_or_insert_with(|| self.frames.take(id)))
+    }
+
+    /// Put the frame in the channel's room on the wire.
+    pub(crate) fn commit(&mut self, now: Instant, id: ChannelId, length: usize) {
+        let channel = &mut self.channels[id.index()];
+        let Some(room) = channel.room.take() else { return };
+        let frame = self.frames.seal(room, length, channel.life);
+        let bytes = self.frames.bytes(frame);
+        if let Some(hook) = &mut self.hook {
+            hook(now, id.edge(), id.direction(), bytes);
+        }
+        let arrival = channel.transmit(now, bytes.len());
+        let verdict = channel.judge(bytes);
+        if verdict.drop {
+            self.lose(now, frame, Fate::Lost);
+        } else {
+            self.send(frame, arrival, verdict);
+        }
+    }
+
+    fn send(&mut self, frame: FrameId, arrival: Instant, verdict: Verdict) {
+        let (id, _) = self.frames.carrier(frame);
+        let channel = &mut self.channels[id.index()];
+        if let Some(bit) = verdict.corrupt_bit {
+            self.frames.flip_bit(frame, bit);
+            channel.statistics.frames_corrupted += 1;
+        }
+        let twin = verdict.duplicate.then(|| self.frames.duplicate(frame));
+        if twin.is_some() {
+            channel.statistics.frames_duplicated += 1;
+        }
+        if verdict.reorder_by > 0 {
+            channel.statistics.frames_reordered += 1;
+            let until = channel.hold(frame, verdict.reorder_by, arrival);
+            self.queue.push(until, Occurrence::HoldOver(frame));
+        } else {
+            self.pass(id, frame, arrival);
+        }
+        if let Some(twin) = twin {
+            self.pass(id, twin, arrival);
+        }
+    }
+
+    /// Let a frame through, and after it those that have now been overtaken often enough.
+    fn pass(&mut self, id: ChannelId, frame: FrameId, arrival: Instant) {
+        self.queue.push(arrival, Occurrence::Arrival(frame));
+        self.channels[id.index()].overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held)));
+    }
+
+    /// A frame that was held back has waited long enough; whether it was still waiting.
+    pub(crate) fn hold_over(&mut self, now: Instant, frame: FrameId) -> bool {
+        let (id, _) = self.frames.carrier(frame);
+        self.channels[id.index()].hold_is_over(frame, now)
+    }
+
+    /// The channel opens: whom that concerns.
+    pub(crate) fn open(&mut self, id: ChannelId) -> NodeId {
+        let channel = &mut self.channels[id.index()];
+        channel.opening_awaited = false;
+        channel.sender
+    }
+
+    /// Where a frame arrives; `None` if the link was cut while it was under way, and the frame is gone.
+    pub(crate) fn arrive(&mut self, now: Instant, frame: FrameId) -> Option<(NodeId, PortId)> {
+        let (id, life) = self.frames.carrier(frame);
+        let channel = self.channel(id);
+        if channel.life == life {
+            return Some((channel.receiver, channel.receiver_port));
+        }
+        self.lose(now, frame, Fate::CutOff);
+        None
+    }
+
+    /// A frame does not reach its receiver.
+    pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
+        let (id, _) = self.frames.carrier(frame);
+        self.channels[id.index()].statistics.frames_dropped += 1;
+        self.trace.frame(now, id, fate, self.frames.bytes(frame));
+        self.frames.release(frame);
+    }
+
+    /// A member takes a frame under lease: its bytes.
+    pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId, member: NodeId) -> &[u8] {
+        let (id, _) = self.frames.carrier(frame);
+        self.channels[id.index()].statistics.frames_delivered += 1;
+        self.frames.lease(frame, member);
+        let bytes = self.frames.bytes(frame);
+        self.trace.frame(now, id, Fate::Delivered, bytes);
+        bytes
+    }
+
+    pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, event: &Event) {
+        self.trace.event(now, node, event);
+    }
+}
+
+impl std::fmt::Debug for Fabric {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Fabric").field("channels", &self.channels.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! The bytes of all frames that exist, in rooms that are used again.
+//!
+//! A room is big enough for the largest frame of the rack. It is taken when a sender asks its device for a slot,
+//! travels by number, is leased to the receiver, and is free again when the receiver releases it. Once the rack
+//! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
+//!
+//! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
+//! the smallest kind of room that holds it, and the large room goes to the next sender at once.
+//!
+//! Who may touch a room, and when, is decided by the fabric; here it is only written down.
+
+use rackloom_protocol::{LeaseId, NodeId};
+
+use crate::link::ChannelId;
+
+/// The place of a frame in the slab. It is also the number of the lease under which a member holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameId(pub(crate) u32);
+
+impl FrameId {
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) const fn lease(self) -> LeaseId {
+        LeaseId(self.0)
+    }
+}
+
+/// Who has a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Nobody,
+    Channel,
+    Member(NodeId),
+}
+
+/// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
+/// member with 128 ports. Larger frames stay where they were written.
+const SMALL_ROOMS_BYTES: [usize; 2] = [128, 768];
+/// The kind of room in which senders write.
+const LARGE: usize = SMALL_ROOMS_BYTES.len();
+
+#[derive(Debug)]
+struct Frame {
+    room: Box<[u8]>,
+    length: u32,
+    channel: ChannelId,
+    /// Which life of the channel carries the frame; a cut begins another.
+    channel_life: u32,
+    kind: u8,
+    holder: Holder,
+}
+
+/// All frames.
+#[derive(Debug)]
+pub(crate) struct FrameSlab {
+    frames: Vec<Frame>,
+    /// By kind of room.
+    free: [Vec<u32>; LARGE + 1],
+    large_room_bytes: usize,
+}
+
+impl FrameSlab {
+    pub(crate) fn new(large_room_bytes: usize) -> Self {
+        Self { frames: Vec::new(), free: Default::default(), large_room_bytes }
+    }
+
+    /// A room for a frame of `channel` of any size. What it holds is left over from earlier frames.
+    pub(crate) fn take(&mut self, channel: ChannelId) -> FrameId {
+        self.take_kind(LARGE, channel)
+    }
+
+    fn take_kind(&mut self, kind: usize, channel: ChannelId) -> FrameId {
+        if let Some(index) = self.free[kind].pop() {
+            let frame = &mut self.frames[index as usize];
+            (frame.length, frame.channel, frame.holder) = (0, channel, Holder::Channel);
+            return FrameId(index);
+        }
+        let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
+        let room = vec![0; bytes].into_boxed_slice();
+        self.frames.push(Frame {
+            room,
+            length: 0,
+            channel,
+            channel_life: 0,
+            kind: kind as u8,
+            holder: Holder::Channel,
+        });
+        FrameId(self.frames.len() as u32 - 1)
+    }
+
+    /// The smallest kind of room that holds so many bytes.
+    fn kind_for(&self, bytes: usize) -> usize {
+        let small = SMALL_ROOMS_BYTES.iter().position(|room| bytes <= *room && *room < self.large_room_bytes);
+        small.unwrap_or(LARGE)
+    }
+
+    /// The whole room.
+    pub(crate) fn room_mut(&mut self, id: FrameId) -> &mut [u8] {
+        &mut self.frames[id.index()].room
+    }
+
+    /// The frame is written: fix its length, and the life of the channel that carries it. Its number may change.
+    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
+        let length = length.min(self.large_room_bytes);
+        let kind = self.kind_for(length);
+        let mut id = written;
+        if kind != LARGE {
+            id = self.take_kind(kind, self.frames[written.index()].channel);
+            self.copy(written, id, 0, length);
+            self.release(written);
+        }
+        let frame = &mut self.frames[id.index()];
+        (frame.length, frame.channel_life) = (length as u32, channel_life);
+        id
+    }
+
+    /// The frame's bytes.
+    pub(crate) fn bytes(&self, id: FrameId) -> &[u8] {
+        let frame = &self.frames[id.index()];
+        &frame.room[..frame.length as usize]
+    }
+
+    /// The channel that carries the frame, and which life of it.
+    pub(crate) fn carrier(&self, id: FrameId) -> (ChannelId, u32) {
+        let frame = &self.frames[id.index()];
+        (frame.channel, frame.channel_life)
+    }
+
+    /// Turn one bit of the frame over.
+    pub(crate) fn flip_bit(&mut self, id: FrameId, bit: u32) {
+        let frame = &mut self.frames[id.index()];
+        let length = frame.length as usize;
+        if let Some(byte) = frame.room[..length].get_mut(bit as usize / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+
+    /// Copy part of one frame to the same place in another's room.
+    pub(crate) fn copy(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
+        if let Ok([from, to]) = self.frames.get_disjoint_mut([from.index(), to.index()]) {
+            to.room[at..at + length].copy_from_slice(&from.room[at..at + length]);
+        }
+    }
+
+    /// A second frame like this one.
+    pub(crate) fn duplicate(&mut self, id: FrameId) -> FrameId {
+        let length = self.bytes(id).len();
+        let (channel, life) = self.carrier(id);
+        let copy = self.take(channel);
+        self.copy(id, copy, 0, length);
+        self.seal(copy, length, life)
+    }
+
+    /// From now on a member holds the frame.
+    pub(crate) fn lease(&mut self, id: FrameId, member: NodeId) {
+        self.frames[id.index()].holder = Holder::Member(member);
+    }
+
+    /// Give the room back. Giving back what is free already has no effect.
+    pub(crate) fn release(&mut self, id: FrameId) {
+        let Some(frame) = self.frames.get_mut(id.index()) else { return };
+        if frame.holder == Holder::Nobody {
+            return;
+        }
+        frame.holder = Holder::Nobody;
+        self.free[usize::from(frame.kind)].push(id.0);
+    }
+
+    /// Give back all that a member holds: it is dead.
+    pub(crate) fn release_held_by(&mut self, member: NodeId) {
+        for index in 0..self.frames.len() {
+            if self.frames[index].holder == Holder::Member(member) {
+                self.release(FrameId(index as u32));
+            }
+        }
+    }
+
+    /// Rooms that were ever needed at the same time.
+    pub(crate) fn rooms(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Rooms in use now.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANNEL: ChannelId = ChannelId(3);
+
+    #[test]
+    fn rooms_are_used_again_and_never_twice_at_once() {
+        let mut frames = FrameSlab::new(128);
+        let first = frames.take(CHANNEL);
+        let second = frames.take(CHANNEL);
+        assert_ne!(first, second);
+        frames.release(first);
+        frames.release(first);
+        assert_eq!(frames.take(CHANNEL), first);
+        assert_ne!(frames.take(CHANNEL), first, "released twice, taken twice");
+        assert_eq!(frames.rooms(), 3);
+    }
+
+    #[test]
+    fn a_dead_members_leases_return() {
+        let mut frames = FrameSlab::new(64);
+        for member in [1, 2, 1] {
+            let frame = frames.take(CHANNEL);
+            frames.lease(frame, NodeId(member));
+        }
+        frames.release_held_by(NodeId(1));
+        assert_eq!(frames.in_use(), 1);
+    }
+
+    #[test]
+    fn a_duplicate_has_the_bytes_and_a_room_of_its_own() {
+        let mut frames = FrameSlab::new(64);
+        let frame = frames.take(CHANNEL);
+        frames.room_mut(frame)[..4].copy_from_slice(&[1, 2, 3, 4]);
+        let frame = frames.seal(frame, 4, 9);
+        let copy = frames.duplicate(frame);
+        frames.flip_bit(frame, 8);
+        assert_eq!(frames.bytes(frame), [1, 3, 3, 4]);
+        assert_eq!(frames.bytes(copy), [1, 2, 3, 4]);
+        assert_eq!(frames.carrier(copy), (CHANNEL, 9));
+    }
+
+    #[test]
+    fn small_frames_leave_the_large_room_to_the_next() {
+        let mut frames = FrameSlab::new(4_096);
+        for (length, room) in [(1, 128), (128, 128), (129, 768), (768, 768), (769, 4_096), (4_096, 4_096)] {
+            let written = frames.take(CHANNEL);
+            frames.room_mut(written)[length - 1] = 77;
+            let frame = frames.seal(written, length, 1);
+            assert_eq!((frames.bytes(frame).len(), frames.bytes(frame)[length - 1]), (length, 77));
+            assert_eq!(frames.room_mut(frame).len(), room);
+        }
+        // Two of each kind; all large frames were written in the same room until one stayed in it.
+        assert_eq!(frames.rooms(), 6);
+    }
+}

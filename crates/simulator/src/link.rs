@@ -1,0 +1,302 @@
+//! One direction of one link: when a frame leaves, when it arrives, and what befalls it on the way.
+//!
+//! Intuition: a channel is a wire with a turnstile. A frame starts when the one before has left, takes its bits
+//! divided by the rate, and arrives one propagation delay later. The turnstile opens when the wire is free, not
+//! earlier: a sender packs its frame at the moment the link grants, with whatever is queued by then.
+//!
+//! Members live in whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
+//! picoseconds, and a channel grants within the nanosecond in which the wire becomes free: the wire is
+//! never idle for rounding, and at most one nanosecond's worth of frames waits.
+//!
+//! Nothing is scheduled here; the fabric does that.
+
+use rackloom_plan::LinkProfile;
+use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_protocol::{Instant, NodeId, PortId};
+
+use crate::frames::FrameId;
+
+/// Frame check sequence, which members do not see.
+const CHECK_BYTES: usize = 4;
+/// Smallest Ethernet frame, check included.
+const FRAME_BYTES_MIN: usize = 64;
+/// Preamble, start delimiter and inter-frame gap.
+const PREAMBLE_AND_GAP_BYTES: usize = 20;
+/// Longest time that a frame waits to be overtaken, beyond its own arrival.
+pub const REORDER_HOLD_MAX_NS: u64 = 50_000;
+/// Where the low nibble tells data frames from control frames.
+const KIND_OFFSET: usize = 16;
+const KIND_DATA: u8 = 1;
+
+const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
+const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
+
+/// Bytes that a frame of `frame_bytes` occupies on the wire: check, padding, preamble and gap included.
+#[must_use]
+pub const fn wire_bytes(frame_bytes: usize) -> usize {
+    let padded = frame_bytes + CHECK_BYTES;
+    (if padded < FRAME_BYTES_MIN { FRAME_BYTES_MIN } else { padded }) + PREAMBLE_AND_GAP_BYTES
+}
+
+/// Whether a frame carries operations.
+pub(crate) fn is_data(frame: &[u8]) -> bool {
+    frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA)
+}
+
+/// One direction of one link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChannelId(pub(crate) u32);
+
+impl ChannelId {
+    pub(crate) const fn new(edge: u16, direction: Direction) -> Self {
+        Self(edge as u32 * 2 + matches!(direction, Direction::Backward) as u32)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) const fn edge(self) -> u16 {
+        (self.0 / 2) as u16
+    }
+
+    pub(crate) const fn direction(self) -> Direction {
+        if self.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward }
+    }
+}
+
+/// What has passed through one direction of one link, as the wire saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStatistics {
+    /// Frames that a member committed.
+    pub frames_sent: u64,
+    /// Bytes on the wire: check, padding, preamble and gap included.
+    pub wire_bytes: u64,
+    /// Frames that reached the other end, duplicates included.
+    pub frames_delivered: u64,
+    /// Frames that did not: judged lost, dropped by an action, cut off, or sent to a member that was dead.
+    pub frames_dropped: u64,
+    /// Frames that had a bit turned over.
+    pub frames_corrupted: u64,
+    /// Frames that were doubled.
+    pub frames_duplicated: u64,
+    /// Frames that were held back for others to overtake.
+    pub frames_reordered: u64,
+}
+
+/// A frame that waits to be overtaken.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    frame: FrameId,
+    overtakers_left: u8,
+    until: Instant,
+}
+
+/// What a test or a fault script has done to a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tampering {
+    /// The cable is cut.
+    pub(crate) cut: bool,
+    /// Every frame committed from now on is lost.
+    pub(crate) drop_all: bool,
+    /// The data frame with this number from now on is lost; 0 is none.
+    pub(crate) drop_data_frame: u64,
+}
+
+/// One direction of one link.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) sender: NodeId,
+    pub(crate) receiver: NodeId,
+    pub(crate) receiver_port: PortId,
+    /// The frame that the sender is writing.
+    pub(crate) room: Option<FrameId>,
+    /// The sender has asked in vain and will be told when the channel opens.
+    pub(crate) opening_awaited: bool,
+    pub(crate) tampering: Tampering,
+    pub(crate) statistics: LinkStatistics,
+    /// Begins anew with every cut, so that what was in flight is known to be gone.
+    pub(crate) life: u32,
+    rate_bits_per_s: Option<u64>,
+    delay_ns: u64,
+    busy_until_ps: u64,
+    judge: Option<Judge>,
+    held: Vec<Held>,
+}
+
+impl Channel {
+    pub(crate) fn new(
+        sender: NodeId,
+        receiver: (NodeId, PortId),
+        profile: &LinkProfile,
+        judge: Option<Judge>,
+    ) -> Self {
+        Self {
+            sender,
+            receiver: receiver.0,
+            receiver_port: receiver.1,
+            room: None,
+            opening_awaited: false,
+            tampering: Tampering::default(),
+            statistics: LinkStatistics::default(),
+            life: 0,
+            rate_bits_per_s: profile.rate_bits_per_s,
+            delay_ns: profile.delay_ns,
+            busy_until_ps: 0,
+            judge,
+            held: Vec::new(),
+        }
+    }
+
+    /// When the channel takes a frame: the nanosecond in which the wire becomes free.
+    pub(crate) fn opens_at(&self) -> Instant {
+        Instant(self.busy_until_ps / PICOSECONDS_PER_NANOSECOND)
+    }
+
+    /// Put a frame on the wire; when its last bit arrives.
+    pub(crate) fn transmit(&mut self, now: Instant, frame_bytes: usize) -> Instant {
+        let bytes = wire_bytes(frame_bytes) as u64;
+        self.statistics.frames_sent += 1;
+        self.statistics.wire_bytes += bytes;
+        let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));
+        self.busy_until_ps = start_ps.saturating_add(self.serialisation_ps(bytes));
+        Instant(self.busy_until_ps.div_ceil(PICOSECONDS_PER_NANOSECOND)) + self.delay_ns
+    }
+
+    fn serialisation_ps(&self, wire_bytes: u64) -> u64 {
+        let Some(rate) = self.rate_bits_per_s else { return 0 };
+        let bits_ps = u128::from(wire_bytes * 8) * u128::from(PICOSECONDS_PER_SECOND);
+        let rate = u128::from(rate.max(1));
+        u64::try_from((bits_ps + rate / 2) / rate).unwrap_or(u64::MAX)
+    }
+
+    /// What befalls the frame that was just transmitted.
+    pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
+        let is_data = is_data(frame);
+        let mut verdict =
+            self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge(frame.len(), is_data));
+        verdict.drop |= self.tampering.cut || self.tampering.drop_all;
+        if is_data && self.tampering.drop_data_frame > 0 {
+            self.tampering.drop_data_frame -= 1;
+            verdict.drop |= self.tampering.drop_data_frame == 0;
+        }
+        verdict
+    }
+
+    /// Keep a frame back until `overtakers` others have passed, at most until the time that is returned.
+    pub(crate) fn hold(&mut self, frame: FrameId, overtakers: u8, arrival: Instant) -> Instant {
+        let until = arrival + REORDER_HOLD_MAX_NS;
+        self.held.push(Held { frame, overtakers_left: overtakers, until });
+        until
+    }
+
+    /// A frame passes: count it for those that wait. Calls `let_go` for each that has been overtaken often enough.
+    pub(crate) fn overtake(&mut self, mut let_go: impl FnMut(FrameId)) {
+        self.held.retain_mut(|held| {
+            held.overtakers_left -= 1;
+            if held.overtakers_left == 0 {
+                let_go(held.frame);
+            }
+            held.overtakers_left > 0
+        });
+    }
+
+    /// Whether the frame has waited for its overtakers until `now` in vain; it waits no longer.
+    pub(crate) fn hold_is_over(&mut self, frame: FrameId, now: Instant) -> bool {
+        let found = self.held.iter().position(|held| held.frame == frame && held.until == now);
+        found.map(|index| self.held.remove(index)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(rate_bits_per_s: Option<u64>, delay_ns: u64) -> Channel {
+        let profile = LinkProfile { rate_bits_per_s, delay_ns, ..LinkProfile::default() };
+        Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, None)
+    }
+
+    #[test]
+    fn ethernet_pads_and_frames_what_members_write() {
+        assert_eq!(wire_bytes(1), 84);
+        assert_eq!(wire_bytes(60), 84);
+        assert_eq!(wire_bytes(61), 85);
+        assert_eq!(wire_bytes(1514), 1538);
+    }
+
+    #[test]
+    fn frames_leave_one_after_the_other() {
+        let mut channel = channel(Some(100_000_000_000), 500);
+        // 1250 wire bytes last 100 ns at 100 Gb/s.
+        assert_eq!(channel.transmit(Instant(1_000), 1_226), Instant(1_600));
+        assert_eq!(channel.transmit(Instant(1_000), 1_226), Instant(1_700));
+        assert_eq!(channel.opens_at(), Instant(1_200));
+        assert_eq!(channel.transmit(Instant(2_000), 1_226), Instant(2_600), "an idle link starts at once");
+    }
+
+    #[test]
+    fn small_frames_on_a_fast_link_lose_nothing_to_rounding() {
+        let mut channel = channel(Some(400_000_000_000), 0);
+        // 84 wire bytes last 1.68 ns at 400 Gb/s: granted only when open, 10,000 frames must take 16.8 us.
+        let mut now = Instant::ZERO;
+        let mut last = Instant::ZERO;
+        for _ in 0..10_000 {
+            now = now.max(channel.opens_at());
+            last = channel.transmit(now, 60);
+        }
+        assert_eq!(last, Instant(16_800));
+    }
+
+    #[test]
+    fn an_infinite_rate_costs_no_time_and_never_closes() {
+        let mut channel = channel(None, 2_000);
+        for _ in 0..100 {
+            assert_eq!(channel.transmit(Instant(5), 9_000), Instant(2_005));
+        }
+        assert!(channel.opens_at() <= Instant(5));
+    }
+
+    #[test]
+    fn a_held_frame_is_let_go_when_enough_have_passed() {
+        let mut channel = channel(None, 0);
+        channel.hold(FrameId(7), 2, Instant(10));
+        let mut gone = Vec::new();
+        channel.overtake(|frame| gone.push(frame));
+        assert_eq!(gone, []);
+        channel.overtake(|frame| gone.push(frame));
+        assert_eq!(gone, [FrameId(7)]);
+        assert!(!channel.hold_is_over(FrameId(7), Instant(10 + REORDER_HOLD_MAX_NS)));
+    }
+
+    #[test]
+    fn a_held_frame_that_nobody_overtakes_goes_when_its_time_is_over() {
+        let mut channel = channel(None, 0);
+        let until = channel.hold(FrameId(7), 3, Instant(10));
+        assert!(!channel.hold_is_over(FrameId(7), Instant(11)));
+        assert!(channel.hold_is_over(FrameId(7), until));
+        assert!(!channel.hold_is_over(FrameId(7), until), "it goes once");
+    }
+
+    #[test]
+    fn only_the_data_frame_with_the_number_is_dropped() {
+        let mut channel = channel(None, 0);
+        channel.tampering.drop_data_frame = 2;
+        let mut data = [0; 20];
+        data[KIND_OFFSET] = KIND_DATA;
+        let control = [0; 20];
+        let drops: Vec<bool> =
+            [&control, &data, &control, &data, &data].map(|frame| channel.judge(frame).drop).to_vec();
+        assert_eq!(drops, [false, false, false, true, false]);
+    }
+
+    #[test]
+    fn channels_are_numbered_by_edge_and_direction() {
+        for edge in [0, 1, 4_000] {
+            for direction in [Direction::Forward, Direction::Backward] {
+                let id = ChannelId::new(edge, direction);
+                assert_eq!((id.edge(), id.direction()), (edge, direction));
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! All members of a rack, and the run.
+//!
+//! One moment of virtual time is handled like this: everything that is due is taken from the queue, actions are
+//! done, the rest is grouped by member, and each concerned member, in order of its number, gets one
+//! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
+//! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
+
+use rackloom_jobs::Job;
+use rackloom_plan::impair::Direction;
+use rackloom_plan::{LinkPlan, Plan};
+use rackloom_protocol::{
+    Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberRole, NodeId, Switch,
+};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::fabric::Fabric;
+use crate::frames::FrameId;
+use crate::link::ChannelId;
+use crate::outcome::{Outcome, Statistics};
+use crate::queue::{Occurrence, Scheduled};
+use crate::recording::Recording;
+use crate::seat::{Body, Due, Life, Seat};
+use crate::trace::Fate;
+use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
+
+pub mod actions;
+mod observe;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod toy;
+
+use actions::Action;
+
+/// Frames that a paused member's device holds.
+const PARKED_FRAMES_MAX: usize = 4_096;
+
+/// A rack in virtual time.
+pub struct Simulation {
+    fabric: Fabric,
+    seats: Vec<Seat>,
+    names: Vec<String>,
+    actions: Vec<Action>,
+    recording: Recording,
+    watchdog: Watchdog,
+    now: Instant,
+    statistics: Statistics,
+    /// Living endpoints whose job is not over.
+    awaited: usize,
+    /// Kept between moments so that they are not allocated anew.
+    batch: Vec<Scheduled>,
+    due: Vec<Due>,
+    events: Vec<Event>,
+}
+
+impl Simulation {
+    /// The rack of a plan at time 0, with one job per endpoint, in order; without any jobs the caller gives
+    /// [commands](Self::command) itself. `seed` decides everything that is random.
+    ///
+    /// # Panics
+    /// If the number of jobs is neither zero nor the number of endpoints, or if an endpoint refuses a region that
+    /// its job asks for: both are mistakes of the caller.
+    #[must_use]
+    pub fn new(plan: &Plan, seed: u64, jobs: Vec<Box<dyn Job>>) -> Self {
+        let graph = plan.graph();
+        assert!(
+            jobs.is_empty() || jobs.len() == graph.endpoint_count(),
+            "{} jobs for {} endpoints",
+            jobs.len(),
+            graph.endpoint_count()
+        );
+        let mut room_bytes = 0;
+        let seats = graph.members.iter().enumerate().map(|(index, role)| {
+            let node = NodeId(index as u16);
+            let config = plan.member_config(node, incarnation(seed, node));
+            room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
+            let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
+            let body = match role {
+                MemberRole::Endpoint => Body::Endpoint(Box::new(Endpoint::new(config))),
+                MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
+            };
+            Seat::new(node, body, outgoing)
+        });
+        let seats: Vec<_> = seats.collect();
+        let mut simulation = Self::assemble(&plan.links, seed, seats, room_bytes);
+        simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
+        simulation.watchdog = Watchdog::new(plan.watchdog_ns);
+        for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
+            seat_job(seat, job);
+        }
+        simulation.awaited = simulation.seats.iter().filter(|seat| seat.is_awaited()).count();
+        simulation
+    }
+
+    /// Members in their seats, joined by links, at time 0.
+    fn assemble(links: &[LinkPlan], seed: u64, seats: Vec<Seat>, room_bytes: usize) -> Self {
+        let mut fabric = Fabric::new(links, seed, room_bytes);
+        for seat in &seats {
+            fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
+        }
+        Self {
+            fabric,
+            seats,
+            names: Vec::new(),
+            actions: Vec::new(),
+            recording: Recording::default(),
+            watchdog: Watchdog::new(0),
+            now: Instant::ZERO,
+            statistics: Statistics::default(),
+            awaited: 0,
+            batch: Vec::new(),
+            due: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Do something to the rack at `at`; at once if that is in the past.
+    pub fn schedule(&mut self, at: Instant, action: Action) {
+        let number = self.actions.len() as u32;
+        self.actions.push(action);
+        self.fabric.queue.push(at.max(self.now), Occurrence::Action(number));
+    }
+
+    /// Look at every frame that any member sends, before any fault befalls it.
+    pub fn on_frame(&mut self, hook: impl FnMut(Instant, u16, Direction, &[u8]) + 'static) {
+        self.fabric.set_hook(Box::new(hook));
+    }
+
+    /// End a run with an error after this many occurrences. Without this call there is no such limit.
+    pub fn limit_occurrences(&mut self, occurrences_max: u64) {
+        self.watchdog.limit_occurrences(occurrences_max);
+    }
+
+    /// Give an endpoint a command, now. What it wants to send because of it leaves when time goes on.
+    pub fn command(&mut self, node: NodeId, command: Command<'_>) -> Result<(), CommandRefused> {
+        let now = self.now;
+        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.life != Life::Dead) else {
+            return Err(CommandRefused::NoSuchNode(node));
+        };
+        self.fabric.queue.push(now, Occurrence::Wake(node));
+        seat.body.member_mut().handle_command(now, command)
+    }
+
+    /// Run until the job of every living endpoint is over.
+    pub fn run(&mut self) -> Result<Outcome, Stalled> {
+        while self.awaited > 0 {
+            let Some(at) = self.fabric.queue.next_at() else {
+                return Err(self.stalled(StallCause::NothingScheduled));
+            };
+            self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
+            self.step(at)?;
+        }
+        Ok(Outcome {
+            ended_at: self.now,
+            trace_hash: self.trace_hash(),
+            members: self.seats.iter().map(|seat| seat.state()).collect(),
+            statistics: self.statistics(),
+        })
+    }
+
+    /// Let everything happen up to `until`, and set the time to it. Jobs need not be over, and may wait for ever: only a
+    /// rack in which time stands still, or one beyond its limit of occurrences, is an error.
+    pub fn step_until(&mut self, until: Instant) -> Result<(), Stalled> {
+        while let Some(at) = self.fabric.queue.next_at().filter(|at| *at <= until) {
+            self.step(at)?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// One batch of one moment.
+    fn step(&mut self, at: Instant) -> Result<(), Stalled> {
+        self.now = at;
+        let mut due = std::mem::take(&mut self.due);
+        self.collect(at, &mut due);
+        due.sort_unstable_by_key(Due::order);
+        for group in due.chunk_by(|left, right| left.member == right.member) {
+            self.turn(group);
+        }
+        due.clear();
+        self.due = due;
+        self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
+    }
+
+    /// Take everything that is due from the queue. Actions are done first, whatever their place.
+    fn collect(&mut self, at: Instant, due: &mut Vec<Due>) {
+        let mut batch = std::mem::take(&mut self.batch);
+        while let Some(next) = self.fabric.queue.pop_due(at) {
+            match next.what {
+                Occurrence::Action(number) => self.act(self.actions[number as usize], due),
+                _ => batch.push(next),
+            }
+            self.statistics.occurrences += 1;
+        }
+        for next in batch.drain(..) {
+            self.prepare(next, due);
+        }
+        self.batch = batch;
+    }
+
+    /// Find out whom an occurrence concerns.
+    fn prepare(&mut self, next: Scheduled, due: &mut Vec<Due>) {
+        let member = match next.what {
+            Occurrence::Action(_) => return,
+            Occurrence::Arrival(frame) => return self.arrive(next.number, frame, due),
+            Occurrence::HoldOver(frame) => {
+                if self.fabric.hold_over(self.now, frame) {
+                    self.arrive(next.number, frame, due);
+                }
+                return;
+            }
+            Occurrence::Opening(channel) => self.fabric.open(channel),
+            Occurrence::Timer(member) => {
+                if !self.timer_is_due(member) {
+                    return;
+                }
+                member
+            }
+            Occurrence::Wake(member) => member,
+        };
+        due.push(Due { member, frame: None, number: next.number });
+    }
+
+    /// A frame reaches the end of its channel.
+    fn arrive(&mut self, number: u64, frame: FrameId, due: &mut Vec<Due>) {
+        let Some((member, port)) = self.fabric.arrive(self.now, frame) else { return };
+        due.push(Due { member, frame: Some((port, frame)), number });
+    }
+
+    /// Whether a timer that was scheduled for now still means anything. A later one is scheduled again.
+    fn timer_is_due(&mut self, member: NodeId) -> bool {
+        let seat = &mut self.seats[member.index()];
+        if seat.timer_at != self.now {
+            return false;
+        }
+        seat.timer_at = Instant::NEVER;
+        let due = seat.body.member().poll_timeout() <= self.now;
+        if !due {
+            self.arm(member);
+        }
+        due
+    }
+
+    /// Schedule the member's next timeout, unless an earlier one is scheduled.
+    ///
+    /// A timeout that is due even after a turn is one that waits for a device (a heartbeat behind a long frame):
+    /// the member gets its turn when the channel opens, and asking earlier would change nothing.
+    fn arm(&mut self, member: NodeId) {
+        let seat = &mut self.seats[member.index()];
+        let mut at = seat.body.member().poll_timeout();
+        if at <= self.now {
+            if seat.outgoing.iter().any(|channel| self.fabric.channel(*channel).opening_awaited) {
+                return;
+            }
+            at = self.now + 1;
+        }
+        if at < seat.timer_at {
+            seat.timer_at = at;
+            self.fabric.queue.push(at, Occurrence::Timer(member));
+        }
+    }
+
+    /// A member's turn for everything that is due to it.
+    fn turn(&mut self, due: &[Due]) {
+        let Some(member) = due.first().map(|due| due.member) else { return };
+        match self.seats[member.index()].life {
+            Life::Dead => return self.lose_frames(due, Fate::ReceiverDead),
+            Life::Paused => return self.park(member, due),
+            Life::Alive => {}
+        }
+        let seat = &mut self.seats[member.index()];
+        let mut events = std::mem::take(&mut self.events);
+        let turn = seat.turn(self.now, due, &mut self.fabric, &mut events);
+        self.statistics.turns += 1;
+        self.statistics.events += events.len() as u64;
+        for event in events.drain(..) {
+            self.fabric.trace_event(self.now, member, &event);
+            self.recording.add(self.now, member, event);
+        }
+        self.events = events;
+        if turn.finished {
+            self.awaited -= 1;
+        }
+        if turn.worked {
+            self.watchdog.work(self.now);
+        }
+        if turn.job_advanced {
+            self.watchdog.job_progress(self.now);
+        }
+        if let Some(at) = turn.wake_at {
+            self.wake(member, at);
+        }
+        self.arm(member);
+    }
+
+    /// Schedule the job's next wake-up, unless an earlier one is still to come.
+    fn wake(&mut self, member: NodeId, at: Instant) {
+        let seat = &mut self.seats[member.index()];
+        if at < seat.wake_at || seat.wake_at <= self.now {
+            seat.wake_at = at;
+            self.fabric.queue.push(at, Occurrence::Wake(member));
+        }
+    }
+
+    fn lose_frames(&mut self, due: &[Due], fate: Fate) {
+        for (_, frame) in due.iter().filter_map(|due| due.frame) {
+            self.fabric.lose(self.now, frame, fate);
+        }
+    }
+
+    /// Frames for a paused member wait in its device, as long as that has room.
+    fn park(&mut self, member: NodeId, due: &[Due]) {
+        for due in due.iter().filter(|due| due.frame.is_some()) {
+            let parked = &mut self.seats[member.index()].parked;
+            if parked.len() < PARKED_FRAMES_MAX {
+                parked.push(*due);
+            } else {
+                self.lose_frames(std::slice::from_ref(due), Fate::ReceiverFull);
+            }
+        }
+    }
+
+    fn stalled(&self, cause: StallCause) -> Stalled {
+        let waiting = self.seats.iter().filter(|seat| seat.life != Life::Dead).map(|seat| Waiting {
+            node: seat.node,
+            name: self.names.get(seat.node.index()).cloned().unwrap_or_else(|| seat.node.to_string()),
+            job: seat.job.as_ref().filter(|_| seat.is_awaited()).map(|job| job.waiting_for()),
+            endpoint: match &seat.body {
+                Body::Endpoint(endpoint) => endpoint.waiting_for(),
+                _ => Vec::new(),
+            },
+        });
+        let waiting = waiting.filter(|member| member.job.is_some() || !member.endpoint.is_empty()).collect();
+        Stalled { at: self.now, cause, waiting }
+    }
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = formatter.debug_struct("Simulation");
+        debug.field("now", &self.now).field("members", &self.seats.len()).field("awaited", &self.awaited);
+        debug.finish_non_exhaustive()
+    }
+}
+
+/// Which life of a member this is in a run with this seed: the first, told from that of other runs by the seed.
+#[must_use]
+pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
+    Incarnation(1 << 32 | xxh3_64_with_seed(&node.0.to_le_bytes(), seed) >> 32)
+}
+
+/// The channel in which frames leave `node` on this edge.
+fn leaving(edges: &[Edge], edge: u16, node: NodeId) -> ChannelId {
+    let from_a = edges.get(usize::from(edge)).is_some_and(|edge| edge.a == node);
+    ChannelId::new(edge, if from_a { Direction::Forward } else { Direction::Backward })
+}
+
+/// Give an endpoint its job, and the job its memory.
+fn seat_job(seat: &mut Seat, job: Box<dyn Job>) {
+    let Body::Endpoint(endpoint) = &mut seat.body else { return };
+    for region in job.regions() {
+        seat.memory.add(region.region, region.length as usize);
+        if let Err(refused) = endpoint.register(region) {
+            panic!("{} refused region {}: {refused}", seat.node, region.region);
+        }
+    }
+    seat.job = Some(job);
+}

@@ -1,0 +1,251 @@
+//! The engine, held against members so simple that every frame's time can be told in advance.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rackloom_plan::impair::Direction;
+use rackloom_plan::{LinkPlan, LinkProfile};
+use rackloom_protocol::{CreditConfig, Edge, Instant, NodeId, Plane, PortId};
+
+use super::actions::Action;
+use super::toy::{Log, Toy};
+use super::{Simulation, leaving};
+use crate::link::is_data;
+use crate::outcome::MemberState;
+use crate::seat::{Body, Seat};
+
+const A: NodeId = NodeId(0);
+const B: NodeId = NodeId(1);
+const PORT: PortId = PortId(0);
+const CENTRE: u16 = 0;
+
+fn profile(rate_bits_per_s: Option<u64>, delay_ns: u64) -> LinkProfile {
+    LinkProfile { rate_bits_per_s, delay_ns, ..LinkProfile::default() }
+}
+
+/// A star of toys without a switch: member 0 in the centre, one link to each of the others.
+fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)) -> (Simulation, Log) {
+    let log = Log::default();
+    let links: Vec<_> = (0..leaves)
+        .map(|leaf| LinkPlan {
+            name: format!("centre--leaf{leaf}"),
+            edge: Edge {
+                a: NodeId(CENTRE),
+                a_port: PortId(leaf),
+                b: NodeId(leaf + 1),
+                b_port: PORT,
+                plane: Plane(0),
+            },
+            profile: profile.clone(),
+            credits: CreditConfig { unit_bytes: 128, overhead_bytes: 0, limit: 100 },
+        })
+        .collect();
+    let edges: Vec<_> = links.iter().map(|link| link.edge).collect();
+    let seats = (0..=leaves).map(|node| {
+        let edges_here: Vec<u16> = if node == CENTRE { (0..leaves).collect() } else { vec![node - 1] };
+        let mut toy = Toy::new(node, edges_here.len(), &log);
+        set_up(&mut toy);
+        let outgoing = edges_here.iter().map(|edge| leaving(&edges, *edge, NodeId(node))).collect();
+        Seat::new(NodeId(node), Body::Toy(Box::new(toy)), outgoing)
+    });
+    (Simulation::assemble(&links, seed, seats.collect(), 4_096), log)
+}
+
+/// Two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
+fn pair(profile: &LinkProfile, seed: u64, frames: u8, spacing_ns: u64) -> (Simulation, Log) {
+    star(1, profile, seed, |toy| {
+        if toy.node == A {
+            toy.script =
+                (0..frames).map(|n| (u64::from(n) * spacing_ns, PORT, vec![0, n][..].repeat(50))).collect();
+        }
+    })
+}
+
+fn numbers(log: &Log) -> Vec<u8> {
+    log.borrow().iter().map(|(.., bytes)| bytes[1]).collect()
+}
+
+fn times(log: &Log) -> Vec<u64> {
+    log.borrow().iter().map(|(at, ..)| *at).collect()
+}
+
+#[test]
+fn an_echo_takes_twice_the_delay() {
+    let (mut rack, log) = star(1, &profile(None, 2_000), 1, |toy| match toy.node {
+        A => toy.script = [(0, PORT, vec![0; 64])].into(),
+        _ => toy.echoes = true,
+    });
+    rack.step_until(Instant(10_000)).unwrap();
+    assert_eq!(
+        log.borrow().iter().map(|(at, node, ..)| (*at, *node)).collect::<Vec<_>>(),
+        [(2_000, B), (4_000, A)]
+    );
+    assert_eq!(rack.now(), Instant(10_000));
+}
+
+#[test]
+fn the_sender_packs_when_the_link_grants() {
+    // 100 bytes + 24 last 9.92 ns at 100 Gb/s.
+    let (mut rack, log) = pair(&profile(Some(100_000_000_000), 0), 1, 5, 0);
+    rack.step_until(Instant(100)).unwrap();
+    assert_eq!(times(&log), [10, 20, 30, 40, 50]);
+    let queued_at_grant: Vec<u8> = log.borrow().iter().map(|(.., bytes)| bytes[0]).collect();
+    assert_eq!(queued_at_grant, [5, 4, 3, 2, 1]);
+
+    let (mut rack, log) = pair(&profile(Some(100_000_000_000), 0), 1, 5, 4);
+    rack.step_until(Instant(100)).unwrap();
+    let queued_at_grant: Vec<u8> = log.borrow().iter().map(|(.., bytes)| bytes[0]).collect();
+    // At 0, 9, 19, 29, 39 the link is free; frames were ready at 0, 4, 8, 12, 16.
+    assert_eq!(queued_at_grant, [1, 2, 3, 2, 1]);
+}
+
+#[test]
+fn a_ping_pong_uses_three_rooms_however_long_it_lasts() {
+    let (mut rack, log) = star(1, &profile(None, 10), 1, |toy| {
+        toy.echoes = true;
+        if toy.node == A {
+            toy.script = [(0, PORT, vec![0; 64])].into();
+        }
+    });
+    rack.step_until(Instant(100_000)).unwrap();
+    assert_eq!(log.borrow().len(), 10_000);
+    // One under way, one being written and one that holds it when it is finished.
+    assert_eq!(rack.statistics().frames_alive_max, 3);
+}
+
+#[test]
+fn frames_of_one_moment_come_port_by_port_and_member_by_member() {
+    let (mut rack, log) = star(3, &profile(None, 50), 1, |toy| {
+        if toy.node != NodeId(CENTRE) {
+            let sender = toy.node.0 as u8;
+            toy.script = [(0, PORT, vec![0, sender]), (0, PORT, vec![0, sender + 10])].into();
+        } else {
+            toy.script = (0..3).rev().map(|port| (0, PortId(port), vec![0, 20 + port as u8])).collect();
+        }
+    });
+    rack.step_until(Instant(50)).unwrap();
+    assert_eq!(numbers(&log), [1, 11, 2, 12, 3, 13, 20, 21, 22]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_hash_and_another_seed_another() {
+    let lossy = LinkProfile { loss: 0.2, corrupt: 0.1, duplicate: 0.1, reorder: 0.1, ..profile(None, 100) };
+    let hash = |seed| {
+        let (mut rack, _log) = pair(&lossy, seed, 200, 10);
+        rack.step_until(Instant(1_000_000)).unwrap();
+        rack.trace_hash()
+    };
+    assert_eq!(hash(7), hash(7));
+    assert_ne!(hash(7), hash(8));
+}
+
+#[test]
+fn lost_frames_do_not_arrive_and_doubled_ones_do_twice() {
+    let (mut rack, log) = pair(&LinkProfile { loss: 1.0, ..profile(None, 100) }, 1, 20, 10);
+    rack.step_until(Instant(1_000_000)).unwrap();
+    assert_eq!(numbers(&log), []);
+    assert_eq!(rack.link_statistics(0, Direction::Forward).frames_dropped, 20);
+
+    let (mut rack, log) = pair(&LinkProfile { duplicate: 1.0, ..profile(None, 100) }, 1, 3, 10);
+    rack.step_until(Instant(1_000_000)).unwrap();
+    assert_eq!(numbers(&log), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(rack.link_statistics(0, Direction::Forward).frames_delivered, 6);
+}
+
+#[test]
+fn a_corrupted_frame_differs_in_one_bit() {
+    let (mut rack, log) = pair(&LinkProfile { corrupt: 1.0, ..profile(None, 100) }, 1, 1, 10);
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&sent);
+    rack.on_frame(move |_, _, _, bytes| seen.borrow_mut().extend_from_slice(bytes));
+    rack.step_until(Instant(1_000_000)).unwrap();
+    let log = log.borrow();
+    let differing: u32 =
+        sent.borrow().iter().zip(&log[0].3).map(|(sent, got)| (sent ^ got).count_ones()).sum();
+    assert_eq!((differing, log[0].3.len()), (1, 100));
+}
+
+#[test]
+fn reordered_frames_are_overtaken_by_few_and_never_lost() {
+    let (mut rack, log) = pair(&LinkProfile { reorder: 0.3, ..profile(None, 100) }, 1, 200, 10);
+    rack.step_until(Instant(1_000_000)).unwrap();
+    let mut got = numbers(&log);
+    assert!(!got.is_sorted());
+    assert!(rack.link_statistics(0, Direction::Forward).frames_reordered > 20);
+    got.sort_unstable();
+    assert_eq!(got, (0..200).collect::<Vec<u8>>());
+}
+
+#[test]
+fn what_is_under_way_to_a_dead_member_vanishes_and_a_dead_member_sends_nothing() {
+    let (mut rack, log) = pair(&profile(None, 100), 1, 10, 10);
+    rack.schedule(Instant(125), Action::Kill { member: B });
+    rack.step_until(Instant(1_000)).unwrap();
+    assert_eq!(numbers(&log), [0, 1, 2]);
+    assert_eq!(rack.state(B), MemberState::Killed);
+
+    let (mut rack, log) = pair(&profile(None, 100), 1, 10, 10);
+    rack.schedule(Instant(25), Action::Kill { member: A });
+    rack.step_until(Instant(1_000)).unwrap();
+    assert_eq!(numbers(&log), [0, 1, 2], "what has left arrives");
+}
+
+#[test]
+fn a_paused_member_finds_its_frames_when_it_goes_on() {
+    let (mut rack, log) = pair(&profile(None, 100), 1, 5, 10);
+    rack.schedule(Instant(115), Action::Pause { member: B });
+    rack.schedule(Instant(500), Action::Resume { member: B });
+    rack.step_until(Instant(499)).unwrap();
+    assert_eq!(rack.state(B), MemberState::Paused);
+    assert_eq!(numbers(&log), [0, 1]);
+    rack.step_until(Instant(500)).unwrap();
+    assert_eq!(numbers(&log), [0, 1, 2, 3, 4]);
+    assert_eq!(times(&log)[2..], [500, 500, 500]);
+}
+
+#[test]
+fn a_paused_sender_sends_what_has_become_due_when_it_goes_on() {
+    let (mut rack, log) = pair(&profile(None, 100), 1, 3, 10);
+    rack.schedule(Instant(5), Action::Pause { member: A });
+    rack.schedule(Instant(700), Action::Resume { member: A });
+    rack.step_until(Instant(1_000)).unwrap();
+    assert_eq!(times(&log), [100, 800, 800]);
+}
+
+#[test]
+fn a_cut_takes_what_is_under_way_and_a_restored_link_carries_again() {
+    let (mut rack, log) = pair(&profile(None, 100), 1, 30, 10);
+    rack.schedule(Instant(120), Action::Cut { edge: 0, direction: None });
+    rack.schedule(Instant(195), Action::Restore { edge: 0, direction: None });
+    rack.step_until(Instant(1_000)).unwrap();
+    // 0 and 1 arrived before the moment of the cut; 2 would have arrived in it; 20 is the first sent after the repair.
+    assert_eq!(numbers(&log)[..3], [0, 1, 20]);
+}
+
+#[test]
+fn a_grey_link_loses_one_way_and_what_is_under_way_arrives() {
+    let (mut rack, log) = star(1, &profile(None, 100), 1, |toy| match toy.node {
+        A => toy.script = (0..10).map(|n| (n * 10, PORT, vec![0, n as u8])).collect(),
+        _ => toy.echoes = true,
+    });
+    rack.schedule(Instant(25), Action::DropAll { edge: 0, direction: Some(Direction::Forward) });
+    rack.step_until(Instant(1_000)).unwrap();
+    let at = |node| log.borrow().iter().filter(|(_, here, ..)| *here == node).count();
+    assert_eq!((at(B), at(A)), (3, 3));
+}
+
+#[test]
+fn one_data_frame_can_be_picked() {
+    let (mut rack, log) = star(1, &profile(None, 100), 1, |toy| {
+        if toy.node == A {
+            let kinds = [1, 2, 1, 2, 1];
+            toy.script = (0..5)
+                .map(|n| (n * 10, PORT, [vec![0, n as u8], vec![kinds[n as usize]; 20]].concat()))
+                .collect();
+        }
+    });
+    rack.schedule(Instant(0), Action::DropDataFrame { edge: 0, direction: Direction::Forward, number: 2 });
+    rack.step_until(Instant(1_000)).unwrap();
+    assert_eq!(numbers(&log), [0, 1, 3, 4]);
+    assert!(is_data(&log.borrow()[0].3));
+}

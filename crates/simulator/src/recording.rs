@@ -1,0 +1,58 @@
+//! What happened at the members, kept for tests and reports, within a bound.
+//!
+//! Completions and dropped frames come by the million, changes of state by the dozen: the frequent ones stop being
+//! kept when half of the room is used, so that a late `NodeLost` is never crowded out by early completions.
+
+use rackloom_protocol::{Event, Instant, NodeId};
+
+const EVENTS_MAX: usize = 65_536;
+
+/// Events in the order in which they happened.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    events: Vec<(Instant, NodeId, Event)>,
+    left_out: u64,
+}
+
+impl Recording {
+    pub(crate) fn add(&mut self, now: Instant, node: NodeId, event: Event) {
+        let frequent = matches!(event, Event::Completed { .. } | Event::FrameDropped { .. });
+        if self.events.len() >= if frequent { EVENTS_MAX / 2 } else { EVENTS_MAX } {
+            self.left_out += 1;
+        } else {
+            self.events.push((now, node, event));
+        }
+    }
+
+    pub(crate) fn events(&self) -> &[(Instant, NodeId, Event)] {
+        &self.events
+    }
+
+    /// Events that were not kept.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_protocol::OperationId;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_of_completions_leaves_room_for_changes() {
+        let mut recording = Recording::default();
+        for number in 0..EVENTS_MAX as u64 {
+            recording.add(
+                Instant(number),
+                NodeId(0),
+                Event::Completed { operation: OperationId(number), result: Ok(0) },
+            );
+        }
+        let lost = Event::NodeLost { node: NodeId(3) };
+        recording.add(Instant::NEVER, NodeId(1), lost);
+        assert_eq!(recording.events().last(), Some(&(Instant::NEVER, NodeId(1), lost)));
+        assert_eq!(recording.events().len() as u64 + recording.left_out(), EVENTS_MAX as u64 + 1);
+    }
+}

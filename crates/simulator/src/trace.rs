@@ -1,0 +1,111 @@
+//! The hash of everything that happened, so that two runs can be compared by sixteen digits.
+//!
+//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member goes in, in
+//! order. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
+//! anything that could matter differ in it. It is not a signature: nobody is kept from forging it.
+
+use std::hash::Hash;
+
+use rackloom_protocol::{Event, Instant, NodeId};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::link::ChannelId;
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fate {
+    /// A member was given it.
+    Delivered = 1,
+    /// The link's profile or an action lost it when it was sent.
+    Lost = 2,
+    /// The link was cut while it was under way.
+    CutOff = 3,
+    /// The receiver was dead.
+    ReceiverDead = 4,
+    /// The receiver was paused and its device full.
+    ReceiverFull = 5,
+}
+
+const EVENT: u8 = 0;
+
+/// The running hash.
+#[derive(Clone, Default)]
+pub(crate) struct Trace {
+    state: Xxh3,
+}
+
+impl Trace {
+    /// A frame met its fate.
+    pub(crate) fn frame(&mut self, now: Instant, channel: ChannelId, fate: Fate, bytes: &[u8]) {
+        self.head(now, fate as u8, channel.0, bytes.len() as u32);
+        self.state.update(bytes);
+    }
+
+    /// Something happened at a member.
+    pub(crate) fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
+        self.head(now, EVENT, u32::from(node.0), 0);
+        event.hash(&mut self.state);
+    }
+
+    fn head(&mut self, now: Instant, what: u8, place: u32, length: u32) {
+        let mut head = [0; 17];
+        head[..8].copy_from_slice(&now.0.to_le_bytes());
+        head[8] = what;
+        head[9..13].copy_from_slice(&place.to_le_bytes());
+        head[13..].copy_from_slice(&length.to_le_bytes());
+        self.state.update(&head);
+    }
+
+    /// The hash until now.
+    pub(crate) fn digest(&self) -> u64 {
+        self.state.digest()
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Trace({:016x})", self.digest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(record: impl FnOnce(&mut Trace)) -> u64 {
+        let mut trace = Trace::default();
+        record(&mut trace);
+        trace.digest()
+    }
+
+    #[test]
+    fn whatever_differs_shows() {
+        let base = |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, b"abc");
+        let variants = [
+            hash(base),
+            hash(|trace| trace.frame(Instant(6), ChannelId(2), Fate::Delivered, b"abc")),
+            hash(|trace| trace.frame(Instant(5), ChannelId(3), Fate::Delivered, b"abc")),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Lost, b"abc")),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, b"abd")),
+            hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeLost { node: NodeId(1) })),
+            hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeReached { node: NodeId(1) })),
+        ];
+        let distinct: std::collections::BTreeSet<_> = variants.iter().collect();
+        assert_eq!(distinct.len(), variants.len());
+        assert_eq!(hash(base), variants[0]);
+    }
+
+    #[test]
+    fn where_a_frame_ends_is_part_of_it() {
+        let two = hash(|trace| {
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"ab");
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"c");
+        });
+        let other_two = hash(|trace| {
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"a");
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"bc");
+        });
+        assert_ne!(two, other_two);
+    }
+}

@@ -1,0 +1,221 @@
+//! A run that gets nowhere ends, and says who waits for what.
+//!
+//! Frames are not progress: heartbeats and retransmissions go on for ever. Work is: an operation ended, a member's memory
+//! was touched on behalf of somebody. But jobs can keep each other at work for ever too, polling a word that never
+//! changes; so what a job itself counts as progress must grow as well, with more patience.
+//! A run also ends when nothing is left to happen, when time stands still, and when it has taken more occurrences
+//! than it may.
+
+use std::fmt;
+
+use rackloom_protocol::{Instant, NodeId};
+use thiserror::Error;
+
+/// Batches of occurrences at one moment until time counts as standing still. A rack of ideal links
+/// (no delay, infinite rate) does much in one moment, but not this much.
+const BATCHES_PER_INSTANT_MAX: u64 = 1_000_000;
+
+/// How many times the limit for work a job may take for its next progress, as long as there is work: one large transfer
+/// over a slow link is a single step of a job.
+const JOB_PATIENCE: u64 = 20;
+
+/// Why a run was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StallCause {
+    /// No operation ended and no memory was touched.
+    #[error("no progress since {} ns", since.0)]
+    NoProgress {
+        /// The last progress.
+        since: Instant,
+    },
+    /// Operations ended, but no job got any further.
+    #[error("no job got any further since {} ns, though operations go on", since.0)]
+    NoJobProgress {
+        /// When the last one did.
+        since: Instant,
+    },
+    /// Nothing is going to happen any more, and not every job is over.
+    #[error("nothing is left to happen")]
+    NothingScheduled,
+    /// Members keep each other busy without time passing.
+    #[error("time stands still")]
+    TimeStandsStill,
+    /// More occurrences than allowed.
+    #[error("more than {limit} occurrences; hint: raise the limit if the run is meant to be this long")]
+    TooManyOccurrences {
+        /// What was allowed.
+        limit: u64,
+    },
+}
+
+/// What one member waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The member.
+    pub node: NodeId,
+    /// Its name in the plan.
+    pub name: String,
+    /// What its job says, if it has one that is not over.
+    pub job: Option<String>,
+    /// What its endpoint says.
+    pub endpoint: Vec<String>,
+}
+
+/// A run that was ended because it got nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Stalled {
+    /// When it was ended.
+    pub at: Instant,
+    /// Why.
+    pub cause: StallCause,
+    /// Who waits for what; members that wait for nothing are not listed.
+    pub waiting: Vec<Waiting>,
+}
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the run stalled at {} ns: {}", self.at.0, self.cause)?;
+        for member in &self.waiting {
+            if let Some(job) = &member.job {
+                write!(formatter, "\n  {} job: {job}", member.name)?;
+            }
+            for line in &member.endpoint {
+                write!(formatter, "\n  {} endpoint: {line}", member.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at progress, moment by moment.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    limit_ns: u64,
+    occurrences_max: u64,
+    work_at: Instant,
+    job_at: Instant,
+    moment: Instant,
+    batches_of_moment: u64,
+}
+
+impl Watchdog {
+    pub(crate) fn new(limit_ns: u64) -> Self {
+        Self {
+            limit_ns,
+            occurrences_max: u64::MAX,
+            work_at: Instant::ZERO,
+            job_at: Instant::ZERO,
+            moment: Instant::ZERO,
+            batches_of_moment: 0,
+        }
+    }
+
+    pub(crate) fn limit_occurrences(&mut self, occurrences_max: u64) {
+        self.occurrences_max = occurrences_max;
+    }
+
+    /// An operation ended or memory was touched.
+    pub(crate) fn work(&mut self, now: Instant) {
+        self.work_at = now;
+    }
+
+    /// A job got further.
+    pub(crate) fn job_progress(&mut self, now: Instant) {
+        (self.work_at, self.job_at) = (now, now);
+    }
+
+    /// Whether the engine may go on; looked at once per batch of occurrences.
+    pub(crate) fn check_engine(&mut self, now: Instant, occurrences: u64) -> Result<(), StallCause> {
+        if now > self.moment {
+            self.moment = now;
+            self.batches_of_moment = 0;
+        }
+        self.batches_of_moment += 1;
+        if self.batches_of_moment > BATCHES_PER_INSTANT_MAX {
+            return Err(StallCause::TimeStandsStill);
+        }
+        if occurrences > self.occurrences_max {
+            return Err(StallCause::TooManyOccurrences { limit: self.occurrences_max });
+        }
+        Ok(())
+    }
+
+    /// Whether the jobs get anywhere. A limit of 0 never bites.
+    pub(crate) fn check_progress(&self, now: Instant) -> Result<(), StallCause> {
+        if self.limit_ns == 0 {
+            return Ok(());
+        }
+        if now.since(self.work_at) > self.limit_ns {
+            return Err(StallCause::NoProgress { since: self.work_at });
+        }
+        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_PATIENCE) {
+            return Err(StallCause::NoJobProgress { since: self.job_at });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_bites_after_the_limit_and_work_soothes_it() {
+        let mut watchdog = Watchdog::new(100);
+        assert_eq!(watchdog.check_progress(Instant(100)), Ok(()));
+        assert_eq!(
+            watchdog.check_progress(Instant(101)),
+            Err(StallCause::NoProgress { since: Instant::ZERO })
+        );
+        watchdog.work(Instant(50));
+        assert_eq!(watchdog.check_progress(Instant(150)), Ok(()));
+        assert_eq!(watchdog.check_progress(Instant(151)), Err(StallCause::NoProgress { since: Instant(50) }));
+    }
+
+    #[test]
+    fn work_alone_soothes_it_only_so_long() {
+        let mut watchdog = Watchdog::new(100);
+        watchdog.job_progress(Instant(30));
+        watchdog.work(Instant(2_030));
+        assert_eq!(watchdog.check_progress(Instant(2_030)), Ok(()));
+        let since = Instant(30);
+        assert_eq!(watchdog.check_progress(Instant(2_031)), Err(StallCause::NoJobProgress { since }));
+    }
+
+    #[test]
+    fn time_may_not_stand_still() {
+        let mut watchdog = Watchdog::new(0);
+        for moment in 0..3 {
+            for _ in 0..BATCHES_PER_INSTANT_MAX {
+                assert_eq!(watchdog.check_engine(Instant(moment), 0), Ok(()));
+            }
+        }
+        assert_eq!(watchdog.check_engine(Instant(2), 0), Err(StallCause::TimeStandsStill));
+    }
+
+    #[test]
+    fn occurrences_are_limited() {
+        let mut watchdog = Watchdog::new(0);
+        watchdog.limit_occurrences(10);
+        assert_eq!(watchdog.check_engine(Instant(1), 10), Ok(()));
+        assert_eq!(watchdog.check_engine(Instant(2), 11), Err(StallCause::TooManyOccurrences { limit: 10 }));
+    }
+
+    #[test]
+    fn the_error_names_who_waits_for_what() {
+        let stalled = Stalled {
+            at: Instant(9),
+            cause: StallCause::NothingScheduled,
+            waiting: vec![Waiting {
+                node: NodeId(2),
+                name: "n2".into(),
+                job: Some("round 3".into()),
+                endpoint: vec!["put 7 to n0".into()],
+            }],
+        };
+        assert_eq!(
+            stalled.to_string(),
+            "the run stalled at 9 ns: nothing is left to happen\n  n2 job: round 3\n  n2 endpoint: put 7 to n0"
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! The fabric as one member sees it: its own ports, and the frames it holds under lease.
+//!
+//! A view made for one turn; it owns nothing. A port's device is full while its channel is busy: the member is asked
+//! again when the channel opens, so it packs when the link grants.
+
+use rackloom_protocol::{Instant, LeaseId, PortId, Wires};
+
+use crate::fabric::Fabric;
+use crate::frames::FrameId;
+use crate::link::ChannelId;
+
+/// One member's wires during one turn.
+#[derive(Debug)]
+pub(crate) struct MemberWires<'f> {
+    pub(crate) fabric: &'f mut Fabric,
+    pub(crate) now: Instant,
+    /// The channel that leaves each port.
+    pub(crate) outgoing: &'f [ChannelId],
+}
+
+impl Wires for MemberWires<'_> {
+    fn slot(&mut self, port: PortId) -> Option<&mut [u8]> {
+        let frame = self.fabric.room(self.now, *self.outgoing.get(port.index())?)?;
+        Some(self.fabric.frames.room_mut(frame))
+    }
+
+    fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize) {
+        if let Some(room) = self.fabric.channel(self.outgoing[port.index()]).room {
+            self.fabric.frames.copy(FrameId(lease.0), room, at, length);
+        }
+    }
+
+    fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
+        self.fabric.commit(self.now, self.outgoing[port.index()], length);
+    }
+
+    fn leased(&self, lease: LeaseId) -> &[u8] {
+        self.fabric.frames.bytes(FrameId(lease.0))
+    }
+
+    fn release(&mut self, lease: LeaseId) {
+        self.fabric.frames.release(FrameId(lease.0));
+    }
+}

@@ -1,0 +1,57 @@
+//! Nothing is allocated per frame once a rack is warm.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::{Counting, plan};
+use rackloom_simulator::Simulation;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counted;
+
+// SAFETY: a global allocator cannot be written without `unsafe`; every call goes unchanged to the system's allocator,
+// and counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are the ones that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above; whatever is freed here came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+#[test]
+fn a_warm_rack_carries_frames_without_allocating() {
+    let text =
+        "{name: ring, shape: {ring: {nodes: 4}}, packing: {mode: off}, link: {delay: 1us, rate: 100Gbit/s}}";
+    let mut simulation = Simulation::new(&plan(text), 1, Counting::jobs(4, 1_000_000));
+    // Warm: links up, rooms taken, and the bounded recording of completions full.
+    let mut until = rackloom_protocol::Instant::ZERO;
+    let mut advance = |simulation: &mut Simulation, frames: u64| {
+        let target = simulation.statistics().frames_delivered + frames;
+        while simulation.statistics().frames_delivered < target {
+            until = until + 100_000;
+            simulation.step_until(until).unwrap();
+        }
+    };
+    advance(&mut simulation, 200_000);
+    let before = ALLOCATIONS.with(Cell::get);
+    let frames_before = simulation.statistics().frames_delivered;
+    advance(&mut simulation, 100_000);
+    let (allocations, frames) =
+        (ALLOCATIONS.with(Cell::get) - before, simulation.statistics().frames_delivered - frames_before);
+    assert!(frames >= 100_000);
+    assert!(allocations <= frames / 10_000, "{allocations} allocations for {frames} frames");
+}

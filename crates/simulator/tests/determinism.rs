@@ -1,0 +1,60 @@
+//! One seed, one history.
+
+mod common;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use common::{Counting, plan};
+use rackloom_simulator::{MemberState, Outcome, Simulation};
+
+const LOSSY: &str = "{name: lossy, shape: {ring: {nodes: 4}}, checks: always, \
+    link: {delay: 1us, rate: 100Gbit/s, loss: 0.05, corrupt: 0.02, duplicate: 0.02, reorder: 0.02}}";
+const CLEAN: &str = "{name: clean, shape: {ring: {nodes: 4}}, link: {delay: 1us, rate: 100Gbit/s}}";
+
+fn outcome(text: &str, seed: u64) -> Outcome {
+    let mut simulation = Simulation::new(&plan(text), seed, Counting::jobs(4, 50));
+    simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"))
+}
+
+#[test]
+fn the_same_seed_repeats_the_whole_run() {
+    let first = outcome(LOSSY, 7);
+    assert_eq!(first, outcome(LOSSY, 7));
+    assert_eq!(first.members, [MemberState::Finished; 4]);
+    assert!(first.statistics.frames_dropped > 0);
+    assert_eq!(first.trace_hash_text().len(), 16);
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    assert_ne!(outcome(LOSSY, 7).trace_hash, outcome(LOSSY, 8).trace_hash);
+}
+
+#[test]
+fn another_plan_is_another_run() {
+    assert_ne!(outcome(LOSSY, 7).trace_hash, outcome(CLEAN, 7).trace_hash);
+}
+
+#[test]
+fn every_fetch_add_counts_once_under_every_fault() {
+    let mut simulation = Simulation::new(&plan(LOSSY), 3, Counting::jobs(4, 50));
+    simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    for node in 0..4_u16 {
+        let bytes = simulation.memory(rackloom_protocol::NodeId(node)).bytes(common::REGION);
+        let words: Vec<u64> =
+            bytes[..32].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+        let expected: Vec<u64> = (0..4).map(|rank| if rank == node { 0 } else { 50 }).collect();
+        assert_eq!(words, expected, "at node {node}");
+    }
+}
+
+#[test]
+fn the_hook_sees_every_frame_that_a_member_sends() {
+    let mut simulation = Simulation::new(&plan(LOSSY), 7, Counting::jobs(4, 50));
+    let seen = Rc::new(RefCell::new(0_u64));
+    let count = Rc::clone(&seen);
+    simulation.on_frame(move |_, _, _, _| *count.borrow_mut() += 1);
+    simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    assert_eq!(*seen.borrow(), simulation.statistics().frames_sent);
+}
