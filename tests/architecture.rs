@@ -14,6 +14,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &[]),
     ("rackloom-plan", &["rackloom-protocol"]),
+    ("rackloom-collectives", &[]),
     ("rackloom-jobs", &["rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
@@ -27,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
     ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
+    ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
