@@ -8,6 +8,7 @@
 //! [`report`] (what both engines hand in and hand out).
 
 mod build;
+mod crew;
 mod idle;
 pub mod job;
 pub mod litmus;
@@ -15,6 +16,7 @@ pub mod measure;
 pub mod report;
 
 pub use build::build;
+pub use crew::Rank;
 pub use job::{Job, Progress};
 pub use measure::{Measurements, OperationKind};
 pub use report::{JobResult, MemberReport, MemberState, Report};
