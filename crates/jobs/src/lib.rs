@@ -8,6 +8,7 @@
 //! [`report`] (what both engines hand in and hand out).
 
 mod build;
+pub mod collective;
 mod crew;
 mod idle;
 pub mod job;
@@ -17,6 +18,6 @@ pub mod report;
 
 pub use build::build;
 pub use crew::Rank;
-pub use job::{Job, Progress};
+pub use job::{Job, Output, Progress};
 pub use measure::{Measurements, OperationKind};
-pub use report::{JobResult, MemberReport, MemberState, Report};
+pub use report::{JobResult, MemberReport, MemberState, Report, SweepRow};

@@ -353,6 +353,7 @@ impl Job for Litmus {
             failures_omitted: findings.failures_omitted,
             lost_nodes: self.lost_names(),
             notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
+            ..JobResult::default()
         }
     }
 
