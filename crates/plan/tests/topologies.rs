@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rackloom_plan::{JobKind, Plan};
+use rackloom_plan::{AlgorithmName, JobKind, Plan};
 use rackloom_protocol::{Incarnation, MemberRole, NodeId};
 
 fn shipped(name: &str) -> Plan {
@@ -59,6 +59,8 @@ fn larger_racks_of_the_three_shapes() {
     assert_eq!(counts("ring-64.yaml"), (64, 64, vec![2; 64]));
     assert_eq!(counts("full-mesh-8.yaml"), (8, 28, vec![7; 8]));
     assert_eq!(counts("star-8.yaml"), (8, 16, [vec![2; 8], vec![8; 2]].concat()));
+    let JobKind::Collective(job) = shipped("ring-64.yaml").job.kind else { panic!("no collective") };
+    assert_eq!((job.algorithm, job.sweep.sizes.largest_bytes()), (AlgorithmName::Ring, 65_536));
     let planes = shipped("star-8.yaml").links.iter().filter(|link| link.edge.plane.0 == 1).count();
     assert_eq!(planes, 8, "half of the links are in the second plane");
 }
@@ -98,7 +100,8 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         let path = entry.unwrap().path();
         let plan = Plan::read(&path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Some(plan.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
-        assert_eq!(plan.job.kind, JobKind::Litmus);
+        let is_litmus = plan.job.kind == JobKind::Litmus;
+        assert_eq!(is_litmus, plan.endpoint_count() <= 8, "the litmus goes over all pairs");
         let says_so = std::fs::read_to_string(&path).unwrap().contains("\nservers:");
         let shared = plan.servers().len() < plan.members.len();
         assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
