@@ -181,7 +181,7 @@ fn credits_hold_two_frames_and_leave_room_for_control() {
 fn times_that_contradict_each_other_are_refused() {
     expect("timers: {hold_down: 100ms}", &["a link would return after 400ms"]);
     expect("transport: {timeout_min: 30ms}", &["`transport.timeout_min` is 30ms, not below"]);
-    expect("transport: {ack_delay: 2ms}", &["`transport.ack_delay` is 2ms, not below"]);
+    expect("transport: {ack_delay: 10ms}", &["`transport.ack_delay` is 10ms, not below"]);
     expect("timers: {heartbeat_interval: 0ns}", &["`timers.heartbeat_interval` is 0ns"]);
     expect("watchdog: 0s", &["`watchdog` is 0ns"]);
 }
@@ -306,7 +306,7 @@ fn one_job_with_sizes_that_ascend_and_hold_whole_elements() {
 #[test]
 fn a_job_larger_than_the_memory_of_a_node_is_refused_with_the_numbers() {
     expect(
-        "job: {collective: {bytes: 2052KiB}}\nnodes: {n1: {memory: 8MiB}}",
+        "job: {collective: {bytes: 2052KiB}}\ndefaults: {memory: 4MiB}\nnodes: {n1: {memory: 8MiB}}",
         &["the collective takes 4104KiB at once, more than the 4MiB of `defaults.memory`"],
     );
     expect(

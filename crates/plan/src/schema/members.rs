@@ -39,7 +39,7 @@ pub(crate) static TENANT: Table = table(
 );
 
 const DEFAULT_KEYS: &[Key] = &[
-    key("memory", MEMORY_FORMS, "`4MiB` (ours)", "Memory of the node."),
+    key("memory", MEMORY_FORMS, "`16MiB` (ours)", "Memory of the node."),
     key(
         "tenant",
         TENANT_NUMBER,

@@ -108,7 +108,7 @@ const TRANSPORT_KEYS: &[Key] = &[
         "`20ms` (ours)",
         "First retransmission timeout, before a round trip is known.",
     ),
-    key("timeout_min", Kind::Time(MICROSECOND_NS, HOUR_NS), "`2ms` (ours)", "Its lower bound."),
+    key("timeout_min", Kind::Time(MICROSECOND_NS, HOUR_NS), "`10ms` (ours)", "Its lower bound."),
     key(
         "timeout_max",
         Kind::Time(MICROSECOND_NS, HOUR_NS),

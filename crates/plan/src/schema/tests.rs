@@ -54,6 +54,46 @@ fn the_document_shows_every_table_as_it_is_declared() {
     assert_eq!(headings.count(), declared.len(), "a section for a table that does not exist");
 }
 
+/// The value that a default consists of, if it is one and not a sentence.
+fn literal(default: &'static str) -> Option<&'static str> {
+    let (value, rest) = match default.strip_prefix('`') {
+        Some(quoted) => quoted.split_once('`')?,
+        None => default.split_at(default.find(' ').unwrap_or(default.len())),
+    };
+    let is_alone = rest.is_empty() || rest == " (ours)" || rest.starts_with(';');
+    (is_alone && (default.starts_with('`') || value.parse::<u64>().is_ok())).then_some(value)
+}
+
+#[test]
+fn a_default_that_is_spelled_out_changes_nothing() {
+    let base = "name: r\nshape: {ring: {nodes: 4}}\n";
+    let hash = |text: &str| Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash;
+    let mut spelled_out = 0;
+    let tables = [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PACKING, &CREDITS, &MEMORY, &EXPECT];
+    let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH];
+    for table in tables.into_iter().chain(jobs) {
+        // With no settings of its own, a job is what its word means.
+        let bare = match table.name.split_once('.') {
+            Some(("job", job)) => hash(&format!("{base}job: {job}\n")),
+            _ => hash(base),
+        };
+        for key in table.keys {
+            let Some(value) = literal(key.default) else { continue };
+            let path = table.path_of(key.name);
+            let path = if table.name == MEMORY.name { format!("defaults.{path}") } else { path };
+            let (outer, inner) = path.rsplit_once('.').unwrap_or(("", &path));
+            let opened: String =
+                outer.split('.').filter(|key| !key.is_empty()).map(|key| format!("{{{key}: ")).collect();
+            let setting = format!("{opened}{{{inner}: {value}}}{}", "}".repeat(opened.matches('{').count()));
+            // The outermost braces are those of the file itself.
+            let line = &setting[1..setting.len() - 1];
+            assert_eq!(hash(&format!("{base}{line}\n")), bare, "{line}");
+            spelled_out += 1;
+        }
+    }
+    assert!(spelled_out > 40, "{spelled_out}");
+}
+
 #[test]
 fn a_switch_has_part_of_what_a_node_has() {
     assert!(SWITCH.names().all(|name| NODE.find(name).is_some()));
