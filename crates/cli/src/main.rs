@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match obey(Arguments::parse().command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            failure.tell();
             failure.exit.into()
         }
     }

@@ -33,6 +33,16 @@ impl Observer {
         &self.names[self.node.index()]
     }
 
+    /// A line of the core with the plan's names for its member numbers.
+    pub(super) fn with_names(&self, line: &str) -> String {
+        let named = |word: &str| {
+            let number = word.strip_prefix('m')?.parse::<usize>().ok()?;
+            self.names.get(number).cloned()
+        };
+        let words = line.split(' ').map(|word| named(word).unwrap_or_else(|| word.to_owned()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// Remember an event. Returns whether it brought up the last link that had never been up.
     pub(super) fn see(&mut self, now: Instant, event: &Event) -> bool {
         if !matches!(event, Event::Completed { .. } | Event::FrameDropped { .. }) {

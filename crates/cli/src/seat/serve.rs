@@ -7,7 +7,7 @@ use std::io;
 
 use rackloom::{HostMemory, Ports, Runtime};
 use rackloom_jobs::{Job, Progress};
-use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
+use rackloom_protocol::{Endpoint, Event, Instant, Member, MemberRole, Switch};
 
 use super::observe::Observer;
 use crate::control::{Channel, Heard, Notice, Order};
@@ -159,6 +159,12 @@ impl Seat {
                 channel.say(&Notice::LinksUp)?;
             }
             if let Body::Endpoint(work) = &mut self.body {
+                if let Event::NodeLost { node } = event
+                    && work.runtime.member().config().graph.members.get(node.index())
+                        == Some(&MemberRole::Endpoint)
+                {
+                    channel.say(&Notice::Lost { member: node.0 })?;
+                }
                 work.job.handle_event(now, &event);
             }
         }
@@ -178,7 +184,9 @@ impl Seat {
         loop {
             match channel.hear::<Order>()? {
                 Heard::Message(Order::SayWaiting) => {
-                    channel.say(&Notice::Waiting { lines: self.body.waiting_for() })?;
+                    let lines = self.body.waiting_for();
+                    let lines = lines.iter().map(|line| self.observer.with_names(line)).collect();
+                    channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::Report) => self.report(now, channel)?,
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),

@@ -34,6 +34,10 @@ use crate::source::Source;
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides, arguments.wire)?;
     let plan = source.plan()?;
+    reporting::must_be_writable(&arguments.output)?;
+    if let Some(path) = &arguments.pids {
+        reporting::must_be_writable_at(path)?;
+    }
     // Before the first thread: a namespace of one's own is refused to a process that has several.
     let wiring = Wiring::prepare(&plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -60,11 +64,16 @@ struct Supervisor<'a> {
     clock: Clock,
 }
 
+/// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
+const NAMING_SLACK_NS: u64 = 1_000_000_000;
+
 impl<'a> Supervisor<'a> {
     fn new(plan: &'a Plan, wiring: Wiring, arguments: &'a RunArguments) -> Self {
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
-        let rack = Rack::new(members, plan.watchdog_ns);
+        let timers = &plan.timers;
+        let detection_ns = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
+        let rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
         Self { plan, arguments, wiring, rack, processes: Vec::new(), clock: Clock::begin() }
     }
 
@@ -212,6 +221,9 @@ fn conclude(plan: &Plan, rack: Rack, elapsed_ns: u64, arguments: &RunArguments) 
     }
     let node_lost = rack.seats.iter().any(|seat| seat.is_endpoint && seat.death.is_some());
     let mut failures = Vec::new();
+    if let Ending::LostEarly(what) = &ending {
+        failures.push(what.clone());
+    }
     if ending == Ending::Interrupted {
         failures.push("interrupted".to_owned());
     }
@@ -225,13 +237,13 @@ fn conclude(plan: &Plan, rack: Rack, elapsed_ns: u64, arguments: &RunArguments) 
     let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
     let findings = Findings { failures, elapsed_ns, wire: plan.wire.name(), clock: "wall", trace_hash: None };
     let report = Report::assemble(reporting::context(plan, findings), &members);
-    reporting::deliver(&report, &arguments.output)?;
-    Ok(match ending {
+    let exit = match ending {
         Ending::Interrupted => Exit::Interrupted,
         Ending::Stalled => Exit::Stalled,
         _ if node_lost => Exit::NodeLost,
         _ => reporting::exit_of(&report),
-    })
+    };
+    reporting::deliver(&report, &arguments.output, exit)
 }
 
 /// What a seat said, or what can be said about a dead one.

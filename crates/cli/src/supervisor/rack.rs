@@ -5,7 +5,8 @@
 //! which nobody gets further: seats are asked what they wait for, then for their reports. Time is counted in ticks rather
 //! than by a clock, so that the time during which the supervisor itself was stopped counts for nothing.
 //!
-//! A death is noted here and told to nobody: the other members find out from their links.
+//! A death is noted here and told to nobody: the other members find out from their links, and the run goes on until they
+//! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
 
 use rackloom_jobs::report::MemberReport;
 
@@ -17,6 +18,8 @@ pub(super) const TICK_NS: u64 = 50_000_000;
 const ANSWER_NS: u64 = 1_000_000_000;
 /// How long seats may take to report, and then again to end.
 const FAREWELL_NS: u64 = 5_000_000_000;
+/// How long a seat that its neighbours have lost may take to report all the same.
+const LAST_WORD_NS: u64 = 500_000_000;
 
 /// What the supervisor must do now.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(super) enum Ending {
     Complete,
     /// A seat could not begin.
     CouldNotStart(String),
+    /// A seat ended before all links were up.
+    LostEarly(String),
     /// Nobody got further.
     Stalled,
     /// Ctrl-C or SIGTERM.
@@ -52,9 +57,19 @@ pub(super) enum Ending {
 enum Phase {
     Opening,
     Running,
-    Asking { left_ns: u64 },
-    Reporting { left_ns: u64 },
-    Releasing { left_ns: u64 },
+    /// Everybody has finished, but not everybody has named the dead yet.
+    Naming {
+        left_ns: u64,
+    },
+    Asking {
+        left_ns: u64,
+    },
+    Reporting {
+        left_ns: u64,
+    },
+    Releasing {
+        left_ns: u64,
+    },
     Killing,
     Over,
 }
@@ -74,6 +89,8 @@ pub(super) struct Seat {
     ready: bool,
     links_up: bool,
     finished: bool,
+    /// GPU nodes that it has lost.
+    lost: Vec<usize>,
     ended: bool,
     progress: u64,
 }
@@ -85,14 +102,27 @@ pub(super) struct Rack {
     pub(super) ending: Option<Ending>,
     phase: Phase,
     watchdog_ns: u64,
+    naming_ns: u64,
     idle_ns: u64,
 }
 
 impl Rack {
-    pub(super) fn new(members: impl IntoIterator<Item = (String, bool)>, watchdog_ns: u64) -> Self {
+    /// `naming_ns`: how long members may take to notice a death.
+    pub(super) fn new(
+        members: impl IntoIterator<Item = (String, bool)>,
+        watchdog_ns: u64,
+        naming_ns: u64,
+    ) -> Self {
         let seats =
             members.into_iter().map(|(name, is_endpoint)| Seat { name, is_endpoint, ..Seat::default() });
-        Self { seats: seats.collect(), ending: None, phase: Phase::Opening, watchdog_ns, idle_ns: 0 }
+        Self {
+            seats: seats.collect(),
+            ending: None,
+            phase: Phase::Opening,
+            watchdog_ns,
+            naming_ns,
+            idle_ns: 0,
+        }
     }
 
     /// Members whose processes still run.
@@ -107,6 +137,7 @@ impl Rack {
             Notice::Ready => seat.ready = true,
             Notice::LinksUp => seat.links_up = true,
             Notice::Finished => seat.finished = true,
+            Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count } if count == seat.progress => return Vec::new(),
             Notice::Progress { count } => seat.progress = count,
             Notice::Waiting { lines } => seat.waiting = Some(lines),
@@ -130,16 +161,23 @@ impl Rack {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
         seat.ended = true;
         if seat.report.is_none() {
-            seat.death.get_or_insert(how);
+            seat.death.get_or_insert_with(|| how.clone());
         }
         self.idle_ns = 0;
+        if self.phase == Phase::Opening {
+            // The fabric will never be whole, and who was never met cannot be missed.
+            let what = format!("{} ended before all links were up: {how}", seat.name);
+            return self.end(Ending::LostEarly(what));
+        }
         self.settle()
     }
 
     /// The user wants out; asking twice is impatience.
     pub(super) fn interrupted(&mut self) -> Vec<Step> {
         match self.phase {
-            Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::Interrupted),
+            Phase::Opening | Phase::Running | Phase::Naming { .. } | Phase::Asking { .. } => {
+                self.end(Ending::Interrupted)
+            }
             Phase::Reporting { .. } | Phase::Releasing { .. } => self.kill(),
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -156,13 +194,24 @@ impl Rack {
                 self.phase = Phase::Asking { left_ns: ANSWER_NS };
                 vec![Step::AskWaiting]
             }
+            Phase::Naming { left_ns } => {
+                *left_ns = left_ns.saturating_sub(TICK_NS);
+                if *left_ns == 0 { self.end(Ending::Complete) } else { Vec::new() }
+            }
             Phase::Asking { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 { self.end(Ending::Stalled) } else { Vec::new() }
             }
             Phase::Reporting { left_ns } | Phase::Releasing { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
-                if *left_ns == 0 { self.kill() } else { Vec::new() }
+                let left_ns = *left_ns;
+                if left_ns == 0 {
+                    self.kill()
+                } else if left_ns == FAREWELL_NS - LAST_WORD_NS {
+                    self.give_up_the_hung()
+                } else {
+                    Vec::new()
+                }
             }
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -184,6 +233,18 @@ impl Rack {
         vec![Step::Kill(self.living().collect())]
     }
 
+    /// Seats that others have lost and that do not report either are not worth the whole farewell.
+    fn give_up_the_hung(&mut self) -> Vec<Step> {
+        let silent = |member: &usize| self.seats[*member].report.is_none();
+        let hung: Vec<_> =
+            self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
+        for member in &hung {
+            let what = "hung: lost by its neighbours, and gave no report";
+            self.seats[*member].death.get_or_insert_with(|| what.to_owned());
+        }
+        if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
+    }
+
     /// What follows from what is known now.
     fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
@@ -192,6 +253,9 @@ impl Rack {
             steps.push(Step::LinksUp);
         }
         if matches!(self.phase, Phase::Opening | Phase::Running) && self.is_finished() {
+            self.phase = Phase::Naming { left_ns: self.naming_ns };
+        }
+        if matches!(self.phase, Phase::Naming { .. }) && self.all_dead_are_named() {
             steps.extend(self.end(Ending::Complete));
         }
         if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
@@ -215,7 +279,25 @@ impl Rack {
 
     /// Whether no living GPU node still works. Switches have no work of their own.
     fn is_finished(&self) -> bool {
-        self.seats.iter().all(|seat| seat.ended || seat.finished || !seat.is_endpoint)
+        let is_done = |(member, seat): (usize, &Seat)| {
+            seat.ended || seat.finished || !seat.is_endpoint || self.is_presumed_dead(member)
+        };
+        self.seats.iter().enumerate().all(is_done)
+    }
+
+    /// Whether a GPU node that has finished its work has lost this one.
+    fn is_presumed_dead(&self, member: usize) -> bool {
+        self.seats.iter().any(|seat| seat.finished && !seat.ended && seat.lost.contains(&member))
+    }
+
+    /// Whether every living GPU node that can still speak has noticed every dead one.
+    fn all_dead_are_named(&self) -> bool {
+        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
+        dead.map(|(member, _)| member).all(|member| {
+            let mut witnesses =
+                self.seats.iter().filter(|seat| seat.is_endpoint && !seat.ended && seat.finished);
+            witnesses.all(|seat| seat.lost.contains(&member))
+        })
     }
 }
 
@@ -229,7 +311,7 @@ mod tests {
 
     fn rack() -> Rack {
         let members = [("n0", true), ("n1", true), ("s0", false)];
-        Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS)
+        Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS, 3 * TICK_NS)
     }
 
     fn running() -> Rack {
@@ -271,7 +353,38 @@ mod tests {
         let mut rack = running();
         assert_eq!(rack.ended(0, "killed by signal 9".into()), []);
         assert_eq!(rack.seats[0].death.as_deref(), Some("killed by signal 9"));
+        assert_eq!(rack.heard(1, Notice::Finished), [], "member 1 has not noticed the death yet");
+        assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), [Step::AskReports]);
+    }
+
+    #[test]
+    fn members_get_bounded_time_to_notice_a_death() {
+        let mut rack = running();
+        rack.ended(0, "killed by signal 9".into());
+        assert_eq!(rack.heard(1, Notice::Finished), []);
+        assert_eq!(ticks(&mut rack, 2), []);
+        assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+    }
+
+    #[test]
+    fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
+        let mut rack = running();
+        assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), []);
         assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
+        rack.heard(1, report());
+        rack.heard(2, report());
+        assert_eq!(ticks(&mut rack, LAST_WORD_NS / TICK_NS), [Step::Kill(vec![0])]);
+        assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and gave no report"));
+        assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Release]);
+    }
+
+    #[test]
+    fn a_death_before_the_links_are_up_ends_the_run_at_once() {
+        let mut rack = rack();
+        rack.heard(0, Notice::Ready);
+        assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::AskReports]);
+        let what = "n1 ended before all links were up: killed by signal 9";
+        assert_eq!(rack.ending, Some(Ending::LostEarly(what.into())));
     }
 
     #[test]
