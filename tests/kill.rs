@@ -133,7 +133,7 @@ fn a_killed_switch_of_one_plane_costs_no_operation() {
 
 #[test]
 fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
-    let (mut rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
+    let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
     send(members.pid("n2"), Signal::STOP);
     let begun = std::time::Instant::now();
     let ended = rack.finish();
