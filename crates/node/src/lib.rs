@@ -12,6 +12,7 @@ pub mod memory;
 pub mod namespaces;
 pub mod runtime;
 pub mod waiting;
+mod window;
 pub mod wires;
 
 pub use clock::Clock;
