@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use rackloom_protocol::{Atomic, MemoryFault, Width};
+use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
 
 use crate::mapping::Mapping;
 
@@ -86,6 +86,35 @@ impl<'a> Window<'a> {
         unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
         fence(Ordering::Acquire);
         Ok(())
+    }
+
+    /// Copy `length` bytes of another window to `offset`, with the order of [`Self::write`].
+    pub(crate) fn copy_from(
+        self,
+        offset: u64,
+        source: Window<'_>,
+        source_offset: u64,
+        length: usize,
+    ) -> Result<(), MemoryFault> {
+        let target = self.range(offset, length)?;
+        let source = source.range(source_offset, length)?;
+        fence(Ordering::AcqRel);
+        // SAFETY: needed because shared pages are not a slice. Both ranges were checked to be mapped for the whole
+        // length; they may overlap if both windows are one, which `copy` allows.
+        unsafe { ptr::copy(source, target, length) };
+        fence(Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Update a signal's word after everything that was written before.
+    pub(crate) fn signal(self, offset: u64, kind: SignalKind, value: u64) -> Result<(), MemoryFault> {
+        self.range(offset, 8)?;
+        let atomic_kind = match kind {
+            SignalKind::Set => AtomicKind::Set,
+            SignalKind::Add => AtomicKind::FetchAdd,
+        };
+        let atomic = Atomic { kind: atomic_kind, width: Width::Eight, operand: value, compare: 0 };
+        self.atomic(offset, &atomic).map(|_| ())
     }
 
     /// Carry out an atomic; the old value. What it means is [`Atomic::apply`], the same as in the simulator.

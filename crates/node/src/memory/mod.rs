@@ -7,13 +7,19 @@
 //! Who may touch which range is decided by the core before it asks; the bounds are checked here once more, because a
 //! wrong range here would be a wild write. This file knows no keys, tenants or permissions.
 
+mod options;
+mod placement;
+
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
 
-use crate::mapping::{Mapping, sealed_memfd, whole_pages};
+use crate::mapping::whole_pages;
 use crate::window::Window;
+
+pub use options::{Granted, MemoryOptions, Pages, Placement};
+use placement::Backing;
 
 /// Most bytes that one read request may ask for.
 const READ_BYTES_MAX: usize = 256;
@@ -29,9 +35,22 @@ pub struct HostMemory {
 #[derive(Debug)]
 struct Region {
     region: RegionId,
-    file: OwnedFd,
-    pages: Mapping,
+    backing: Backing,
     length: usize,
+    options: MemoryOptions,
+    /// Somebody may have mapped it: it must not be freed.
+    is_exported: bool,
+}
+
+/// Why a region was not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreeRefused {
+    /// There is no such region.
+    #[error("{0} does not exist")]
+    NoSuchRegion(RegionId),
+    /// Importers free first, then the exporter withdraws, then the owner frees.
+    #[error("{0} is exported; hint: withdraw the export first")]
+    Exported(RegionId),
 }
 
 impl Default for HostMemory {
@@ -43,22 +62,68 @@ impl Default for HostMemory {
 impl HostMemory {
     /// Add a zeroed region. An error if there is one of this name, or no memory for it.
     pub fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+        self.allocate_with(region, length, MemoryOptions::default()).map(|_| ())
+    }
+
+    /// Add a zeroed region whose pages are as asked for. What was granted, or the demand that failed.
+    pub fn allocate_with(
+        &mut self,
+        region: RegionId,
+        length: u64,
+        options: MemoryOptions,
+    ) -> io::Result<&Granted> {
         let Err(place) = self.position(region) else {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{region} exists already")));
         };
         let too_large =
             || io::Error::new(io::ErrorKind::OutOfMemory, format!("{region}: {length} bytes are too many"));
-        let file_length = whole_pages(length).ok_or_else(too_large)?;
-        let mapped_length = usize::try_from(file_length).map_err(|_| too_large())?;
-        let file = sealed_memfd("rackloom-region", file_length)?;
-        let pages = Mapping::new(file.as_fd(), mapped_length)?;
-        self.regions.insert(place, Region { region, file, pages, length: length as usize });
+        whole_pages(length).filter(|length| isize::try_from(*length).is_ok()).ok_or_else(too_large)?;
+        let named = |cause: io::Error| io::Error::new(cause.kind(), format!("{region}: {cause}"));
+        let backing = Backing::new(length, options).map_err(named)?;
+        let added = Region { region, backing, length: length as usize, options, is_exported: false };
+        self.regions.insert(place, added);
+        Ok(&self.regions[place].backing.granted)
+    }
+
+    /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
+    pub fn free(&mut self, region: RegionId) -> Result<(), FreeRefused> {
+        let place = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
+        if self.regions[place].is_exported {
+            return Err(FreeRefused::Exported(region));
+        }
+        self.regions.remove(place);
         Ok(())
     }
 
-    /// Unmap a region. Returns whether there was one.
-    pub fn free(&mut self, region: RegionId) -> bool {
-        self.position(region).map(|place| self.regions.remove(place)).is_ok()
+    /// What a region got of what was asked for.
+    #[must_use]
+    pub fn granted(&self, region: RegionId) -> Option<&Granted> {
+        self.find(region).map(|found| &found.backing.granted)
+    }
+
+    /// What the kernel says about the pages of a region. Reads /proc; not for a hot path.
+    pub fn placement(&self, region: RegionId) -> io::Result<Placement> {
+        let found = self.find(region).ok_or(io::ErrorKind::NotFound)?;
+        found.backing.placement()
+    }
+
+    /// Protect a region from being freed, or no longer.
+    pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
+        if let Ok(place) = self.position(region) {
+            self.regions[place].is_exported = is_exported;
+        }
+    }
+
+    /// Part from everybody who has mapped this region: the same bytes at the same address in a new file.
+    pub(crate) fn move_to_fresh_file(&mut self, region: RegionId) -> io::Result<()> {
+        let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
+        let found = &mut self.regions[place];
+        found.backing.move_to_fresh_file(found.options)
+    }
+
+    /// The bytes of a region.
+    pub(crate) fn window(&self, region: RegionId) -> Option<Window<'_>> {
+        self.find(region).map(Region::window)
     }
 
     /// Length of a region in bytes.
@@ -70,7 +135,7 @@ impl HostMemory {
     /// The file behind a region, for a process of the same server to map.
     #[must_use]
     pub fn file(&self, region: RegionId) -> Option<BorrowedFd<'_>> {
-        self.find(region).map(|found| found.file.as_fd())
+        self.find(region).map(|found| found.backing.as_fd())
     }
 
     fn position(&self, region: RegionId) -> Result<usize, usize> {
@@ -133,7 +198,7 @@ impl Memory for HostMemory {
 
 impl Region {
     fn window(&self) -> Window<'_> {
-        Window::new(&self.pages, self.length)
+        Window::new(&self.backing.pages, self.length)
     }
 }
 
@@ -241,7 +306,8 @@ mod tests {
         }
         assert!(memory.allocate(RegionId(2), 8).is_err());
         assert_eq!(memory.length(RegionId(3)), Some(30));
-        assert!(memory.free(RegionId(2)) && !memory.free(RegionId(2)));
+        assert_eq!(memory.free(RegionId(2)), Ok(()));
+        assert_eq!(memory.free(RegionId(2)), Err(FreeRefused::NoSuchRegion(RegionId(2))));
         assert_eq!(memory.length(RegionId(2)), None);
         assert_eq!(memory.length(RegionId(1)), Some(10));
         memory.allocate(RegionId(9), 0).unwrap();
