@@ -44,36 +44,37 @@ impl WaitPolicy {
     }
 }
 
-/// Return as soon as a port has a frame, and at the latest at `until`.
+/// Return as soon as a port has a frame or `ready` says so, and at the latest at `until`.
 pub(crate) fn wait(
     policy: WaitPolicy,
     clock: &Clock,
     ports: &mut Ports,
     last_traffic: Instant,
     until: Instant,
+    ready: &mut dyn FnMut() -> bool,
 ) {
     for _ in 0..policy.pauses {
-        if ports.ready() {
+        if ports.ready() || ready() {
             return;
         }
         spin_loop();
     }
     let awake_until = until.min(last_traffic + policy.yield_ns);
     while clock.now() < awake_until {
-        if ports.ready() {
+        if ports.ready() || ready() {
             return;
         }
         sched_yield();
     }
-    sleep(clock, ports, until);
+    sleep(clock, ports, until, ready);
 }
 
-fn sleep(clock: &Clock, ports: &mut Ports, until: Instant) {
+fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut() -> bool) {
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
     doorbell.arm();
-    if !ports.ready() {
+    if !ports.ready() && !ready() {
         let timeout_ns = remaining(clock, until);
         if timeout_ns > 0 {
             doorbell.sleep(timeout_ns);
@@ -118,7 +119,7 @@ mod tests {
         });
         while !ports.ready() {
             let before = clock.now();
-            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER);
+            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut || false);
             assert!(clock.now().since(before) < SLEEP_NS_MAX, "woken by the bell and not by the clock");
         }
         sender.join().unwrap();
@@ -129,7 +130,7 @@ mod tests {
         let mut ports = Ports::new(Vec::new(), FRAME_BYTES_MAX as u16).unwrap();
         let clock = Clock::begin();
         let until = clock.now() + 2_000_000;
-        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until);
+        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until, &mut || false);
         assert!(clock.now() >= until);
     }
 }

@@ -26,7 +26,10 @@ fn nothing_is_touched_before_it_is_used_unless_asked_for() {
     assert_eq!(memory.placement(REGION).unwrap().resident_bytes, 0);
     memory.write(REGION, 100, &[1]).unwrap();
     let placement = memory.placement(REGION).unwrap();
-    assert!((placement.page_bytes..BYTES).contains(&placement.resident_bytes), "one page, perhaps a huge one");
+    assert!(
+        (placement.page_bytes..BYTES).contains(&placement.resident_bytes),
+        "one page, perhaps a huge one"
+    );
     let options = MemoryOptions { touch: true, ..MemoryOptions::default() };
     memory.allocate_with(OTHER, BYTES, options).unwrap();
     assert_eq!(memory.placement(OTHER).unwrap().resident_bytes, BYTES);
