@@ -214,6 +214,12 @@ impl Exporter {
         self.slots(region).count()
     }
 
+    /// Number of connections, importing or still asking.
+    #[must_use]
+    pub fn connections_open(&self) -> usize {
+        self.connections.len()
+    }
+
     /// Answer who asks, notice who left. Never waits; costs one system call when nothing happened.
     pub fn serve(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
         let mut space = [MaybeUninit::uninit(); EVENTS_PER_SERVE_MAX];
