@@ -325,4 +325,46 @@ mod tests {
         assert_eq!(bytes, [1, 2, 3]);
         assert!(rustix::fs::ftruncate(file, 0).is_err());
     }
+
+    #[test]
+    fn locks_and_bindings_move_along() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions { lock: true, numa_node: Some(0), ..MemoryOptions::default() };
+        if let Err(cause) = memory.allocate_with(REGION, 4096, options) {
+            let text = format!("SKIPPED (1): locks_and_bindings_move_along: {cause}\n");
+            return std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
+        }
+        memory.move_to_fresh_file(REGION).unwrap();
+        memory.write(REGION, 0, &[1]).unwrap();
+        let placement = memory.placement(REGION).unwrap();
+        assert_eq!((placement.numa_nodes, placement.locked_bytes), (vec![0], placement.resident_bytes));
+        assert!(memory.granted(REGION).unwrap().locked && placement.resident_bytes > 0);
+    }
+
+    #[test]
+    fn a_fresh_file_has_the_same_bytes_at_the_same_address_and_no_one_else_in_it() {
+        for huge_pages in [false, true] {
+            let mut memory = HostMemory::default();
+            let options = MemoryOptions { huge_pages, ..MemoryOptions::default() };
+            memory.allocate_with(REGION, 100_000, options).unwrap();
+            memory.write(REGION, 99_990, b"the end").unwrap();
+            let old = crate::mapping::duplicate(memory.file(REGION).unwrap()).unwrap();
+            let granted = memory.granted(REGION).unwrap().pages;
+            let address = memory.window(REGION).unwrap().range(0, 1).unwrap();
+            memory.move_to_fresh_file(REGION).unwrap();
+            assert_eq!(memory.window(REGION).unwrap().range(0, 1).unwrap(), address);
+            assert_eq!(memory.granted(REGION).unwrap().pages, granted);
+            assert_eq!(memory.placement(REGION).unwrap().huge_advised, granted == Pages::Advised);
+            let mut bytes = [0; 7];
+            memory.read(REGION, 99_990, &mut bytes).unwrap();
+            assert_eq!(&bytes, b"the end");
+            memory.write(REGION, 99_990, b"private").unwrap();
+            if granted != Pages::Huge {
+                rustix::io::pread(&old, &mut bytes, 99_990).unwrap();
+                assert_eq!(&bytes, b"the end", "the old file stays as it was");
+                rustix::io::pread(memory.file(REGION).unwrap(), &mut bytes, 99_990).unwrap();
+                assert_eq!(&bytes, b"private", "the region's file is the fresh one");
+            }
+        }
+    }
 }

@@ -71,6 +71,11 @@ impl Backing {
         if self.granted.pages != Pages::Huge && options.huge_pages {
             self.advise_huge();
         }
+        // What is bound to the address rather than to the file did not come along.
+        if let Some(Err(cause)) = options.numa_node.map(|node| self.bind(node)) {
+            self.granted.numa_node = None;
+            self.granted.reasons.push(cause.to_string());
+        }
         if options.lock {
             match self.lock(options.touch) {
                 Ok(()) => self.granted.locked = true,
