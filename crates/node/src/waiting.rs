@@ -133,4 +133,21 @@ mod tests {
         wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until, &mut || false);
         assert!(clock.now() >= until);
     }
+
+    #[test]
+    fn what_happens_right_before_the_sleep_is_not_slept_through() {
+        let (mine, theirs) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
+        let (a, _b) = shared_memory::pair(shared_memory::RING_BYTES_MIN, &mine, &theirs).unwrap();
+        let mut ports = Ports::new(vec![Box::new(a)], FRAME_BYTES_MAX as u16).unwrap();
+        let clock = Clock::begin();
+        let before = clock.now();
+        let mut asked = 0;
+        let mut ready = || {
+            asked += 1;
+            true
+        };
+        wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut ready);
+        assert!(clock.now().since(before) < SLEEP_NS_MAX);
+        assert_eq!(asked, 1, "asked after arming, although a crowded node does not look before");
+    }
 }

@@ -22,6 +22,9 @@ fn an_importer_that_dies_inside_an_access_is_forgotten() {
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
     let released = ExportEvent::Released { region: REGION, by: FRIEND, was_inside: true };
     assert_eq!(owner.events.last(), Some(&released));
+    let successor = imported_here(&mut owner, &directory);
+    assert_eq!(owner.exporter.inside(REGION), 0, "whoever takes its place begins afresh");
+    drop(successor);
     let outcome = owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
     assert_eq!(outcome, Revoked::Quiet { importers: 0 }, "its count died with it");
 }
