@@ -14,9 +14,9 @@ use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key, LocalRange,
-    Member, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal, SignalKind,
-    Switch, Tenant, Width,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
+    LocalRange, Member, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
+    Signal, SignalKind, Switch, Tenant, Width,
 };
 use rackloom_simulator::{Simulation, incarnation};
 
@@ -43,7 +43,8 @@ impl Script {
     }
 
     fn random(&mut self, bound: u64) -> u64 {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) % bound
     }
 
@@ -61,12 +62,14 @@ impl Script {
             1 => Command::Store { operation, target, data: &data[..small], completion: Completion::Accepted },
             2 => Command::Load { operation, target, into: LocalRange { length: 1 + length % 600, ..own } },
             3 => {
-                let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 3, compare: 0 };
+                let atomic =
+                    Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 3, compare: 0 };
                 Command::Atomic { operation, target, atomic }
             }
             4 => Command::Get { operation, target, into: own },
             _ => {
-                let signal = Signal { region: REGION, offset: 0, key: Key(5), kind: SignalKind::Add, value: 1 };
+                let signal =
+                    Signal { region: REGION, offset: 0, key: Key(5), kind: SignalKind::Add, value: 1 };
                 Command::Put { operation, target, source: own, signal: Some(signal) }
             }
         };
@@ -176,7 +179,8 @@ fn build(plan: &Plan, frames: &Arc<Mutex<Frames>>) -> Vec<Seat> {
     for (index, edge) in graph.edges.iter().enumerate() {
         let (a, b) = shared_memory::pair(plan.ring_bytes, &bells[edge.a.index()], &bells[edge.b.index()])
             .expect("a shared-memory link");
-        for (node, port, device, forward) in [(edge.a, edge.a_port, a, true), (edge.b, edge.b_port, b, false)] {
+        for (node, port, device, forward) in [(edge.a, edge.a_port, a, true), (edge.b, edge.b_port, b, false)]
+        {
             let sink = frames.clone();
             let watch = move |bytes: &[u8]| {
                 let key = (index as u16, forward);
@@ -194,8 +198,13 @@ fn seat(plan: &Plan, node: NodeId, mut devices: Vec<(u16, Box<dyn Device>)>) -> 
     let ports = Ports::new(devices, plan.frame_bytes_max).expect("devices of one kind");
     let config = plan.member_config(node, incarnation(SEED, node));
     if plan.members[node.index()].role == MemberRole::Switch {
-        let runtime =
-            Runtime::new(Switch::new(config), ports, HostMemory::default(), Clock::begin(), WaitPolicy::CROWDED);
+        let runtime = Runtime::new(
+            Switch::new(config),
+            ports,
+            HostMemory::default(),
+            Clock::begin(),
+            WaitPolicy::CROWDED,
+        );
         return Seat::Switch(Box::new(runtime));
     }
     let script = Script::new(node, plan.endpoint_count() as u16);
@@ -219,8 +228,14 @@ fn compare(file: &str) {
             assert!(left == right, "{file}: edge {key:?} differs at frame {number} of {}", ours.len());
         }
         // The last tick's frames are delivered in one engine and only sent in the other.
-        assert!(ours.len().abs_diff(theirs.len()) <= 2, "{file}: edge {key:?}: {} and {}", ours.len(), theirs.len());
-        assert!(ours.len() > 100, "{file}: edge {key:?} carried only {} frames", ours.len());
+        assert!(
+            ours.len().abs_diff(theirs.len()) <= 2,
+            "{file}: edge {key:?}: {} and {}",
+            ours.len(),
+            theirs.len()
+        );
+        // A plane that no flow has chosen still carries its heartbeats.
+        assert!(ours.len() > 20, "{file}: edge {key:?} carried only {} frames", ours.len());
     }
 }
 

@@ -19,6 +19,9 @@ const FRAMES_PER_TURN_MAX: usize = 64;
 /// How often a busy member asks its devices for their carrier, which may cost a system call each.
 const CARRIER_INTERVAL_NS: u64 = 5_000_000;
 
+/// How long a member sleeps at most when a frame is due and its device has no room.
+const FULL_DEVICE_PATIENCE_NS: u64 = 1_000_000;
+
 /// One member with everything around it.
 #[derive(Debug)]
 pub struct Runtime<M, R = HostMemory> {
@@ -30,14 +33,15 @@ pub struct Runtime<M, R = HostMemory> {
     carriers: Vec<bool>,
     carrier_due: Instant,
     last_traffic: Instant,
+    last_turn: Instant,
 }
 
 impl<M: Member, R: Memory> Runtime<M, R> {
     /// Join a member to its devices and its memory. Carriers count as present until a device says otherwise.
     pub fn new(member: M, ports: Ports, memory: R, clock: Clock, policy: WaitPolicy) -> Self {
         let carriers = vec![true; ports.count()];
-        let (carrier_due, last_traffic) = (Instant::ZERO, Instant::ZERO);
-        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic }
+        let (carrier_due, last_traffic, last_turn) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
+        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic, last_turn }
     }
 
     /// Now, in wall time.
@@ -87,6 +91,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         if self.member.poll_timeout() <= now {
             self.member.handle_timeout(now);
         }
+        self.last_turn = now;
         let progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
         self.ports.flush(now);
         if progress {
@@ -104,8 +109,13 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// The same, but do not sleep if `ready` says that the caller has something to do. It is asked once more after the
     /// doorbell is armed, so that whoever changes memory and then rings is never slept through.
     pub fn wait_unless(&mut self, until: Instant, mut ready: impl FnMut(&mut R) -> bool) {
-        let soonest = until.min(self.member.poll_timeout()).min(self.ports.next_due());
+        let mut soonest = self.member.poll_timeout().min(self.ports.next_due());
         let now = self.clock.now();
+        if soonest <= self.last_turn {
+            // What was due then could not be done: a device is full. Its neighbour rings when there is room.
+            soonest = now + FULL_DEVICE_PATIENCE_NS;
+        }
+        let soonest = soonest.min(until);
         if soonest > now {
             let end = soonest.min(now + SLEEP_NS_MAX);
             let ready = &mut || ready(&mut self.memory);

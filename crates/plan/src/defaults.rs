@@ -17,7 +17,7 @@ pub(crate) const ETHER_TYPE: u16 = 0x88B5;
 pub(crate) const RING_BYTES: u32 = 1 << 20;
 pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
 pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;
-pub(crate) const MEMORY_BYTES: u64 = 4 << 20;
+pub(crate) const MEMORY_BYTES: u64 = 16 << 20;
 pub(crate) const WATCHDOG_NS: u64 = 30_000_000_000;
 /// Part of a packet socket's default receive buffer that credits may fill.
 const KERNEL_BUFFER_BYTES: u32 = 160 << 10;
@@ -26,7 +26,7 @@ pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     mode: RetransmissionMode::Selective,
     window_packets: 64,
     timeout_initial_ns: 20_000_000,
-    timeout_min_ns: 2_000_000,
+    timeout_min_ns: 10_000_000,
     timeout_max_ns: 500_000_000,
     retry_count_max: 0,
     ack_every_packets: 8,

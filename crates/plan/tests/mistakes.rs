@@ -181,7 +181,7 @@ fn credits_hold_two_frames_and_leave_room_for_control() {
 fn times_that_contradict_each_other_are_refused() {
     expect("timers: {hold_down: 100ms}", &["a link would return after 400ms"]);
     expect("transport: {timeout_min: 30ms}", &["`transport.timeout_min` is 30ms, not below"]);
-    expect("transport: {ack_delay: 2ms}", &["`transport.ack_delay` is 2ms, not below"]);
+    expect("transport: {ack_delay: 10ms}", &["`transport.ack_delay` is 10ms, not below"]);
     expect("timers: {heartbeat_interval: 0ns}", &["`timers.heartbeat_interval` is 0ns"]);
     expect("watchdog: 0s", &["`watchdog` is 0ns"]);
 }

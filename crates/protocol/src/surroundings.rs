@@ -24,6 +24,11 @@ pub trait Member {
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool);
     /// The time that `poll_timeout` named has come (calling too early is harmless).
     fn handle_timeout(&mut self, now: Instant);
+    /// Bring routes up to date with everything heard in this turn; [`drain`] begins with it. A member without routes
+    /// has nothing to do.
+    fn settle(&mut self, now: Instant) {
+        let _ = now;
+    }
     /// The next thing that memory must do, in order.
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;
     /// Whether `poll_transmit` would produce a frame for this port now.
@@ -109,7 +114,8 @@ pub trait Memory {
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
 }
 
-/// Ask a member for everything it wants, in the one fixed order: memory, frames port by port, leases, events.
+/// Ask a member for everything it wants, in the one fixed order: routes, memory, frames port by port, leases,
+/// events.
 ///
 /// Returns whether anything happened.
 pub fn drain<M, W, R>(
@@ -124,6 +130,7 @@ where
     W: Wires + ?Sized,
     R: Memory + ?Sized,
 {
+    member.settle(now);
     let mut progress = drain_memory(member, now, wires, memory);
     for port in 0..member.port_count() {
         let port = PortId(port as u16);

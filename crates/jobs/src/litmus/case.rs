@@ -12,7 +12,7 @@ pub(crate) const SIZES: [u64; 19] =
 /// Sizes from which on one alignment per kind is enough.
 const LARGE_BYTES: u64 = 65_537;
 
-/// Size of the loads and stores that cross frames in one go; see [`SIZES`].
+/// Sizes of transfers behind which a fence stands: a few are enough, because the fence does not look at them.
 const FENCED_STORE_SIZES: [u64; 4] = [1, 8, 65, 256];
 const FENCED_PUT_SIZES: [u64; 3] = [257, 4097, 65_537];
 

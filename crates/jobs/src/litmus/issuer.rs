@@ -208,7 +208,8 @@ impl Issuer {
             kind,
             target,
             expects: request.expects,
-            bytes: request.body.bytes(),
+            // A refused access moves no byte; that it was refused is its success.
+            bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
             is_wait,
             posted: if matches!(request.body, Body::Flush { .. }) { self.take_posted(target) } else { 0 },

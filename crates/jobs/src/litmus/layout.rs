@@ -38,6 +38,9 @@ pub(crate) const SMALL_LANE_BYTES: u64 = 4608;
 /// Lanes for everything larger.
 pub(crate) const LARGE_LANES: u64 = 2;
 
+/// Distant ranks keep transfers of up to this size, on the bulk path and of several frames, before neighbours give way.
+const FAR_BYTES_WANTED: u64 = 4097;
+
 /// Words of the dissemination barrier: enough for 65,536 ranks.
 pub(crate) const BARRIER_WORDS: u64 = 16;
 
@@ -183,11 +186,24 @@ impl Area {
     }
 }
 
+/// Largest transfers (neighbours, others) in the order in which they are tried.
+fn sizes_to_try(largest: u64) -> impl Iterator<Item = (u64, u64)> {
+    let up_to =
+        |most: u64| std::iter::once(most).chain(SIZES.into_iter().rev().filter(move |bytes| *bytes < most));
+    let wanted = up_to(largest).flat_map(move |near| {
+        let least = near.min(FAR_BYTES_WANTED);
+        up_to(near).filter(move |far| *far >= least).map(move |far| (near, far))
+    });
+    let near = largest.min(FAR_BYTES_WANTED);
+    wanted.chain(up_to(near).map(move |far| (near, far)))
+}
+
 /// Where everything lies, for all ranks.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     ranks: u16,
     near_bytes_max: u64,
+    far_bytes_max: u64,
     control: Part,
     contended: Part,
     near: Area,
@@ -195,24 +211,33 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout with the largest transfers that memory and traffic allow: first the transfers between distant ranks shrink,
-    /// then those between neighbours.
+    /// The layout with the largest transfers that memory and traffic allow: first those between distant ranks shrink, down to
+    /// [`FAR_BYTES_WANTED`], then those between neighbours, then all.
     pub(crate) fn new(ranks: u16, settings: &LitmusSettings) -> Result<Self, LayoutError> {
-        let largest = settings.bytes_max.max(1);
-        let shrunk = |below: u64| SIZES.into_iter().rev().filter(move |bytes| *bytes < below);
-        let far_sizes = std::iter::once(largest).chain(shrunk(largest)).map(|far| (largest, far));
-        let near_sizes = shrunk(largest).map(|near| (near, 1));
         let mut needed_bytes = 0;
-        for (near_bytes_max, far_bytes_max) in far_sizes.chain(near_sizes) {
+        for (near_bytes_max, far_bytes_max) in sizes_to_try(settings.bytes_max.max(1)) {
             let layout = Self::with_sizes(ranks, settings, near_bytes_max, far_bytes_max);
             needed_bytes = layout.total_bytes();
-            let is_last_resort = far_bytes_max == 1;
-            let has_much_traffic = layout.traffic_bytes() > settings.round_bytes_max && !is_last_resort;
+            // The smallest transfers are made whatever they add up to.
+            let has_much_traffic = far_bytes_max > 1 && layout.traffic_bytes() > settings.round_bytes_max;
             if needed_bytes <= settings.memory_bytes && !has_much_traffic {
                 return Ok(layout);
             }
         }
         Err(LayoutError { needed_bytes, memory_bytes: settings.memory_bytes })
+    }
+
+    /// Where the settings ask for more than fits: what was made of it, in words.
+    pub(crate) fn shortfall(&self, settings: &LitmusSettings) -> Option<String> {
+        let (asked, near, far) = (settings.bytes_max, self.near_bytes_max, self.far_bytes_max);
+        let is_short = near < asked || (self.ranks > 2 && far < asked);
+        is_short.then(|| {
+            format!(
+                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {asked} were asked \
+                 for; memory is {} bytes, traffic about {} bytes per rank and round at most",
+                settings.memory_bytes, settings.round_bytes_max
+            )
+        })
     }
 
     fn with_sizes(ranks: u16, settings: &LitmusSettings, near_bytes_max: u64, far_bytes_max: u64) -> Self {
@@ -230,6 +255,7 @@ impl Layout {
         Self {
             ranks,
             near_bytes_max,
+            far_bytes_max,
             control: control.finish(),
             contended: contended.finish(),
             near: Area::new(settings, near_bytes_max),

@@ -100,7 +100,23 @@ fn where_memory_is_short_distant_ranks_give_way_first() {
     assert!(largest(&layout, 2) < 1 << 20);
     assert_eq!(largest(&layout, 2), largest(&layout, 3));
     let small = Layout::new(4, &settings(1 << 20, 1 << 20)).unwrap();
-    assert!(largest(&small, 1) < 1 << 20);
+    assert_eq!((largest(&small, 1), largest(&small, 2)), (65_537, 4097));
+}
+
+#[test]
+fn giving_way_is_said() {
+    let asked = settings(1 << 20, 9 << 20);
+    let said = Layout::new(4, &asked).unwrap().shortfall(&asked).unwrap();
+    assert!(said.contains("1048576 bytes between neighbouring ranks, 65537 between others"), "{said}");
+    let asked = settings(1 << 20, 64 << 20);
+    assert_eq!(Layout::new(4, &asked).unwrap().shortfall(&asked), None);
+}
+
+#[test]
+fn the_largest_racks_still_get_a_layout() {
+    let settings = settings(1 << 20, 64 << 20);
+    let layout = Layout::new(1024, &settings).unwrap();
+    assert!(layout.total_bytes() <= settings.memory_bytes);
 }
 
 #[test]

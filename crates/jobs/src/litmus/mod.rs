@@ -16,6 +16,7 @@ mod findings;
 mod issuer;
 mod lanes;
 mod layout;
+mod loss;
 mod memory;
 mod pattern;
 mod phase;
@@ -25,19 +26,18 @@ mod settings;
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::{Completion, Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::barrier::Barrier;
-use self::findings::{Findings, read_word};
+use self::findings::Findings;
 use self::issuer::Issuer;
 use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Ordered, Phase, Reads, Turn, Writes};
-use self::request::{Body, Failure, Outcome, Request, Seat, Tag};
+use self::request::{Body, Outcome, Request, Seat, Tag};
 use self::scene::Scene;
 use crate::job::{Job, Progress};
-use crate::measure::OperationKind;
 use crate::report::JobResult;
 
 pub use self::layout::LayoutError;
@@ -296,87 +296,6 @@ impl Litmus {
         }
     }
 
-    fn hear_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
-        let target =
-            outcome.target.map_or_else(|| "all".to_owned(), |node| self.scene.name(node.0).to_owned());
-        let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
-        match outcome.target {
-            Some(node) if failure.is_loss() => {
-                self.lose(node.0);
-                self.break_off(now, None);
-            }
-            _ if outcome.kind == OperationKind::ForbiddenAccess => {
-                let described = phase::describe_forbidden(&self.scene, outcome);
-                self.findings.fail(format!("{described} to {target} ended with: {}", failure.name()));
-            }
-            _ => self.break_off(now, Some(text)),
-        }
-    }
-
-    /// Another rank broke off; its notice may say whom it lost.
-    fn hear_abort(&mut self, now: Instant, memory: &mut dyn Memory) {
-        let notice = read_word(memory, CONTROL, self.scene.layout.abort_offset(), 8);
-        let (sender, lost) = (notice as u16, (notice >> 16) as u16);
-        if let Some(lost) = lost.checked_sub(1).filter(|lost| *lost != self.scene.rank) {
-            self.lose(lost);
-        }
-        let sender = self.scene.name(sender.wrapping_sub(1)).to_owned();
-        self.break_off(now, Some(format!("{sender} broke off")));
-    }
-
-    fn hear_loss(&mut self, now: Instant, node: NodeId) {
-        let is_rank = node.index() < self.scene.ranks.len();
-        if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
-            self.lose(node.0);
-            self.break_off(now, None);
-        }
-    }
-
-    fn lose(&mut self, rank: u16) {
-        if usize::from(rank) < self.scene.ranks.len() && rank != self.scene.rank {
-            self.lost.insert(rank);
-            self.issuer.lose(NodeId(rank));
-        }
-    }
-
-    /// Stop what is being done, tell the others, and let what is outstanding end.
-    fn break_off(&mut self, now: Instant, reason: Option<String>) {
-        if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
-            return;
-        }
-        let place = self.place();
-        self.findings.fail(match reason {
-            Some(reason) => format!("broke off at {place}: {reason}"),
-            None => format!("broke off at {place}: lost nodes [{}]", self.lost_names().join(", ")),
-        });
-        self.issuer.break_off();
-        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
-        let notice = (u64::from(self.scene.rank) + 1) | lost << 16;
-        for peer in self.scene.peers.iter().filter(|peer| !self.lost.contains(peer)) {
-            let target = self.scene.address(*peer, CONTROL, self.scene.layout.abort_offset());
-            let data = notice.to_le_bytes().to_vec();
-            let body = Body::Store { target, data, completion: Completion::Visible };
-            self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
-        }
-        let until = now + self.scene.settings.drain_timeout_ns;
-        self.enter(Stage::BreakOff { until });
-    }
-
-    fn finish_broken_off(&mut self, memory: &mut dyn Memory) {
-        if !self.issuer.is_empty() {
-            let waiting = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
-            self.findings.fail(format!("operations did not end in time: {waiting}"));
-        }
-        if self.is_prepared {
-            memory::sweep(&self.scene, memory, &mut self.findings, Certainty::Partial);
-        }
-        self.enter(Stage::Over);
-    }
-
-    fn lost_names(&self) -> Vec<String> {
-        self.lost.iter().map(|rank| self.scene.name(*rank).to_owned()).collect()
-    }
-
     /// Where in the script the rank is.
     fn place(&self) -> String {
         let round = format!("round {} of {}", self.scene.round + 1, self.scene.settings.rounds);
@@ -437,6 +356,7 @@ impl Job for Litmus {
             failures: findings.failures.clone(),
             failures_omitted: findings.failures_omitted,
             lost_nodes: self.lost_names(),
+            notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
         }
     }
 

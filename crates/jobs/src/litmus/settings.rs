@@ -5,7 +5,7 @@
 pub struct LitmusSettings {
     /// Seed of patterns, guards, keys and alignments.
     pub seed: u64,
-    /// Largest transfer between neighbouring ranks. [`super::layout`] may lower it to what fits.
+    /// Largest transfer between neighbouring ranks. The layout lowers it to what fits, and the result says so.
     pub bytes_max: u64,
     /// Memory of the smallest endpoint; all regions together stay below it.
     pub memory_bytes: u64,

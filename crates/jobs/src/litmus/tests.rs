@@ -5,6 +5,7 @@ use rackloom_protocol::{NodeId, Tenant};
 use super::layout::{CONTROL, Content, DATA, READABLE};
 use super::toy::{Defect, Toy};
 use super::*;
+use crate::measure::OperationKind;
 
 fn ranks(count: usize) -> Vec<Rank> {
     (0..count).map(|rank| Rank { name: format!("n{rank}"), tenant: Tenant(1) }).collect()

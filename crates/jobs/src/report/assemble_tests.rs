@@ -90,7 +90,7 @@ fn every_kind_of_finding_turns_the_verdict() {
     let spoils: [(Spoil, &str); 8] = [
         (|members| members.truncate(2), "s0: no report came"),
         (|members| members[0].job = None, "n0: no result"),
-        (|members| members[2].state = MemberState::Lost, "s0: lost"),
+        (|members| members[0].state = MemberState::Lost, "n0: lost"),
         (|members| job(members).complete = false, "n1: its job did not"),
         (|members| job(members).lost_nodes.push("n0".into()), "n1: lost nodes [n0]"),
         (|members| job(members).failures.push("put failed".into()), "n1: put failed"),
@@ -111,6 +111,14 @@ fn every_kind_of_finding_turns_the_verdict() {
         assert_eq!(report.verdict, Verdict::Fail, "{expected}");
         assert!(report.failures.iter().any(|failure| failure.starts_with(expected)), "{:?}", report.failures);
     }
+}
+
+#[test]
+fn a_dead_switch_that_the_job_survived_is_no_failure() {
+    let mut members = members();
+    members[2].state = MemberState::Killed;
+    let report = Report::assemble(context(), &members);
+    assert_eq!((report.verdict, report.nodes[2].state), (Verdict::Pass, MemberState::Killed));
 }
 
 #[test]
@@ -156,4 +164,17 @@ fn operations_of_all_ranks_are_counted_together() {
     assert_eq!(put.goodput_bytes_per_s, 1_000_000_000);
     assert_eq!(put.errors_by_name["unreachable"], 2);
     assert_eq!(report.verified_bytes, 20);
+}
+
+#[test]
+fn what_all_members_note_is_noted_once_and_is_no_failure() {
+    let mut members = members();
+    for member in members.iter_mut().take(2) {
+        member.job.as_mut().unwrap().notes = vec!["smaller than asked".into()];
+    }
+    let report = Report::assemble(context(), &members);
+    assert_eq!(
+        (report.verdict, report.notes.as_slice()),
+        (Verdict::Pass, ["smaller than asked".to_owned()].as_slice())
+    );
 }

@@ -76,6 +76,9 @@ pub struct JobResult {
     pub failures_omitted: u64,
     /// Names of the nodes that this rank saw die.
     pub lost_nodes: Vec<String>,
+    /// What a reader should know, and what is no failure: where the job did less than was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl JobResult {

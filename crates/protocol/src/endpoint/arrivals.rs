@@ -50,6 +50,11 @@ impl Endpoint {
         let is_data = frame.link.kind == FrameKind::Data;
         check_operations(&header, frame, is_data)?;
         let Some(mut peer) = self.peer_of(header.source) else { return Err(DropReason::StaleIncarnation) };
+        if self.forwarder.life(header.source) != Some(peer.life) {
+            // A new life has been reported in this very turn; its streams begin when the turn settles.
+            self.put_back(peer);
+            return Err(DropReason::StaleIncarnation);
+        }
         let result = if is_data {
             if let Some(ack) = header.ack {
                 self.take_ack(now, &mut peer, ack.class, (ack.psn, ack.operation), false, &[]);

@@ -1,8 +1,8 @@
 //! A GPU node: forwarder, transports, operations, regions.
 //!
-//! [`commands`] takes what the caller wants, [`arrivals`] what comes from the wire, [`serving`] carries out remote
-//! requests, [`completions`] ends the caller's operations, [`transmit`] builds frames, [`reach`] follows routes, losses
-//! and returns. The state of one remote node is a [`peer::Peer`].
+//! `commands` takes what the caller wants, `arrivals` what comes from the wire, `serving` carries out remote
+//! requests, `completions` ends the caller's operations, `transmit` builds frames, `reach` follows routes, losses
+//! and returns. The state of one remote node is a `peer::Peer`.
 
 mod arrivals;
 mod commands;
@@ -116,7 +116,6 @@ impl Endpoint {
     /// The user switches a link off or on.
     pub fn administer_link(&mut self, now: Instant, port: PortId, enabled: bool) {
         self.forwarder.administer(now, port, enabled);
-        self.follow_routes(now);
     }
 
     /// What the endpoint was told at birth.
@@ -204,9 +203,6 @@ impl Member for Endpoint {
         if let Some(frame) = self.forwarder.handle_frame(now, port, lease, bytes) {
             self.take_routed(now, port, lease, &frame);
         }
-        if self.forwarder.routes_changed || !self.forwarder.new_lives.is_empty() {
-            self.follow_routes(now);
-        }
     }
 
     fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
@@ -219,15 +215,18 @@ impl Member for Endpoint {
 
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
         self.forwarder.handle_carrier(now, port, up);
-        self.follow_routes(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
-        self.follow_routes(now);
         if now >= self.next_deadline {
             self.handle_stream_timeouts(now);
         }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.forwarder.settle();
+        self.follow_routes(now);
     }
 
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {

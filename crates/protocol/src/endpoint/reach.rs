@@ -15,6 +15,9 @@ use crate::time::Instant;
 impl Endpoint {
     /// The forwarder's table or the known lives have changed: follow.
     pub(super) fn follow_routes(&mut self, now: Instant) {
+        if !self.forwarder.routes_changed && self.forwarder.new_lives.is_empty() {
+            return;
+        }
         while let Some(node) = self.forwarder.new_lives.pop() {
             self.meet_new_life(node);
         }

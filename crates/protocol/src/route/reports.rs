@@ -15,10 +15,13 @@ use crate::wire::control::LinkReport;
 /// All reports heard, and the queue towards each port.
 #[derive(Debug)]
 pub struct Reports {
+    own: NodeId,
     latest: Vec<Option<LinkReport>>,
     queued: Vec<VecDeque<NodeId>>,
+    neighbours: Vec<NodeId>,
+    ends: Vec<[NodeId; 2]>,
+    says_up: Vec<[bool; 2]>,
     digest: u32,
-    edge_count: usize,
 }
 
 /// What a received report meant.
@@ -35,14 +38,18 @@ pub enum News {
 }
 
 impl Reports {
-    /// Nothing heard yet.
+    /// Nothing heard yet by `own`.
     #[must_use]
-    pub fn new(graph: &Graph, port_count: usize) -> Self {
+    pub fn new(graph: &Graph, own: NodeId) -> Self {
+        let neighbours: Vec<_> = graph.ports(own).into_iter().map(|(_, neighbour, _)| neighbour).collect();
         Self {
+            own,
             latest: vec![None; graph.members.len()],
-            queued: vec![VecDeque::new(); port_count],
+            queued: vec![VecDeque::new(); neighbours.len()],
+            neighbours,
+            ends: graph.edges.iter().map(|edge| [edge.a, edge.b]).collect(),
+            says_up: vec![[false; 2]; graph.edges.len()],
             digest: 0,
-            edge_count: graph.edges.len(),
         }
     }
 
@@ -58,11 +65,17 @@ impl Reports {
         self.latest.get(member.index())?.as_ref().map(|report| report.incarnation)
     }
 
-    /// Whether `member` says that `edge` carries data.
+    /// Whether both ends say that an edge carries data.
     #[must_use]
-    pub fn says_up(&self, member: NodeId, edge: u16) -> bool {
-        let Some(Some(report)) = self.latest.get(member.index()) else { return false };
-        report.edges.iter().any(|(known, up)| *known == edge && *up)
+    pub fn both_say_up(&self, edge: u16) -> bool {
+        self.says_up[usize::from(edge)] == [true; 2]
+    }
+
+    /// Whether the end of `edge` that is not `member` says that it carries data.
+    #[must_use]
+    pub fn other_says_up(&self, member: NodeId, edge: u16) -> bool {
+        let edge = usize::from(edge);
+        self.says_up[edge][usize::from(self.ends[edge][0] == member)]
     }
 
     // W-18
@@ -73,7 +86,10 @@ impl Reports {
         from: Option<PortId>,
         live: impl Iterator<Item = PortId>,
     ) -> News {
-        if report.edges.iter().any(|(edge, _)| usize::from(*edge) >= self.edge_count) {
+        let origin = report.origin;
+        let is_its_own =
+            |edge: u16| self.ends.get(usize::from(edge)).is_some_and(|ends| ends.contains(&origin));
+        if !report.edges.iter().all(|(edge, _)| is_its_own(*edge)) {
             return News::Malformed;
         }
         let Some(slot) = self.latest.get_mut(report.origin.index()) else { return News::Malformed };
@@ -85,18 +101,50 @@ impl Reports {
             Some(_) => News::Changed,
             None => News::NewLife,
         };
-        let origin = report.origin;
         if let Some(known) = slot.as_ref() {
             self.digest ^= fingerprint(known);
         }
         self.digest ^= fingerprint(&report);
         *slot = Some(report);
+        self.note_edges(origin);
         for port in live {
-            if Some(port) != from {
+            if Some(port) != from && !self.hears_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
         news
+    }
+
+    fn note_edges(&mut self, origin: NodeId) {
+        let Some(report) = &self.latest[origin.index()] else { return };
+        for (edge, up) in &report.edges {
+            let edge = usize::from(*edge);
+            let end = usize::from(self.ends[edge][1] == origin);
+            self.says_up[edge][end] = *up;
+        }
+    }
+
+    /// Whether the neighbour at `port` hears the origin over a link of its own, so that nobody need pass the report on.
+    /// If the origin's frame is lost, the digests tell.
+    fn hears_directly(&self, port: PortId, origin: NodeId) -> bool {
+        let neighbour = self.neighbours[port.index()];
+        let Some(report) = &self.latest[origin.index()] else { return false };
+        origin != self.own
+            && (neighbour == origin
+                || report
+                    .edges
+                    .iter()
+                    .any(|(edge, up)| *up && self.ends[usize::from(*edge)].contains(&neighbour)))
+    }
+
+    /// A link has come up: tell the neighbour what it will not hear from the origins themselves.
+    pub fn greet(&mut self, port: PortId) {
+        for index in 0..self.latest.len() {
+            let origin = NodeId(index as u16);
+            if self.latest[index].is_some() && !self.hears_directly(port, origin) {
+                self.queue(port, origin);
+            }
+        }
     }
 
     fn queue(&mut self, port: PortId, origin: NodeId) {
@@ -147,9 +195,17 @@ mod tests {
     use crate::ids::Plane;
     use crate::route::graph::{Edge, MemberRole};
 
+    /// A line 2 - 0 - 1 - 3, seen from 0: port 0 leads to 1, port 1 to 2.
     fn graph() -> Graph {
-        let edge = Edge { a: NodeId(0), a_port: PortId(0), b: NodeId(1), b_port: PortId(0), plane: Plane(0) };
-        Graph { members: vec![MemberRole::Endpoint; 2], edges: vec![edge] }
+        let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
+            a: NodeId(a),
+            a_port: PortId(a_port),
+            b: NodeId(b),
+            b_port: PortId(b_port),
+            plane: Plane(0),
+        };
+        let edges = vec![edge(0, 0, 1, 0), edge(0, 1, 2, 0), edge(1, 1, 3, 0)];
+        Graph { members: vec![MemberRole::Endpoint; 4], edges }
     }
 
     fn report(life: u64, number: u32, up: bool) -> LinkReport {
@@ -158,14 +214,14 @@ mod tests {
 
     #[test]
     fn newer_reports_win_and_older_ones_change_nothing() {
-        let mut reports = Reports::new(&graph(), 2);
+        let mut reports = Reports::new(&graph(), NodeId(0));
         let live = || [PortId(0), PortId(1)].into_iter();
         assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::NewLife);
         assert_eq!(reports.hear(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
         let digest = reports.digest();
         assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::Old);
         assert_eq!(reports.hear(report(4, 9, true), Some(PortId(0)), live()), News::Old);
-        assert!(!reports.says_up(NodeId(1), 0));
+        assert!(!reports.other_says_up(NodeId(0), 0));
         assert_eq!(reports.digest(), digest);
         assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
@@ -173,10 +229,21 @@ mod tests {
     }
 
     #[test]
+    fn a_neighbour_of_the_origin_is_not_told_again() {
+        let mut reports = Reports::new(&graph(), NodeId(0));
+        let live = || [PortId(0), PortId(1)].into_iter();
+        let of_three =
+            LinkReport { origin: NodeId(3), incarnation: Incarnation(1), number: 1, edges: vec![(2, true)] };
+        reports.hear(of_three, None, live());
+        assert!(!reports.is_waiting(PortId(0)), "member 1 has a link to member 3");
+        assert!(reports.is_waiting(PortId(1)), "member 2 has none");
+    }
+
+    #[test]
     fn a_report_about_links_that_do_not_exist_is_refused() {
-        let mut reports = Reports::new(&graph(), 1);
+        let mut reports = Reports::new(&graph(), NodeId(0));
         let mut strange = report(1, 1, true);
-        strange.edges.push((7, true));
+        strange.edges.push((1, true));
         assert_eq!(reports.hear(strange, None, core::iter::empty()), News::Malformed);
         assert_eq!(reports.digest(), 0);
     }

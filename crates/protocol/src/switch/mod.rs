@@ -53,6 +53,10 @@ impl Member for Switch {
         self.forwarder.handle_timeout(now);
     }
 
+    fn settle(&mut self, _now: Instant) {
+        self.forwarder.settle();
+    }
+
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
         None
     }

@@ -79,9 +79,9 @@ impl Forwarder {
             News::Old => {}
             News::NewLife => {
                 self.new_lives.push(origin);
-                self.recompute();
+                self.table_is_stale = true;
             }
-            News::Changed => self.recompute(),
+            News::Changed => self.table_is_stale = true,
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Forwarder {
             return;
         }
         if moved.to.carries_data() {
-            self.reports.queue_all(port);
+            self.reports.greet(port);
             // Links come up one after the other at the start: one report for all of them.
             let patience = if self.links.iter().all(|link| link.state().carries_data()) {
                 0
@@ -123,7 +123,7 @@ impl Forwarder {
             self.report_due = Some(now);
         }
         self.report_if_due(now);
-        self.recompute();
+        self.table_is_stale = true;
     }
 
     pub(super) fn report_if_due(&mut self, now: Instant) {
@@ -147,22 +147,23 @@ impl Forwarder {
         self.reports.hear(report, None, live.into_iter());
     }
 
-    pub(super) fn recompute(&mut self) {
+    /// Bring the table up to date with everything heard since the last time.
+    pub fn settle(&mut self) {
+        if !core::mem::take(&mut self.table_is_stale) {
+            return;
+        }
         let Self { table, reports, links, config, own_ports, .. } = self;
-        let graph = &config.graph;
-        let own = config.node;
+        let (own, edges) = (config.node, &config.graph.edges);
         table.compute(own, own_ports, |edge| {
-            let ends = &graph.edges[usize::from(edge)];
-            let up = |member: NodeId| {
-                if member == own {
-                    own_ports
-                        .iter()
-                        .any(|(port, known, _)| *known == edge && links[port.index()].state().carries_data())
-                } else {
-                    reports.says_up(member, edge)
-                }
+            let ends = &edges[usize::from(edge)];
+            let own_port = if ends.a == own {
+                ends.a_port
+            } else if ends.b == own {
+                ends.b_port
+            } else {
+                return reports.both_say_up(edge);
             };
-            up(ends.a) && up(ends.b)
+            links[own_port.index()].state().carries_data() && reports.other_says_up(own, edge)
         });
         self.routes_changed = true;
         self.note_reach();

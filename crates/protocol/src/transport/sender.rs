@@ -375,8 +375,25 @@ impl Sender {
             return false;
         }
         self.round_trip.back_off();
-        self.resend(now);
+        let is_probe = self.retries == 1 && self.limits.transport.mode == RetransmissionMode::Selective;
+        if is_probe && self.sent > 0 {
+            self.probe(now);
+        } else {
+            self.resend(now);
+        }
         true
+    }
+
+    /// The first timeout may only mean that a host was slow: the oldest packet asks, and its acknowledgement tells what
+    /// else is missing. A second one in a row means that everything is.
+    fn probe(&mut self, now: Instant) {
+        if let Some(oldest) = self.packets.front_mut()
+            && !oldest.is_lost
+        {
+            oldest.is_lost = true;
+            self.lost += 1;
+        }
+        self.deadline = Some(now + self.round_trip.timeout_ns());
     }
 
     /// The path changed: send again at once what is not acknowledged.

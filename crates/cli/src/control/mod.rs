@@ -1,0 +1,101 @@
+//! What supervisor and seats say to each other: JSON, one message per line, over a socket pair.
+//!
+//! The supervisor gives [`Order`]s, a seat gives [`Notice`]s. Nothing said here is needed to move a frame, and there is
+//! nothing a seat waits for except its [`Start`]. The end of the socket means the end of the seat.
+
+mod line;
+
+use std::os::fd::RawFd;
+
+use rackloom_jobs::report::MemberReport;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use line::{Channel, Heard};
+
+use crate::source::Source;
+
+/// From the supervisor to a seat.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "order", rename_all = "kebab-case")]
+pub(crate) enum Order {
+    /// The first line: everything a seat needs to begin.
+    Start(Box<Start>),
+    /// Say what you wait for.
+    SayWaiting,
+    /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
+    Report,
+}
+
+/// Everything a seat needs to begin.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Start {
+    /// The rack file's text and what the command line says instead: the seat builds the plan again, so nothing of it
+    /// is lost on the way.
+    pub(crate) source: Source,
+    /// Place of this member in the plan.
+    pub(crate) member: u16,
+    /// Which life of the member this is.
+    pub(crate) incarnation: u64,
+    /// The moment from which all members count, on the host's monotonic clock.
+    pub(crate) origin_monotonic_ns: u64,
+    /// What its ports are plugged into.
+    pub(crate) grant: Grant,
+}
+
+/// The wires of one seat.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "wire", rename_all = "kebab-case")]
+pub(crate) enum Grant {
+    /// Shared memory. Descriptors are inherited under the numbers given here.
+    SharedMemory {
+        /// What wakes this seat.
+        doorbell: RawFd,
+        /// What wakes its neighbours; each is named once, however many links lead there.
+        neighbour_doorbells: Vec<RawFd>,
+        /// Ports in order.
+        ports: Vec<SharedMemoryPort>,
+    },
+    /// Interfaces of the seat's own namespace, in port order.
+    Packet {
+        /// Their names.
+        interfaces: Vec<String>,
+    },
+}
+
+/// One port on shared memory.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct SharedMemoryPort {
+    /// The descriptors of this end of the link.
+    pub(crate) end: [RawFd; 3],
+    /// Which of the neighbours' doorbells rings at the other end.
+    pub(crate) neighbour: usize,
+}
+
+/// From a seat to the supervisor.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "notice", rename_all = "kebab-case")]
+pub(crate) enum Notice {
+    /// Wires and memory are open.
+    Ready,
+    /// Every port of this member has been up.
+    LinksUp,
+    /// Grows whenever the job gets further.
+    Progress {
+        /// The job's own count.
+        count: u64,
+    },
+    /// The job is over; the member goes on serving others.
+    Finished,
+    /// The answer to [`Order::SayWaiting`].
+    Waiting {
+        /// One line per thing.
+        lines: Vec<String>,
+    },
+    /// The answer to [`Order::Report`].
+    Report(Box<MemberReport>),
+    /// The seat could not begin, or cannot go on; it ends.
+    Failed {
+        /// Why.
+        what: String,
+    },
+}

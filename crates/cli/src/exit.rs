@@ -1,0 +1,90 @@
+//! How the process ends: one code per thing that a script may want to tell apart.
+//!
+//! The codes are an interface. `docs/cli.md` and `--help` list them, and a test compares all three.
+
+use std::process::ExitCode;
+
+/// Why the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Pass,
+    Fail,
+    BadInput,
+    CouldNotStart,
+    NodeLost,
+    Stalled,
+    Interrupted,
+}
+
+impl Exit {
+    /// All codes, by number.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Pass,
+        Self::Fail,
+        Self::BadInput,
+        Self::CouldNotStart,
+        Self::NodeLost,
+        Self::Stalled,
+        Self::Interrupted,
+    ];
+
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Fail => 1,
+            Self::BadInput => 2,
+            Self::CouldNotStart => 3,
+            Self::NodeLost => 4,
+            Self::Stalled => 5,
+            Self::Interrupted => 6,
+        }
+    }
+
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Pass => "pass: every check of every node passed",
+            Self::Fail => "fail: a check failed, or an operation ended in an unexpected error",
+            Self::BadInput => "bad input: the command line or the rack file; nothing was started",
+            Self::CouldNotStart => "could not start: a process, a wire or a namespace could not be made",
+            Self::NodeLost => "node lost: a GPU node died during the run",
+            Self::Stalled => "stalled: no node made progress for the plan's watchdog time",
+            Self::Interrupted => "interrupted: Ctrl-C or SIGTERM; the rack was taken down",
+        }
+    }
+
+    /// The list for `--help`.
+    pub(crate) fn help() -> String {
+        let lines: Vec<_> =
+            Self::ALL.iter().map(|exit| format!("  {}  {}", exit.code(), exit.meaning())).collect();
+        format!("Exit codes:\n{}", lines.join("\n"))
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_lists_the_same_codes_with_the_same_names() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let document = std::fs::read_to_string(path).expect("docs/cli.md is there");
+        for exit in Exit::ALL {
+            let name = exit.meaning().split(':').next().unwrap_or_default();
+            let row = format!("| {} | {name} |", exit.code());
+            assert!(document.contains(&row), "docs/cli.md lacks the row {row}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_its_place_in_the_list() {
+        for (place, exit) in Exit::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), place);
+        }
+    }
+}

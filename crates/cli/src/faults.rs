@@ -1,0 +1,60 @@
+//! Injected faults as lines of a report: how often a link really did what its profile says.
+//!
+//! Counters of the core cannot tell an injected loss from any other, and a fault that was repaired quietly leaves no
+//! other trace. Both engines write the same line, on behalf of the sending end.
+
+use rackloom_jobs::report::EventRecord;
+use rackloom_protocol::{Instant, PortId};
+
+/// What befell the frames that one port sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct InjectedFaults {
+    pub(crate) dropped: u64,
+    pub(crate) corrupted: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) reordered: u64,
+}
+
+/// Kind of the line.
+pub(crate) const KIND: &str = "faults-injected";
+
+impl InjectedFaults {
+    /// The line for a port of `member`; `None` if nothing was injected.
+    pub(crate) fn record(self, now: Instant, member: &str, port: PortId) -> Option<EventRecord> {
+        if self == Self::default() {
+            return None;
+        }
+        let counts = [
+            ("dropped", self.dropped),
+            ("corrupted", self.corrupted),
+            ("duplicated", self.duplicated),
+            ("reordered", self.reordered),
+        ];
+        let words: Vec<_> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        let counts = counts.iter().map(|(what, count)| ((*what).to_owned(), count.to_string()));
+        Some(EventRecord {
+            at_ns: now.0,
+            member: member.to_owned(),
+            kind: KIND.to_owned(),
+            text: format!("of the frames sent at {port}: {}", words.join(", ")),
+            fields: counts.chain([("port".to_owned(), port.to_string())]).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_port_has_no_line_and_a_faulty_one_names_each_count() {
+        assert_eq!(InjectedFaults::default().record(Instant(5), "n0", PortId(1)), None);
+        let faults = InjectedFaults { dropped: 3, reordered: 1, ..InjectedFaults::default() };
+        let record = faults.record(Instant(5), "n0", PortId(1)).expect("a line");
+        assert_eq!(
+            record.text,
+            "of the frames sent at port1: 3 dropped, 0 corrupted, 0 duplicated, 1 reordered"
+        );
+        assert_eq!((record.fields["dropped"].as_str(), record.fields["port"].as_str()), ("3", "port1"));
+    }
+}

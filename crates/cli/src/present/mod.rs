@@ -1,0 +1,41 @@
+//! What the command prints. Everything here makes text; only `main` and the commands write it somewhere.
+
+mod plan;
+mod report;
+mod table;
+pub(crate) mod units;
+
+use std::io::IsTerminal;
+
+pub(crate) use plan::{members, plan};
+pub(crate) use report::report;
+
+/// Whether to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Colour,
+}
+
+impl Style {
+    /// Colour only where a person looks, and only if that person has not said no.
+    pub(crate) fn for_stream(stream: &impl IsTerminal) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if stream.is_terminal() && !refused { Self::Colour } else { Self::Plain }
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint(text, "32")
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint(text, "31")
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Colour => format!("\x1b[1;{code}m{text}\x1b[0m"),
+        }
+    }
+}

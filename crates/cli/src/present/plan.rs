@@ -1,0 +1,109 @@
+//! A plan as tables: members, links, settings, everything resolved as the engines will see it.
+
+use rackloom_plan::{LinkProfile, Plan};
+use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
+
+use super::table::{Column, Table};
+use super::units;
+
+/// Everything.
+pub(crate) fn plan(plan: &Plan) -> String {
+    [format!("rack {}", plan.name), members(plan, None), links(plan), settings(plan)].join("\n\n")
+}
+
+/// Members; with their processes where there are any.
+pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
+    let mut columns = vec![Column::Left("member"), Column::Left("role")];
+    columns.extend(pids.map(|_| Column::Right("process")));
+    columns.extend([
+        Column::Left("server"),
+        Column::Right("tenant"),
+        Column::Right("memory"),
+        Column::Left("links to"),
+    ]);
+    let mut table = Table::new(&columns);
+    let graph = plan.graph();
+    for (index, member) in plan.members.iter().enumerate() {
+        let node = NodeId(index as u16);
+        let neighbours: Vec<_> = graph
+            .ports(node)
+            .into_iter()
+            .map(|(_, neighbour, _)| plan.members[neighbour.index()].name.clone())
+            .collect();
+        let mut cells = vec![member.name.clone(), role(member.role).to_owned()];
+        cells.extend(pids.map(|pids| pids.get(index).map_or_else(String::new, u32::to_string)));
+        let is_switch = member.role == MemberRole::Switch;
+        cells.extend([
+            member.server.clone(),
+            member.tenant.0.to_string(),
+            if is_switch { "-".to_owned() } else { units::bytes(member.memory_bytes) },
+            neighbours.join(" "),
+        ]);
+        table.row(cells);
+    }
+    table.render()
+}
+
+const fn role(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Endpoint => "gpu node",
+        MemberRole::Switch => "switch",
+    }
+}
+
+fn links(plan: &Plan) -> String {
+    let mut table = Table::new(&[
+        Column::Left("link"),
+        Column::Right("plane"),
+        Column::Right("rate"),
+        Column::Right("delay"),
+        Column::Right("loss"),
+        Column::Right("corrupt"),
+        Column::Right("duplicate"),
+        Column::Right("reorder"),
+    ]);
+    for link in &plan.links {
+        let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, .. } = link.profile;
+        table.row([
+            link.name.clone(),
+            link.edge.plane.0.to_string(),
+            rate_bits_per_s.map_or_else(|| "-".to_owned(), units::bit_rate),
+            units::time(delay_ns),
+            units::share(loss),
+            units::share(corrupt),
+            units::share(duplicate),
+            units::share(reorder),
+        ]);
+    }
+    table.render()
+}
+
+fn settings(plan: &Plan) -> String {
+    let timers = plan.timers;
+    let transport = plan.transport;
+    let mode = match transport.mode {
+        RetransmissionMode::GoBackN => "go-back-n",
+        RetransmissionMode::Selective => "selective",
+    };
+    let heartbeat = format!("{} x {}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max);
+    let timeout =
+        format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
+    let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
+    for (setting, value) in [
+        ("job", plan.job.kind.name().to_owned()),
+        ("wire", plan.wire.name().to_owned()),
+        ("seed", plan.seed.to_string()),
+        ("transport", mode.to_owned()),
+        ("window", format!("{} packets", transport.window_packets)),
+        ("retransmission timeout", timeout),
+        ("heartbeat", heartbeat),
+        ("hold-down", units::time(timers.hold_down_ns)),
+        ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
+        ("largest frame", units::bytes(plan.frame_bytes_max.into())),
+        ("watchdog", units::time(plan.watchdog_ns)),
+        ("configuration hash", format!("{:016x}", plan.config_hash)),
+    ] {
+        table.row([setting.to_owned(), value]);
+    }
+    table.render()
+}

@@ -1,0 +1,148 @@
+//! A report as text: operations, links, what happened, the verdict last.
+//!
+//! The machine-readable form holds more; here only what a person would look at.
+
+use std::fmt::Write as _;
+
+use rackloom_jobs::report::{EventRecord, LinkReport, MemberState, OperationReport, Report, Verdict};
+
+use super::Style;
+use super::table::{Column, Table};
+use super::units;
+use crate::faults;
+
+/// More lines than this of any one section are counted instead.
+const LINES_MAX: usize = 40;
+
+/// The whole report.
+pub(crate) fn report(report: &Report, style: Style) -> String {
+    let sections = [operations(&report.operations), links(&report.links), events(report), losses(report)];
+    let mut text: String =
+        sections.iter().filter(|section| !section.is_empty()).map(|s| format!("{s}\n\n")).collect();
+    text += &summary(report);
+    text += &verdict(report, style);
+    text
+}
+
+fn operations(operations: &[OperationReport]) -> String {
+    let mut table = Table::new(&[
+        Column::Left("operation"),
+        Column::Right("count"),
+        Column::Right("errors"),
+        Column::Right("p50"),
+        Column::Right("p99"),
+        Column::Right("max"),
+        Column::Right("goodput"),
+    ]);
+    for operation in operations {
+        let latency = operation.latency_ns;
+        let goodput = operation.goodput_bytes_per_s;
+        table.row([
+            operation.kind.name().to_owned(),
+            units::count(operation.count),
+            units::count(operation.errors),
+            units::time(latency.p50),
+            units::time(latency.p99),
+            units::time(latency.max),
+            if goodput == 0 { "-".to_owned() } else { units::rate(goodput) },
+        ]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+fn links(links: &[LinkReport]) -> String {
+    let mut table = Table::new(&[
+        Column::Left("link"),
+        Column::Right("frames"),
+        Column::Right("on the wire"),
+        Column::Right("retransmitted"),
+        Column::Left("dropped"),
+    ]);
+    for link in links {
+        let dropped: Vec<_> = link
+            .dropped
+            .iter()
+            .map(|(reason, frames)| format!("{reason} {}", units::count(*frames)))
+            .collect();
+        table.row([
+            link.name.clone(),
+            units::count(link.frames),
+            units::bytes(link.bytes_on_wire),
+            units::count(link.retransmitted),
+            if dropped.is_empty() { "-".to_owned() } else { dropped.join(", ") },
+        ]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Whether somebody at a terminal wants to read this: departures and returns, not the first arrival of everyone.
+fn is_news(event: &EventRecord) -> bool {
+    let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
+    match event.kind.as_str() {
+        "node-reached" | "access-refused" | faults::KIND => false,
+        "path-changed" => field("from") != "none",
+        "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
+        _ => true,
+    }
+}
+
+fn events(report: &Report) -> String {
+    let news: Vec<_> = report.events.iter().filter(|event| is_news(event)).collect();
+    if news.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[Column::Right("at"), Column::Left("seen by"), Column::Left("event")]);
+    for event in news.iter().take(LINES_MAX) {
+        table.row([units::time(event.at_ns), event.member.clone(), event.text.clone()]);
+    }
+    table.render() + &omitted(news.len(), "events")
+}
+
+fn losses(report: &Report) -> String {
+    let lost = report.nodes.iter().filter(|node| node.state != MemberState::Finished);
+    let lines: Vec<_> = lost
+        .map(|node| {
+            let pid = node.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
+            format!("{}{pid}: {}", node.name, node.state.name())
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn omitted(count: usize, what: &str) -> String {
+    match count.saturating_sub(LINES_MAX) {
+        0 => String::new(),
+        more => format!("\n... and {more} more {what}; --json has them"),
+    }
+}
+
+fn summary(report: &Report) -> String {
+    let mut text = format!(
+        "{} · wire {} · {} clock · {} elapsed · {} verified · seed {}\n",
+        report.job,
+        report.wire,
+        report.clock,
+        units::time(report.elapsed_ns),
+        units::bytes(report.verified_bytes),
+        report.seed,
+    );
+    if let Some(hash) = &report.trace_hash {
+        let _ = writeln!(text, "trace hash {hash}");
+    }
+    text
+}
+
+fn verdict(report: &Report, style: Style) -> String {
+    let mut text = String::new();
+    for failure in report.failures.iter().take(LINES_MAX) {
+        let _ = writeln!(text, "  {failure}");
+    }
+    if report.failures.len() > LINES_MAX {
+        text += omitted(report.failures.len(), "failures").trim_start_matches('\n');
+        text.push('\n');
+    }
+    match report.verdict {
+        Verdict::Pass => text + &style.green("verdict: pass"),
+        Verdict::Fail => text + &style.red("verdict: fail"),
+    }
+}

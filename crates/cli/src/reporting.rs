@@ -1,0 +1,91 @@
+//! What both engines do with a report: fill in who and what, print it, write it, turn it into an exit code.
+
+use std::io::{self, Write};
+
+use rackloom_jobs::report::{Context, Manifest, MemberSeat, Report, Verdict};
+use rackloom_plan::Plan;
+use rackloom_protocol::MemberRole;
+
+use crate::arguments::Output;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::present::{self, Style};
+
+/// What an engine knows beside its members' reports.
+pub(crate) struct Findings {
+    pub(crate) failures: Vec<String>,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) wire: &'static str,
+    pub(crate) clock: &'static str,
+    pub(crate) trace_hash: Option<String>,
+}
+
+/// The plan's names and the engine's findings.
+pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
+    let seat = |member: &rackloom_plan::MemberPlan| MemberSeat {
+        name: member.name.clone(),
+        has_job: member.role == MemberRole::Endpoint,
+    };
+    Context {
+        members: plan.members.iter().map(seat).collect(),
+        links: plan.links.iter().map(|link| (link.edge.a.0, link.edge.b.0)).collect(),
+        clock: findings.clock.to_owned(),
+        seed: plan.seed,
+        trace_hash: findings.trace_hash,
+        elapsed_ns: findings.elapsed_ns,
+        manifest: Manifest {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("RACKLOOM_COMMIT").to_owned(),
+            config_hash: format!("{:016x}", plan.config_hash),
+        },
+        wire: findings.wire.to_owned(),
+        job: plan.job.kind.name().to_owned(),
+        failures: findings.failures,
+        events: Vec::new(),
+    }
+}
+
+/// Print the report for people and write it for machines.
+pub(crate) fn deliver(report: &Report, output: &Output) -> Result<(), Failure> {
+    let style = if output.json_on_stdout() {
+        Style::for_stream(&io::stderr())
+    } else {
+        Style::for_stream(&io::stdout())
+    };
+    say(output, &present::report(report, style))?;
+    let Some(path) = &output.json else { return Ok(()) };
+    let write = || -> io::Result<()> {
+        let text = serde_json::to_string_pretty(report)? + "\n";
+        if output.json_on_stdout() {
+            io::stdout().write_all(text.as_bytes())
+        } else {
+            std::fs::write(path, text)
+        }
+    };
+    write().map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path))
+}
+
+/// Print a block of text; to standard error if standard output belongs to the JSON report.
+pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
+    let line = format!("{text}\n");
+    let written = if output.json_on_stdout() {
+        io::stderr().write_all(line.as_bytes())
+    } else {
+        io::stdout().write_all(line.as_bytes())
+    };
+    match written {
+        // `rackloom run ... | head` is no mistake.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::could_not_start("cannot print", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The code of a run that ended in order.
+pub(crate) fn exit_of(report: &Report) -> Exit {
+    match report.verdict {
+        Verdict::Pass => Exit::Pass,
+        Verdict::Fail => Exit::Fail,
+    }
+}

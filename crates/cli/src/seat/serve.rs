@@ -1,0 +1,199 @@
+//! The loop of a seat: the member's turns, the job's turns, and now and then a look at the control socket.
+//!
+//! A finished job is not the end of the loop: others may still read this member's memory or send through it. The loop
+//! ends with the control socket.
+
+use std::io;
+
+use rackloom::{HostMemory, Ports, Runtime};
+use rackloom_jobs::{Job, Progress};
+use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
+
+use super::observe::Observer;
+use crate::control::{Channel, Heard, Notice, Order};
+
+/// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
+const CONTROL_INTERVAL_NS: u64 = 10_000_000;
+/// After a sleep longer than this a seat looks at once: it may have been the supervisor who rang.
+const NAP_NS: u64 = 1_000_000;
+/// A seat without anything to do wakes this often for its control socket.
+const IDLE_WAIT_NS: u64 = 20_000_000;
+/// Time between two reports of progress.
+const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// A GPU node's runtime with the job on it.
+pub(super) struct Work {
+    runtime: Runtime<Endpoint>,
+    job: Box<dyn Job>,
+    finished: bool,
+}
+
+/// What sits in the seat.
+pub(super) enum Body {
+    Endpoint(Box<Work>),
+    Switch(Box<Runtime<Switch>>),
+}
+
+/// A member that is about to live.
+pub(super) struct Seat {
+    body: Body,
+    observer: Observer,
+    events: Vec<Event>,
+    control_due: Instant,
+    progress_due: Instant,
+}
+
+impl Work {
+    pub(super) fn new(runtime: Runtime<Endpoint>, job: Box<dyn Job>) -> Self {
+        Self { runtime, job, finished: false }
+    }
+
+    /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
+    fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
+        let (job, finished) = (&mut self.job, &mut self.finished);
+        let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
+            if *finished {
+                return Instant::NEVER;
+            }
+            match job.advance(now, endpoint, memory) {
+                Progress::Running(wake_at) => wake_at.unwrap_or(Instant::NEVER),
+                Progress::Finished => {
+                    *finished = true;
+                    Instant::NEVER
+                }
+            }
+        };
+        self.runtime.turn_with(now, commands, &mut |event| events.push(event))
+    }
+}
+
+impl Body {
+    fn now(&self) -> Instant {
+        match self {
+            Self::Endpoint(work) => work.runtime.now(),
+            Self::Switch(runtime) => runtime.now(),
+        }
+    }
+
+    fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
+        match self {
+            Self::Endpoint(work) => work.turn(now, events),
+            Self::Switch(runtime) => (runtime.turn(now, &mut |event| events.push(event)), Instant::NEVER),
+        }
+    }
+
+    fn wait(&mut self, until: Instant) {
+        match self {
+            Self::Endpoint(work) => work.runtime.wait(until),
+            Self::Switch(runtime) => runtime.wait(until),
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        match self {
+            Self::Endpoint(work) => work.finished,
+            Self::Switch(_) => true,
+        }
+    }
+
+    fn member(&self) -> &dyn Member {
+        match self {
+            Self::Endpoint(work) => work.runtime.member(),
+            Self::Switch(runtime) => runtime.member(),
+        }
+    }
+
+    fn ports(&self) -> &Ports {
+        match self {
+            Self::Endpoint(work) => work.runtime.ports(),
+            Self::Switch(runtime) => runtime.ports(),
+        }
+    }
+
+    fn waiting_for(&self) -> Vec<String> {
+        let Self::Endpoint(work) = self else { return Vec::new() };
+        let mut lines =
+            if work.finished { Vec::new() } else { vec![format!("job: {}", work.job.waiting_for())] };
+        lines.extend(work.runtime.member().waiting_for().into_iter().map(|line| format!("endpoint: {line}")));
+        lines
+    }
+}
+
+impl Seat {
+    pub(super) fn new(body: Body, observer: Observer) -> Self {
+        let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
+        Self { body, observer, events: Vec::new(), control_due, progress_due }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.observer.name()
+    }
+
+    /// Live until the control socket ends.
+    pub(super) fn serve(mut self, channel: &mut Channel) -> io::Result<()> {
+        loop {
+            let now = self.body.now();
+            let was_finished = self.body.is_finished();
+            let (happened, wake_at) = self.body.turn(now, &mut self.events);
+            if self.body.is_finished() && !was_finished {
+                channel.say(&Notice::Finished)?;
+            }
+            let told = self.tell_events(now, channel)?;
+            if now >= self.control_due && self.control(now, channel)? {
+                return Ok(());
+            }
+            if !happened && !told {
+                self.body.wait(wake_at.min(now + IDLE_WAIT_NS));
+                if self.body.now().since(now) > NAP_NS {
+                    self.control_due = Instant::ZERO;
+                }
+            }
+        }
+    }
+
+    /// Events to the observer and the job. Returns whether there were any: the job then deserves another turn.
+    fn tell_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
+        let any = !self.events.is_empty();
+        for event in self.events.drain(..) {
+            if self.observer.see(now, &event) {
+                channel.say(&Notice::LinksUp)?;
+            }
+            if let Body::Endpoint(work) = &mut self.body {
+                work.job.handle_event(now, &event);
+            }
+        }
+        Ok(any)
+    }
+
+    /// A look at the control socket. Returns whether it has ended.
+    fn control(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
+        self.control_due = now + CONTROL_INTERVAL_NS;
+        if now >= self.progress_due {
+            self.progress_due = now + PROGRESS_INTERVAL_NS;
+            if let Body::Endpoint(work) = &self.body {
+                channel.say_if_heard(&Notice::Progress { count: work.job.progress_count() })?;
+            }
+        }
+        channel.flush()?;
+        loop {
+            match channel.hear::<Order>()? {
+                Heard::Message(Order::SayWaiting) => {
+                    channel.say(&Notice::Waiting { lines: self.body.waiting_for() })?;
+                }
+                Heard::Message(Order::Report) => self.report(now, channel)?,
+                Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
+                Heard::End => return Ok(true),
+            }
+        }
+    }
+
+    fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
+        let job = match &mut self.body {
+            Body::Endpoint(work) => Some(work.job.result()),
+            Body::Switch(_) => None,
+        };
+        let report =
+            self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
+        channel.say(&Notice::Report(Box::new(report)))
+    }
+}

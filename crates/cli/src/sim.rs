@@ -1,0 +1,109 @@
+//! `rackloom sim`: the same plan, core, job and report, in virtual time.
+
+use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report};
+use rackloom_plan::Plan;
+use rackloom_plan::impair::Direction;
+use rackloom_protocol::{MemberRole, NodeId, PortId};
+use rackloom_simulator::{LinkStatistics, Simulation, Stalled};
+
+use crate::arguments::SimArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::faults::InjectedFaults;
+use crate::reporting::{self, Findings};
+use crate::source::Source;
+
+/// Run a rack in virtual time.
+pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
+    let plan = Source::read(&arguments.file, &arguments.overrides, None)?.plan()?;
+    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
+    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
+    let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    let stalled = simulation.run().err();
+    let report = report(&plan, &mut simulation, stalled.as_ref());
+    reporting::deliver(&report, &arguments.output)?;
+    Ok(if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) })
+}
+
+fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -> Report {
+    let findings = Findings {
+        failures: stalled.map(failures).unwrap_or_default(),
+        elapsed_ns: simulation.now().0,
+        wire: "simulated",
+        clock: "virtual",
+        trace_hash: Some(format!("{:016x}", simulation.trace_hash())),
+    };
+    let mut logs = event_logs(plan, simulation);
+    let mut jobs = simulation.take_jobs().into_iter();
+    let members: Vec<_> = plan
+        .members
+        .iter()
+        .zip(logs.drain(..))
+        .enumerate()
+        .map(|(index, (member, events))| {
+            let node = NodeId(index as u16);
+            let has_job = member.role == MemberRole::Endpoint;
+            MemberReport {
+                name: member.name.clone(),
+                pid: None,
+                state: state(simulation.state(node), has_job),
+                job: if has_job { jobs.next().map(|mut job| job.result()) } else { None },
+                ports: port_reports(plan, simulation, node),
+                events,
+            }
+        })
+        .collect();
+    Report::assemble(reporting::context(plan, findings), &members)
+}
+
+fn failures(stalled: &Stalled) -> Vec<String> {
+    stalled.to_string().lines().map(|line| line.trim().to_owned()).collect()
+}
+
+fn event_logs(plan: &Plan, simulation: &Simulation) -> Vec<EventLog> {
+    let names: Vec<_> = plan.members.iter().map(|member| member.name.clone()).collect();
+    let mut logs = vec![EventLog::default(); names.len()];
+    for (at, node, event) in simulation.events() {
+        logs[node.index()].push_event(*at, *node, event, &names);
+    }
+    for (edge, link) in plan.links.iter().enumerate() {
+        let ends = [
+            (Direction::Forward, link.edge.a, link.edge.a_port),
+            (Direction::Backward, link.edge.b, link.edge.b_port),
+        ];
+        for (direction, sender, port) in ends {
+            let line = injected(simulation.link_statistics(edge as u16, direction));
+            let line = line.record(simulation.now(), &names[sender.index()], port);
+            line.into_iter().for_each(|line| logs[sender.index()].push(line));
+        }
+    }
+    logs
+}
+
+fn injected(statistics: &LinkStatistics) -> InjectedFaults {
+    InjectedFaults {
+        dropped: statistics.frames_dropped,
+        corrupted: statistics.frames_corrupted,
+        duplicated: statistics.frames_duplicated,
+        reordered: statistics.frames_reordered,
+    }
+}
+
+fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortReport> {
+    let ports = plan.graph().ports(node).into_iter().enumerate();
+    ports
+        .map(|(port, (edge, ..))| PortReport::new(edge, simulation.counters(node, PortId(port as u16))))
+        .collect()
+}
+
+/// A switch has nothing of its own to finish: alive at the end is as well as it can be.
+fn state(state: rackloom_simulator::MemberState, has_job: bool) -> MemberState {
+    match state {
+        rackloom_simulator::MemberState::Finished => MemberState::Finished,
+        rackloom_simulator::MemberState::Running if !has_job => MemberState::Finished,
+        rackloom_simulator::MemberState::Running | rackloom_simulator::MemberState::Paused => {
+            MemberState::Running
+        }
+        rackloom_simulator::MemberState::Killed => MemberState::Killed,
+    }
+}

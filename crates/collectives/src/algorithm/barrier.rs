@@ -1,0 +1,79 @@
+//! Barriers: signals without data.
+//!
+//! *Dissemination*: in round *k* each rank signals the one 2^k places ahead and waits for the one 2^k places behind; after
+//! ceil(log2 N) rounds it has heard, through others, of everybody. *Two levels*: the ranks of one server tell their leader
+//! (the lowest of them), the leaders disseminate, and each leader lets its ranks go. Signals within a server cross no
+//! link when the executor has shared memory there.
+
+use std::collections::BTreeMap;
+
+use crate::builder::{Builder, Sent};
+
+/// What each member must wait for before it takes part.
+type Waits = Vec<Vec<Sent>>;
+
+/// Dissemination among all ranks.
+pub(super) fn flat(builder: &mut Builder) {
+    let everybody: Vec<usize> = (0..builder.ranks).collect();
+    let (waits, round) = disseminate(builder, &everybody, vec![Vec::new(); builder.ranks], 0);
+    for (&rank, waits) in everybody.iter().zip(&waits) {
+        open(builder, rank, round, waits);
+    }
+}
+
+/// Ranks of one server first, then one leader per server.
+pub(super) fn two_level(builder: &mut Builder, servers: &[usize]) {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for rank in 0..builder.ranks {
+        groups.entry(servers.get(rank).copied().unwrap_or(rank)).or_default().push(rank);
+    }
+    let (mut leaders, mut waits) = (Vec::new(), Vec::new());
+    for group in groups.values() {
+        let followers = group[1..].iter();
+        waits.push(followers.map(|&rank| tell(builder, rank, group[0])).collect());
+        leaders.push(group[0]);
+    }
+    let (waits, round) = disseminate(builder, &leaders, waits, 1);
+    for (group, waits) in groups.values().zip(&waits) {
+        open(builder, group[0], round, waits);
+        for &follower in &group[1..] {
+            let release = builder.signal(group[0], follower);
+            open(builder, follower, round + 1, &[release]);
+        }
+    }
+}
+
+/// A follower says that it has come.
+fn tell(builder: &mut Builder, rank: usize, leader: usize) -> Sent {
+    builder.step(rank, 0);
+    builder.signal(rank, leader)
+}
+
+/// Returns what each member waits for in the end, and the number of the round after the last.
+fn disseminate(
+    builder: &mut Builder,
+    members: &[usize],
+    mut waits: Waits,
+    first_round: usize,
+) -> (Waits, usize) {
+    let (mut distance, mut round) = (1, first_round);
+    while distance < members.len() {
+        let mut next: Waits = vec![Vec::new(); members.len()];
+        for (index, &rank) in members.iter().enumerate() {
+            open(builder, rank, round, &waits[index]);
+            let ahead = (index + distance) % members.len();
+            next[ahead].push(builder.signal(rank, members[ahead]));
+        }
+        waits = next;
+        distance *= 2;
+        round += 1;
+    }
+    (waits, round)
+}
+
+fn open(builder: &mut Builder, rank: usize, round: usize, waits: &[Sent]) {
+    builder.step(rank, round);
+    for &wait in waits {
+        builder.wait(rank, wait);
+    }
+}

@@ -1,0 +1,202 @@
+//! Every pair talks at once: one message per pair and phase.
+//!
+//! Good where each pair has a path of its own (full mesh) or the switch has room for all (star), and for small messages
+//! anywhere, because latency is paid once per phase. Contributions are reduced in the order of ranks, `((x[0] op x[1])
+//! op x[2]) op ...`, whenever they arrive: each is waited for in turn, and those that come early lie in slots of their
+//! own. Rank 0's contribution lands where the result is wanted, so nothing is copied.
+//!
+//! Each rank sends first to the rank after it, so that no receiver is everybody's first target.
+
+use std::ops::Range;
+
+use crate::builder::{Builder, Sent, input, output};
+use crate::collective::Collective;
+use crate::partition::part;
+use crate::schedule::Span;
+
+/// Collectives of one phase.
+pub(super) fn lay_out(builder: &mut Builder) {
+    match builder.collective {
+        Collective::ReduceScatter => {
+            let place = |builder: &Builder, rank| output(0..own(builder, rank).len());
+            reduce_parts(builder, own, place);
+        }
+        Collective::AllGather => all_gather(builder),
+        Collective::Gather { root } => gather(builder, root),
+        Collective::Scatter { root } => scatter(builder, root),
+        _ => all_to_all(builder),
+    }
+}
+
+/// All-reduce in one phase: N-1 times the array leaves each rank.
+pub(super) fn one_shot(builder: &mut Builder) {
+    reduce_parts(builder, whole, |builder, _| output(0..builder.elements));
+}
+
+/// All-reduce in two phases: each rank reduces its part for all, then gives it to all.
+pub(super) fn two_shot(builder: &mut Builder) {
+    reduce_parts(builder, own, |builder, rank| output(own(builder, rank)));
+    let arrivals = fan_out(builder, 1, |builder, rank, to| {
+        let reduced = output(own(builder, rank));
+        builder.send(rank, to, reduced, reduced)
+    });
+    wait_for_all(builder, &arrivals, 2);
+}
+
+/// All-to-all, one partner after the other: a rank goes on to distance *k* + 1 when it has received from distance *k*.
+pub(super) fn pairwise(builder: &mut Builder) {
+    let ranks = builder.ranks;
+    let mut arrivals: Vec<Sent> = vec![None; ranks];
+    for distance in 1..ranks {
+        let mut arriving = vec![None; ranks];
+        for (rank, &arrival) in arrivals.iter().enumerate() {
+            let to = (rank + distance) % ranks;
+            builder.step(rank, distance - 1);
+            builder.wait(rank, arrival);
+            arriving[to] = exchange(builder, rank, to);
+        }
+        arrivals = arriving;
+    }
+    for (rank, arrival) in arrivals.into_iter().enumerate() {
+        builder.step(rank, ranks - 1);
+        builder.wait(rank, arrival);
+        keep_own_block(builder, rank);
+    }
+}
+
+fn all_to_all(builder: &mut Builder) {
+    let arrivals = fan_out(builder, 0, exchange);
+    for rank in 0..builder.ranks {
+        builder.step(rank, 1);
+        keep_own_block(builder, rank);
+    }
+    wait_for_all(builder, &arrivals, 1);
+}
+
+fn all_gather(builder: &mut Builder) {
+    let arrivals = fan_out(builder, 0, |builder, rank, to| {
+        let part = own(builder, rank);
+        builder.send(rank, to, input(0..part.len()), output(part))
+    });
+    for rank in 0..builder.ranks {
+        let part = own(builder, rank);
+        builder.step(rank, 1);
+        builder.copy(rank, input(0..part.len()), output(part));
+    }
+    wait_for_all(builder, &arrivals, 1);
+}
+
+fn gather(builder: &mut Builder, root: usize) {
+    for rank in others(root, builder.ranks) {
+        let part = own(builder, rank);
+        builder.step(rank, 0);
+        let arrival = builder.send(rank, root, input(0..part.len()), output(part));
+        builder.step(root, 1);
+        builder.wait(root, arrival);
+    }
+    let part = own(builder, root);
+    builder.step(root, 1);
+    builder.copy(root, input(0..part.len()), output(part));
+}
+
+fn scatter(builder: &mut Builder, root: usize) {
+    builder.step(root, 0);
+    for rank in others(root, builder.ranks) {
+        let part = own(builder, rank);
+        let arrival = builder.send(root, rank, input(part.clone()), output(0..part.len()));
+        builder.step(rank, 1);
+        builder.wait(rank, arrival);
+    }
+    let part = own(builder, root);
+    builder.step(root, 1);
+    builder.copy(root, input(part.clone()), output(0..part.len()));
+}
+
+/// Every rank sends `piece(to)` of its input to each other rank, which reduces it at `place(to)`.
+fn reduce_parts(
+    builder: &mut Builder,
+    piece: impl Fn(&Builder, usize) -> Range<usize>,
+    place: impl Fn(&Builder, usize) -> Span,
+) {
+    let landed = fan_out(builder, 0, |builder, rank, to| {
+        let source = input(piece(builder, to));
+        let target = if rank == 0 { place(builder, to) } else { builder.slot(to, source.length) };
+        (builder.send(rank, to, source, target), target)
+    });
+    for (rank, contributions) in landed.into_iter().enumerate() {
+        let (mine, result) = (input(piece(builder, rank)), place(builder, rank));
+        reduce_in_rank_order(builder, rank, contributions, mine, result);
+    }
+}
+
+/// One step per contribution, so that reducing overlaps with what is still on its way. `contributions` come from the
+/// other ranks in their order.
+fn reduce_in_rank_order(
+    builder: &mut Builder,
+    rank: usize,
+    mut contributions: Vec<(Sent, Span)>,
+    mine: Span,
+    result: Span,
+) {
+    contributions.insert(rank, (None, mine));
+    for (from, (arrival, values)) in contributions.into_iter().enumerate() {
+        builder.step(rank, 1);
+        builder.wait(rank, arrival);
+        if from > 0 {
+            builder.reduce(rank, values, result);
+        } else if rank == 0 {
+            builder.copy(rank, mine, result);
+        }
+    }
+}
+
+/// In one step each rank sends to every other. Returns what was sent, by receiver, in the order of senders.
+fn fan_out<T>(
+    builder: &mut Builder,
+    round: usize,
+    mut send: impl FnMut(&mut Builder, usize, usize) -> T,
+) -> Vec<Vec<T>> {
+    let ranks = builder.ranks;
+    let mut sent: Vec<Vec<T>> = (0..ranks).map(|_| Vec::with_capacity(ranks)).collect();
+    for rank in 0..ranks {
+        builder.step(rank, round);
+        for to in others(rank, ranks) {
+            sent[to].push(send(builder, rank, to));
+        }
+    }
+    sent
+}
+
+/// Send the block that `to` gets from `rank` in an all-to-all.
+fn exchange(builder: &mut Builder, rank: usize, to: usize) -> Sent {
+    let part = own(builder, to);
+    let block = rank * part.len()..(rank + 1) * part.len();
+    builder.send(rank, to, input(part), output(block))
+}
+
+fn keep_own_block(builder: &mut Builder, rank: usize) {
+    let part = own(builder, rank);
+    let block = rank * part.len()..(rank + 1) * part.len();
+    builder.copy(rank, input(part), output(block));
+}
+
+fn wait_for_all(builder: &mut Builder, arrivals: &[Vec<Sent>], round: usize) {
+    for (rank, arrivals) in arrivals.iter().enumerate() {
+        builder.step(rank, round);
+        for &arrival in arrivals {
+            builder.wait(rank, arrival);
+        }
+    }
+}
+
+fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
+    (1..ranks).map(move |distance| (rank + distance) % ranks)
+}
+
+fn own(builder: &Builder, rank: usize) -> Range<usize> {
+    part(builder.elements, builder.ranks, rank)
+}
+
+fn whole(builder: &Builder, _: usize) -> Range<usize> {
+    0..builder.elements
+}

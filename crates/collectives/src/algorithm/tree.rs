@@ -1,0 +1,81 @@
+//! Binomial trees: ceil(log2 N) rounds, the whole array each time.
+//!
+//! Counted from the root, rank *v* talks to *v* + 2^j. A broadcast goes from the largest distance to the smallest, so
+//! that on a ring the messages of one round share no link; a reduce is the same in reverse. A rank of a reduce computes
+//! `received op own` for its children in the order of their distance, nearest first.
+
+use crate::builder::{Builder, Sent, input, output};
+use crate::collective::Collective;
+use crate::schedule::Span;
+
+/// Broadcast or reduce.
+pub(super) fn lay_out(builder: &mut Builder) {
+    match builder.collective {
+        Collective::Reduce { root } => reduce(builder, root),
+        collective => broadcast(builder, collective.root().unwrap_or(0)),
+    }
+}
+
+fn broadcast(builder: &mut Builder, root: usize) {
+    let (ranks, all) = (builder.ranks, 0..builder.elements);
+    let mut arrivals: Vec<Sent> = vec![None; ranks];
+    let levels = levels(ranks);
+    for (round, level) in (0..levels).rev().enumerate() {
+        for from in (0..ranks).step_by(2 << level).filter(|from| from + (1 << level) < ranks) {
+            let (rank, child) = ((from + root) % ranks, (from + (1 << level) + root) % ranks);
+            builder.step(rank, round);
+            builder.wait(rank, arrivals[rank].take());
+            let source = if rank == root { input(all.clone()) } else { output(all.clone()) };
+            arrivals[child] = builder.send(rank, child, source, output(all.clone()));
+        }
+    }
+    for (rank, arrival) in arrivals.into_iter().enumerate() {
+        builder.step(rank, levels);
+        builder.wait(rank, arrival);
+    }
+    builder.copy(root, input(all.clone()), output(all));
+}
+
+/// What a rank has reduced so far.
+#[derive(Clone, Copy)]
+struct Held {
+    arrival: Sent,
+    /// Earlier result that has yet to be reduced into `place`.
+    own: Option<Span>,
+    place: Span,
+}
+
+impl Held {
+    fn complete(self, builder: &mut Builder, rank: usize) -> Span {
+        builder.wait(rank, self.arrival);
+        if let Some(own) = self.own {
+            builder.reduce(rank, own, self.place);
+        }
+        self.place
+    }
+}
+
+fn reduce(builder: &mut Builder, root: usize) {
+    let (ranks, all) = (builder.ranks, 0..builder.elements);
+    let mut held = vec![Held { arrival: None, own: None, place: input(all.clone()) }; ranks];
+    let levels = levels(ranks);
+    for level in 0..levels {
+        for to in (0..ranks).step_by(2 << level).filter(|to| to + (1 << level) < ranks) {
+            let (rank, child) = ((to + root) % ranks, (to + (1 << level) + root) % ranks);
+            builder.step(child, level);
+            let source = held[child].complete(builder, child);
+            builder.step(rank, level);
+            let own = held[rank].complete(builder, rank);
+            let last = rank == root && level + 1 == levels;
+            let place = if last { output(all.clone()) } else { builder.slot(rank, all.len()) };
+            let arrival = builder.send(child, rank, source, place);
+            held[rank] = Held { arrival, own: Some(own), place };
+        }
+    }
+    builder.step(root, levels);
+    held[root].complete(builder, root);
+}
+
+fn levels(ranks: usize) -> usize {
+    ranks.next_power_of_two().ilog2() as usize
+}

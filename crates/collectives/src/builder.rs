@@ -1,0 +1,132 @@
+//! Puts a schedule together so that numbers, arrivals and scratch slots cannot be wrong.
+//!
+//! An algorithm opens a step of a rank, then says what is awaited, done and sent in it. Transfers without elements are
+//! left out on both sides, because both sides know their length; a barrier's transfers are signals and stay. This file
+//! knows no algorithm.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::algorithm::{Algorithm, Request};
+use crate::collective::Collective;
+use crate::schedule::{Buffer, Local, Program, Schedule, Span, Step, Transfer, TransferId};
+
+/// A transfer that may have been left out for want of elements.
+pub(crate) type Sent = Option<TransferId>;
+
+/// A schedule in the making.
+pub(crate) struct Builder {
+    pub(crate) collective: Collective,
+    pub(crate) ranks: usize,
+    pub(crate) elements: usize,
+    transfers: Vec<Transfer>,
+    programs: Vec<Program>,
+    pair_counts: BTreeMap<(usize, usize), u32>,
+}
+
+impl Builder {
+    pub(crate) fn new(request: &Request<'_>) -> Self {
+        let &Request { collective, ranks, elements, .. } = request;
+        let program = |rank| Program {
+            input: collective.input_elements(rank, ranks, elements),
+            output: collective.output_elements(rank, ranks, elements),
+            ..Program::default()
+        };
+        Self {
+            collective,
+            ranks,
+            elements,
+            transfers: Vec::new(),
+            programs: (0..ranks).map(program).collect(),
+            pair_counts: BTreeMap::new(),
+        }
+    }
+
+    /// Begin a step of a rank; what follows for that rank goes into it.
+    pub(crate) fn step(&mut self, rank: usize, round: usize) {
+        self.programs[rank].steps.push(Step { round: round as u32, ..Step::default() });
+    }
+
+    /// The rank's step starts only when this has arrived.
+    pub(crate) fn wait(&mut self, rank: usize, transfer: Sent) {
+        self.current(rank).waits.extend(transfer);
+    }
+
+    /// The target becomes the source.
+    pub(crate) fn copy(&mut self, rank: usize, source: Span, target: Span) {
+        if source.length > 0 {
+            self.current(rank).work.push(Local::Copy { source, target });
+        }
+    }
+
+    /// The target becomes target *operation* source.
+    pub(crate) fn reduce(&mut self, rank: usize, source: Span, target: Span) {
+        if source.length > 0 {
+            self.current(rank).work.push(Local::Reduce { source, target });
+        }
+    }
+
+    /// Send elements, if there are any.
+    pub(crate) fn send(&mut self, from: usize, to: usize, source: Span, target: Span) -> Sent {
+        (source.length > 0).then(|| self.transfer(from, to, source, target))
+    }
+
+    /// Send a signal without data.
+    pub(crate) fn signal(&mut self, from: usize, to: usize) -> Sent {
+        let nothing = Span::new(Buffer::Input, 0..0);
+        Some(self.transfer(from, to, nothing, nothing))
+    }
+
+    /// A fresh slot of a rank's scratch.
+    pub(crate) fn slot(&mut self, rank: usize, length: usize) -> Span {
+        let scratch = &mut self.programs[rank].scratch;
+        let start = *scratch;
+        *scratch += length;
+        Span::new(Buffer::Scratch, start..*scratch)
+    }
+
+    /// The schedule, without steps in which nothing happens.
+    pub(crate) fn finish(mut self, algorithm: Algorithm) -> Schedule {
+        for program in &mut self.programs {
+            program
+                .steps
+                .retain(|step| !(step.waits.is_empty() && step.work.is_empty() && step.sends.is_empty()));
+        }
+        Schedule {
+            collective: self.collective,
+            algorithm,
+            elements: self.elements,
+            transfers: self.transfers,
+            programs: self.programs,
+        }
+    }
+
+    fn transfer(&mut self, from: usize, to: usize, source: Span, target: Span) -> TransferId {
+        let id = TransferId(self.transfers.len() as u32);
+        let number = next(self.pair_counts.entry((from, to)).or_default());
+        let arrival = next(&mut self.programs[to].arrivals);
+        self.transfers.push(Transfer { from, to, number, arrival, source, target });
+        self.current(from).sends.push(id);
+        id
+    }
+
+    fn current(&mut self, rank: usize) -> &mut Step {
+        self.programs[rank].steps.last_mut().expect("an algorithm opens a step before it fills one")
+    }
+}
+
+/// Elements of the input buffer.
+pub(crate) const fn input(range: Range<usize>) -> Span {
+    Span::new(Buffer::Input, range)
+}
+
+/// Elements of the output buffer.
+pub(crate) const fn output(range: Range<usize>) -> Span {
+    Span::new(Buffer::Output, range)
+}
+
+fn next(count: &mut u32) -> u32 {
+    let value = *count;
+    *count += 1;
+    value
+}

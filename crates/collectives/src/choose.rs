@@ -1,0 +1,97 @@
+//! Which algorithm to take: the one with the least estimated time, and the estimates of all others as the reason.
+//!
+//! Sources of the estimates are named in `estimate.rs`. They know the size, the number of ranks, the kind of topology and two
+//! measured numbers; they do not know contention with other traffic, frames, or the time for reducing. The choice decides
+//! the order of reduction and with it the last bits of floating-point sums, so every rank must be given the same numbers.
+
+use core::fmt;
+use core::num::NonZeroUsize;
+
+use crate::algorithm::{self, Algorithm, Refused, Request, suitable};
+use crate::estimate;
+
+/// The kind of a rack's topology, as far as estimates can tell racks apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TopologyKind {
+    /// Each rank linked to the next; a rank has two links.
+    Ring,
+    /// Each rank linked to one switch per plane.
+    Star,
+    /// Each rank linked to each other.
+    Mesh,
+    /// Anything else; estimated like a star of one plane.
+    Custom,
+}
+
+/// What is known of the fabric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fabric {
+    /// Its kind.
+    pub kind: TopologyKind,
+    /// Planes of a star, over which a rank's traffic spreads.
+    pub planes: u32,
+    /// Time from a put to its signal at a neighbour, without data: "alpha".
+    pub alpha_ns: f64,
+    /// Time per byte of one link: "beta", one over the rate.
+    pub link_ns_per_byte: f64,
+    /// Time of a signal between ranks of one server.
+    pub local_alpha_ns: f64,
+}
+
+/// The expected time of one algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Which.
+    pub algorithm: Algorithm,
+    /// Nanoseconds from the first start to the last end.
+    pub time_ns: f64,
+}
+
+/// A choice and its reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// What to take.
+    pub algorithm: Algorithm,
+    /// All that could have been taken, the fastest first.
+    pub estimates: Vec<Estimate>,
+}
+
+/// Choose an algorithm for a collective on elements of this size in bytes. Of equal estimates the first of
+/// [`Algorithm::all`] is taken.
+///
+/// # Errors
+/// When the request itself is out of bounds.
+pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> Result<Choice, Refused> {
+    let bytes = request.elements as f64 * element_bytes as f64;
+    let mut estimates = Vec::new();
+    for algorithm in suitable(request.collective, NonZeroUsize::MIN) {
+        algorithm::check(request, algorithm)?;
+        let algorithm = match algorithm {
+            Algorithm::RingPipeline { .. } => {
+                Algorithm::RingPipeline { segments: estimate::best_segments(request, bytes, fabric) }
+            }
+            other => other,
+        };
+        let time_ns = estimate::time_ns(request, bytes, fabric, algorithm);
+        estimates.push(Estimate { algorithm, time_ns });
+    }
+    estimates.sort_by(|left, right| left.time_ns.total_cmp(&right.time_ns));
+    Ok(Choice { algorithm: estimates[0].algorithm, estimates })
+}
+
+/// One line for a report: `two-shot, estimated 12.3 us (ring 40.1 us, one-shot 99.0 us)`.
+impl fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, estimate) in self.estimates.iter().enumerate() {
+            let before = match index {
+                0 => "",
+                1 => " (",
+                _ => ", ",
+            };
+            let estimated = if index == 0 { ", estimated" } else { "" };
+            let microseconds = estimate.time_ns / 1000.0;
+            write!(formatter, "{before}{}{estimated} {microseconds:.1} us", estimate.algorithm)?;
+        }
+        if self.estimates.len() > 1 { formatter.write_str(")") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,157 @@
+//! How long an algorithm would take: latency plus bandwidth, with the links that the topology has.
+//!
+//! Closed forms, with alpha the latency of one step and S the bytes of the whole array (Hockney 1994; Thakur,
+//! Rabenseifner and Gropp 2005). They are put together from a few moves that all ranks make at once; what a move costs on
+//! a topology is said once, in [`Moves`]. On a ring a message over *h* hops pays alpha *h* times and shares its links
+//! with the others of the same move.
+//!
+//! Time for reducing is not in it: it is the same number of operations for each algorithm but the one-shot.
+
+use crate::algorithm::{Algorithm, Request, SEGMENTS_MAX};
+use crate::choose::{Fabric, TopologyKind};
+use crate::collective::Collective;
+
+use core::num::NonZeroUsize;
+
+/// Nanoseconds that an algorithm is expected to take; the request must be one that it takes.
+pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algorithm: Algorithm) -> f64 {
+    if request.ranks < 2 {
+        return 0.0;
+    }
+    let moves = Moves { fabric, ranks: request.ranks };
+    let ranks = request.ranks as f64;
+    let hops = ranks - 1.0;
+    // An all-reduce is a reduce-scatter and an all-gather, which cost the same.
+    let phases = if request.collective == Collective::AllReduce { 2.0 } else { 1.0 };
+    match algorithm {
+        Algorithm::Ring => phases * hops * moves.shift_ns(1, bytes / ranks),
+        Algorithm::BidirectionalRing => phases * hops * moves.both_ways_ns(bytes / (2.0 * ranks)),
+        Algorithm::OneShot => moves.everybody_ns(bytes),
+        Algorithm::TwoShot => 2.0 * moves.everybody_ns(bytes / ranks),
+        Algorithm::HalvingDoubling => moves.halving_doubling_ns(bytes),
+        Algorithm::Direct => match request.collective {
+            Collective::Gather { .. } | Collective::Scatter { .. } => moves.root_ns(bytes / ranks),
+            _ => moves.everybody_ns(bytes / ranks),
+        },
+        Algorithm::Pairwise => {
+            (1..request.ranks).map(|distance| moves.shift_ns(distance, bytes / ranks)).sum()
+        }
+        Algorithm::Binomial => moves.powers_of_two().map(|distance| moves.alone_ns(distance, bytes)).sum(),
+        Algorithm::RingPipeline { segments } => {
+            let segments = segments.get() as f64;
+            (ranks - 2.0 + segments) * moves.shift_ns(1, bytes / segments)
+        }
+        Algorithm::Dissemination => moves.powers_of_two().map(|distance| moves.shift_ns(distance, 0.0)).sum(),
+        Algorithm::TwoLevel => two_level_ns(request, fabric),
+    }
+}
+
+/// The number of segments that makes a pipelined broadcast fastest, `sqrt((N - 2) S beta / alpha)`.
+pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) -> NonZeroUsize {
+    let moves = Moves { fabric, ranks: request.ranks };
+    let transfer_ns = bytes * moves.beta_alone();
+    let best = (request.ranks.saturating_sub(2) as f64 * transfer_ns / fabric.alpha_ns).sqrt();
+    let most = request.elements.clamp(1, SEGMENTS_MAX);
+    // Without latency, or without anything to send, the quotient is infinite or no number; `as` saturates.
+    let segments = (best.round() as usize).clamp(1, most);
+    NonZeroUsize::new(segments).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Leaders are taken to stand at equal distances.
+fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
+    let mut servers = request.servers.to_vec();
+    servers.sort_unstable();
+    servers.dedup();
+    let leaders = if servers.is_empty() { request.ranks } else { servers.len() };
+    let moves = Moves { fabric, ranks: request.ranks };
+    let spacing = request.ranks / leaders;
+    let mut time_ns = if leaders < request.ranks { 2.0 * fabric.local_alpha_ns } else { 0.0 };
+    let mut distance = 1;
+    while distance < leaders {
+        time_ns += moves.shift_ns(distance * spacing, 0.0);
+        distance *= 2;
+    }
+    time_ns
+}
+
+/// Moves that ranks make at once, and what they cost.
+struct Moves<'a> {
+    fabric: &'a Fabric,
+    ranks: usize,
+}
+
+impl Moves<'_> {
+    /// Every rank sends `bytes` to the rank at this distance (or to its partner there).
+    fn shift_ns(&self, distance: usize, bytes: f64) -> f64 {
+        let hops = self.hops(distance);
+        hops * (self.fabric.alpha_ns + bytes * self.beta_alone())
+    }
+
+    /// Every rank sends `bytes` to the next rank and as much to the previous one.
+    fn both_ways_ns(&self, bytes: f64) -> f64 {
+        // Two ranks have the same peer, and mostly the same link, on both sides.
+        let shares = self.ranks == 2 || self.at_switch();
+        self.fabric.alpha_ns + bytes * self.beta_alone() * if shares { 2.0 } else { 1.0 }
+    }
+
+    /// Every rank sends `bytes` to every other.
+    fn everybody_ns(&self, bytes: f64) -> f64 {
+        let (alpha_ns, peers) = (self.fabric.alpha_ns, self.ranks - 1);
+        let load = match self.fabric.kind {
+            TopologyKind::Mesh => 1.0,
+            TopologyKind::Star | TopologyKind::Custom => peers as f64,
+            // Hops of all messages of one rank, over its two outgoing links; antipodal traffic goes both ways.
+            TopologyKind::Ring if self.ranks == 2 => 1.0,
+            TopologyKind::Ring => (self.ranks * self.ranks / 4) as f64 / 2.0,
+        };
+        self.hops(self.ranks / 2) * alpha_ns + load * bytes * self.beta_alone()
+    }
+
+    /// One rank sends `bytes` to each other rank, or receives them.
+    fn root_ns(&self, bytes: f64) -> f64 {
+        let peers = self.ranks - 1;
+        let load = match self.fabric.kind {
+            TopologyKind::Mesh => 1,
+            TopologyKind::Star | TopologyKind::Custom => peers,
+            TopologyKind::Ring => peers.div_ceil(2),
+        };
+        self.hops(self.ranks / 2) * self.fabric.alpha_ns + load as f64 * bytes * self.beta_alone()
+    }
+
+    /// Messages over this distance that share no link with each other.
+    fn alone_ns(&self, distance: usize, bytes: f64) -> f64 {
+        self.hops(distance) * self.fabric.alpha_ns + bytes * self.beta_alone()
+    }
+
+    fn halving_doubling_ns(&self, bytes: f64) -> f64 {
+        let core = 1_usize << self.ranks.ilog2();
+        let halvings: f64 =
+            (0..core.ilog2()).map(|bit| self.shift_ns(1 << bit, bytes / f64::from(2 << bit))).sum();
+        let fold = if core == self.ranks { 0.0 } else { self.shift_ns(core, bytes) };
+        2.0 * (halvings + fold)
+    }
+
+    /// 1, 2, 4, ... below the number of ranks.
+    fn powers_of_two(&self) -> impl Iterator<Item = usize> {
+        (0..self.ranks.next_power_of_two().ilog2()).map(|bit| 1 << bit)
+    }
+
+    /// Nanoseconds per byte of one message that has its path to itself.
+    fn beta_alone(&self) -> f64 {
+        match self.fabric.kind {
+            TopologyKind::Star => self.fabric.link_ns_per_byte / f64::from(self.fabric.planes.max(1)),
+            _ => self.fabric.link_ns_per_byte,
+        }
+    }
+
+    fn at_switch(&self) -> bool {
+        matches!(self.fabric.kind, TopologyKind::Star | TopologyKind::Custom)
+    }
+
+    fn hops(&self, distance: usize) -> f64 {
+        match self.fabric.kind {
+            TopologyKind::Ring => distance.min(self.ranks.saturating_sub(distance)).max(1) as f64,
+            _ => 1.0,
+        }
+    }
+}

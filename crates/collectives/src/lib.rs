@@ -1,0 +1,30 @@
+//! Collective operations as schedules: pure data that says who sends which elements when, and who reduces.
+//!
+//! A [`Schedule`] is built by an algorithm ([`build`]), proved by [`verify`](verify::verify), counted by [`traffic`],
+//! printed by [`print`](print::table), chosen by [`choose`](choose::choose), and run by whoever has memory and a fabric:
+//! an engine with non-blocking puts and signals walks a [`Cursor`] per rank, and [`mod@reference`] does the same on plain
+//! arrays, so that the bits that a rack must produce can be stated beforehand. The arithmetic that both use is
+//! [`reduce`](reduce::reduce).
+//!
+//! This crate moves nothing between ranks. It knows no clock, no socket, no thread and no file.
+#![forbid(unsafe_code)]
+
+pub mod algorithm;
+pub mod array;
+mod builder;
+pub mod choose;
+pub mod collective;
+mod estimate;
+pub mod partition;
+pub mod print;
+pub mod reduce;
+pub mod reference;
+pub mod schedule;
+pub mod traffic;
+pub mod verify;
+
+pub use algorithm::{Algorithm, Refused, Request, build};
+pub use array::ElementType;
+pub use collective::Collective;
+pub use reduce::{ReduceError, ReduceOperation};
+pub use schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Step, Transfer, TransferId};

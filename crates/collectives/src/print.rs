@@ -1,0 +1,96 @@
+//! A schedule as text: for each round and rank what is awaited, done and sent.
+//!
+//! `#2` is the number of a transfer among those of its pair. `a op= b` reduces `b` into `a` from the right. For people;
+//! a program reads the [`Schedule`] itself.
+
+use core::fmt::Write;
+
+use crate::schedule::{Local, Schedule, Step, TransferId};
+
+const HEADINGS: [&str; 5] = ["round", "rank", "awaits", "then", "sends"];
+
+/// The whole schedule as a table, at most `rounds_max` rounds of it.
+#[must_use]
+pub fn table(schedule: &Schedule, rounds_max: u32) -> String {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for round in 0..schedule.rounds().min(rounds_max) {
+        for (rank, program) in schedule.programs.iter().enumerate() {
+            for step in program.steps.iter().filter(|step| step.round == round) {
+                rows.extend(lines(schedule, rank, step));
+            }
+        }
+    }
+    let mut text = heading(schedule);
+    align(&rows, &mut text);
+    if let Some(more) = schedule.rounds().checked_sub(rounds_max).filter(|&more| more > 0) {
+        _ = writeln!(text, "... and {more} more rounds");
+    }
+    text
+}
+
+fn heading(schedule: &Schedule) -> String {
+    let ranks = schedule.ranks();
+    let scratch = schedule.programs.iter().map(|program| program.scratch).max().unwrap_or(0);
+    let moved: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
+    format!(
+        "{} by {}: {}, {}\n{}, {} that move {}, scratch of at most {} per rank\n",
+        schedule.collective,
+        schedule.algorithm,
+        counted(ranks, "rank"),
+        counted(schedule.elements, "element"),
+        counted(schedule.rounds() as usize, "round"),
+        counted(schedule.transfers.len(), "transfer"),
+        counted(moved, "element"),
+        counted(scratch, "element"),
+    )
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// One step, as many lines as its longest column needs.
+fn lines(schedule: &Schedule, rank: usize, step: &Step) -> Vec<[String; 5]> {
+    let waits: Vec<_> = step.waits.iter().map(|&id| awaited(schedule, id)).collect();
+    let work: Vec<_> = step.work.iter().map(done).collect();
+    let sends: Vec<_> = step.sends.iter().map(|&id| sent(schedule, id)).collect();
+    let cell = |column: &[String], line: usize| column.get(line).cloned().unwrap_or_default();
+    (0..waits.len().max(work.len()).max(sends.len()))
+        .map(|line| {
+            let name = |number: String| if line == 0 { number } else { String::new() };
+            let (round, rank) = (name(step.round.to_string()), name(rank.to_string()));
+            [round, rank, cell(&waits, line), cell(&work, line), cell(&sends, line)]
+        })
+        .collect()
+}
+
+fn awaited(schedule: &Schedule, id: TransferId) -> String {
+    let transfer = schedule.transfer(id);
+    format!("#{} from {}", transfer.number, transfer.from)
+}
+
+fn sent(schedule: &Schedule, id: TransferId) -> String {
+    let transfer = schedule.transfer(id);
+    let name = format!("#{} to {}", transfer.number, transfer.to);
+    if transfer.source.length == 0 {
+        return format!("{name}: signal");
+    }
+    format!("{name}: {} -> {}", transfer.source, transfer.target)
+}
+
+fn done(work: &Local) -> String {
+    match work {
+        Local::Copy { source, target } => format!("{target} = {source}"),
+        Local::Reduce { source, target } => format!("{target} op= {source}"),
+    }
+}
+
+fn align(rows: &[[String; 5]], text: &mut String) {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: [usize; 5] = core::array::from_fn(width);
+    for row in rows {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+}

@@ -1,0 +1,50 @@
+//! f16: block by block to f32, one operation, and back.
+//!
+//! Blocks live on the stack and are long enough for the conversions of `half`, which use vector instructions where the
+//! processor has them. With or without, the bits are the same.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::ReduceOperation;
+use super::float::on_f32;
+
+/// Elements per block: two blocks of f32 and one of 16 bits stay well within the first-level cache.
+const BLOCK: usize = 256;
+
+/// Both sides have the same length, a multiple of two.
+pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
+    match operation {
+        ReduceOperation::Sum => with(accumulator, operand, on_f32::sum),
+        ReduceOperation::Min => with(accumulator, operand, on_f32::minimum),
+        ReduceOperation::Max => with(accumulator, operand, on_f32::maximum),
+        ReduceOperation::Product => with(accumulator, operand, on_f32::product),
+    }
+}
+
+fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f32) {
+    let (accumulator, operand) = (accumulator.as_chunks_mut::<2>().0, operand.as_chunks::<2>().0);
+    let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let mut values = [f16::ZERO; BLOCK];
+    for (accumulator, operand) in accumulator.chunks_mut(BLOCK).zip(operand.chunks(BLOCK)) {
+        let length = operand.len();
+        let (left, right) = (&mut left[..length], &mut right[..length]);
+        let values = &mut values[..length];
+        widen(accumulator, values, left);
+        widen(operand, values, right);
+        for (left, right) in left.iter_mut().zip(right) {
+            *left = combine(*left, *right);
+        }
+        values.convert_from_f32_slice(left);
+        for (bytes, value) in accumulator.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
+    }
+}
+
+fn widen(bytes: &[[u8; 2]], values: &mut [f16], to: &mut [f32]) {
+    for (value, bytes) in values.iter_mut().zip(bytes) {
+        *value = f16::from_le_bytes(*bytes);
+    }
+    values.convert_to_f32_slice(to);
+}

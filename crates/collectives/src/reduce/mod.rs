@@ -1,0 +1,143 @@
+//! The arithmetic of reductions: `accumulator = accumulator op operand`, element by element, on bytes.
+//!
+//! Bytes are little endian and need no alignment, so they may be any part of any buffer. Bits are fully defined, so that a
+//! schedule gives the same result on every machine:
+//! - *f32, f64*: one IEEE 754 operation, rounded to nearest, ties to even.
+//! - *f16, bf16*: both operands become f32, one f32 operation, and the result is rounded back to 16 bits. Nothing wider is
+//!   kept between two reductions. f32 has at least twice the precision plus two bits, so this equals the correctly
+//!   rounded 16-bit operation (Figueroa 1995); a long chain still rounds once per step, as
+//!   NumPy's `add` of two `float16` arrays does.
+//! - *i32, i64, u8*: sums and products wrap.
+//! - A result that is not a number is the quiet NaN with no sign and no payload, whatever the operands' bits were.
+//! - *min, max*: a NaN on either side gives NaN (as NumPy's `minimum` and `maximum`); -0.0 is less than +0.0 (as IEEE
+//!   754-2019 `minimum` and `maximum`; NumPy leaves this open).
+//!
+//! Min, max and the integer operations do not depend on the order of reduction at all; floating-point sums and products
+//! do, and the schedule fixes it. Subnormals are kept. A place that no reduction touches (one rank, broadcast) is
+//! copied bit by bit.
+//!
+//! Loops run over arrays of fixed size without a branch on the element, so that the compiler can use vector instructions.
+
+mod bf16;
+mod f16;
+mod float;
+mod integer;
+
+use core::fmt;
+use core::str::FromStr;
+
+use thiserror::Error;
+
+use crate::array::ElementType;
+
+/// How two values become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOperation {
+    /// Addition.
+    Sum,
+    /// The lesser.
+    Min,
+    /// The greater.
+    Max,
+    /// Multiplication.
+    Product,
+}
+
+impl ReduceOperation {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
+
+    /// The name that options and reports use (as NCCL's).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Product => "prod",
+        }
+    }
+}
+
+impl fmt::Display for ReduceOperation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// A name that no operation has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown reduction \"{0}\"; hint: one of sum, min, max, prod")]
+pub struct UnknownReduceOperation(pub String);
+
+impl FromStr for ReduceOperation {
+    type Err = UnknownReduceOperation;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|operation| operation.name() == name)
+            .ok_or_else(|| UnknownReduceOperation(name.to_owned()))
+    }
+}
+
+/// Why nothing was reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ReduceError {
+    /// The two sides differ in length.
+    #[error("cannot reduce {operand} bytes into {accumulator}; hint: both sides have the same length")]
+    Length {
+        /// Bytes of the accumulator.
+        accumulator: usize,
+        /// Bytes of the operand.
+        operand: usize,
+    },
+    /// The last element is cut.
+    #[error("{bytes} bytes are no whole number of {element} elements; hint: one takes {} bytes", .element.bytes())]
+    PartialElement {
+        /// Length of both sides.
+        bytes: usize,
+        /// Type of the elements.
+        element: ElementType,
+    },
+}
+
+/// `accumulator = accumulator op operand`, element by element.
+///
+/// # Errors
+/// When the lengths differ or are no multiple of the element size; nothing is changed then.
+pub fn reduce(
+    operation: ReduceOperation,
+    element: ElementType,
+    accumulator: &mut [u8],
+    operand: &[u8],
+) -> Result<(), ReduceError> {
+    if accumulator.len() != operand.len() {
+        return Err(ReduceError::Length { accumulator: accumulator.len(), operand: operand.len() });
+    }
+    if !operand.len().is_multiple_of(element.bytes()) {
+        return Err(ReduceError::PartialElement { bytes: operand.len(), element });
+    }
+    match element {
+        ElementType::F32 => float::single(operation, accumulator, operand),
+        ElementType::F64 => float::double(operation, accumulator, operand),
+        ElementType::F16 => f16::reduce(operation, accumulator, operand),
+        ElementType::Bf16 => bf16::reduce(operation, accumulator, operand),
+        ElementType::I32 => integer::signed32(operation, accumulator, operand),
+        ElementType::I64 => integer::signed64(operation, accumulator, operand),
+        ElementType::U8 => integer::unsigned8(operation, accumulator, operand),
+    }
+    Ok(())
+}
+
+/// Combine both sides, `BYTES` at a time.
+fn each<const BYTES: usize>(
+    accumulator: &mut [u8],
+    operand: &[u8],
+    combine: impl Fn([u8; BYTES], [u8; BYTES]) -> [u8; BYTES],
+) {
+    let (accumulator, operand) = (accumulator.as_chunks_mut().0, operand.as_chunks().0);
+    for (left, right) in accumulator.iter_mut().zip(operand) {
+        *left = combine(*left, *right);
+    }
+}

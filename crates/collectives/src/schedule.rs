@@ -1,0 +1,343 @@
+//! A collective as data: for each rank an ordered list of steps, and between ranks numbered transfers.
+//!
+//! A step waits for arrivals, then does local work in order, then issues its sends. A send is a non-blocking put with
+//! signal from the sender's memory to a fixed place in the receiver's. A rank does its steps strictly one after
+//! another and needs no other rule: [`Cursor`] walks them, and what it yields can be carried out as it comes.
+//!
+//! What an executor may rely on, because [`verify`](crate::verify::verify) proves it for a schedule:
+//! - `Input` is only read. Each other place that is sent from is never written again in the same run, so a put may be
+//!   retransmitted from it at any time before it completes.
+//! - A put lands only where nobody reads or writes until its arrival is awaited (one slot per transfer), so nothing needs
+//!   flow control and the result does not depend on timing.
+//! - Each transfer has a place of its own among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
+//!   arrival, set to the number of the run, works on any fabric, ordered or not. On a fabric that keeps order per pair
+//!   one counting word per sender is enough: transfer [`Transfer::number`] has come when the count exceeds it.
+//! - No rank waits for ever, if every put is delivered.
+//!
+//! *Running it again* on the same buffers: `Output` and `Scratch` may be written by a peer from the moment when that peer
+//! starts. So either a barrier lies between two runs, or two sets of buffers alternate and the schedule is
+//! synchronizing ([`Report::synchronizing`](crate::verify::Report)). In both cases a rank's own puts must have
+//! completed before it returns.
+//!
+//! Positions and lengths are in elements; the element type and the reduction belong to the executor. Nothing here
+//! decides which steps to take: that is [`algorithm`](crate::algorithm).
+
+use core::fmt;
+use core::ops::Range;
+
+use crate::algorithm::Algorithm;
+use crate::collective::Collective;
+
+/// Memory of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Buffer {
+    /// What the rank gives. Never written.
+    Input,
+    /// What the rank gets. Shares no byte with the input.
+    Output,
+    /// Working space; its content before and after means nothing.
+    Scratch,
+}
+
+impl Buffer {
+    /// Every buffer.
+    pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
+
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Scratch => "scratch",
+        }
+    }
+}
+
+/// Consecutive elements of one buffer. Empty for a transfer that is only a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Where.
+    pub buffer: Buffer,
+    /// First element.
+    pub start: usize,
+    /// Number of elements.
+    pub length: usize,
+}
+
+impl Span {
+    /// These elements of a buffer.
+    #[must_use]
+    pub const fn new(buffer: Buffer, range: Range<usize>) -> Self {
+        Self { buffer, start: range.start, length: range.end - range.start }
+    }
+
+    /// One past the last element.
+    #[must_use]
+    pub const fn end(self) -> usize {
+        self.start + self.length
+    }
+
+    /// The elements as a range of positions.
+    #[must_use]
+    pub const fn range(self) -> Range<usize> {
+        self.start..self.end()
+    }
+
+    /// The same place in bytes, for elements of this size.
+    #[must_use]
+    pub const fn bytes(self, element_bytes: usize) -> Range<usize> {
+        self.start * element_bytes..self.end() * element_bytes
+    }
+
+    /// Whether both have an element in common.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.buffer == other.buffer && self.start.max(other.start) < self.end().min(other.end())
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.length == 0 {
+            return formatter.write_str("nothing");
+        }
+        write!(formatter, "{}[{}..{}]", self.buffer.name(), self.start, self.end())
+    }
+}
+
+/// Index of a transfer in [`Schedule::transfers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransferId(pub u32);
+
+impl TransferId {
+    /// The number as an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One put with signal from one rank to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Sending rank.
+    pub from: usize,
+    /// Receiving rank, never the sender.
+    pub to: usize,
+    /// Counts the transfers of this pair from 0, in the order in which the sender issues them.
+    pub number: u32,
+    /// Counts the transfers of all senders to this receiver from 0, each once; the index of a signal word.
+    pub arrival: u32,
+    /// What is sent, in the sender's memory.
+    pub source: Span,
+    /// Where it lands, in the receiver's memory; as long as the source.
+    pub target: Span,
+}
+
+/// Work that a rank does in its own memory. Source and target have the same length and share no element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// The target becomes the source.
+    Copy {
+        /// Read.
+        source: Span,
+        /// Written.
+        target: Span,
+    },
+    /// The target becomes target *operation* source, element by element.
+    Reduce {
+        /// The right-hand operand.
+        source: Span,
+        /// The left-hand operand, and the result.
+        target: Span,
+    },
+}
+
+impl Local {
+    /// The elements that are only read.
+    #[must_use]
+    pub const fn source(self) -> Span {
+        match self {
+            Self::Copy { source, .. } | Self::Reduce { source, .. } => source,
+        }
+    }
+
+    /// The elements that are written.
+    #[must_use]
+    pub const fn target(self) -> Span {
+        match self {
+            Self::Copy { target, .. } | Self::Reduce { target, .. } => target,
+        }
+    }
+}
+
+/// One step of one rank: wait, then work, then send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Round of the algorithm, for reading; several steps of a rank may share one.
+    pub round: u32,
+    /// Transfers to this rank that must have arrived before the step starts.
+    pub waits: Vec<TransferId>,
+    /// Local work, in this order.
+    pub work: Vec<Local>,
+    /// Transfers from this rank, issued in this order without waiting for each other.
+    pub sends: Vec<TransferId>,
+}
+
+/// What one rank does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Elements of the input buffer.
+    pub input: usize,
+    /// Elements of the output buffer.
+    pub output: usize,
+    /// Elements of the scratch buffer.
+    pub scratch: usize,
+    /// Number of transfers to this rank, so of signal words.
+    pub arrivals: u32,
+    /// In order.
+    pub steps: Vec<Step>,
+}
+
+impl Program {
+    /// Elements of a buffer.
+    #[must_use]
+    pub const fn elements(&self, buffer: Buffer) -> usize {
+        match buffer {
+            Buffer::Input => self.input,
+            Buffer::Output => self.output,
+            Buffer::Scratch => self.scratch,
+        }
+    }
+}
+
+/// A collective as data. See the file's header for what it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// What is promised.
+    pub collective: Collective,
+    /// How it is done.
+    pub algorithm: Algorithm,
+    /// Elements of the whole array, as [`Collective`] counts them.
+    pub elements: usize,
+    /// Every transfer between two ranks.
+    pub transfers: Vec<Transfer>,
+    /// One per rank.
+    pub programs: Vec<Program>,
+}
+
+impl Schedule {
+    /// Number of ranks.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// The transfer with this index.
+    #[must_use]
+    pub fn transfer(&self, id: TransferId) -> &Transfer {
+        &self.transfers[id.index()]
+    }
+
+    /// The largest round number plus one; 0 if nothing is to be done.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        let last = |program: &Program| program.steps.iter().map(|step| step.round + 1).max();
+        self.programs.iter().filter_map(last).max().unwrap_or(0)
+    }
+}
+
+/// The next thing that a rank must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Go on only when this transfer has arrived.
+    Await(TransferId),
+    /// Do this now.
+    Work(Local),
+    /// Issue this put, and go on without waiting for it.
+    Send(TransferId),
+}
+
+/// A rank's place in its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    step: usize,
+    index: usize,
+}
+
+impl Cursor {
+    /// What is to be done here; `None` when the program is over. Steps forward only past empty steps.
+    #[must_use]
+    pub fn action(&mut self, program: &Program) -> Option<Action> {
+        while let Some(step) = program.steps.get(self.step) {
+            if let Some(action) = step.action(self.index) {
+                return Some(action);
+            }
+            *self = Self { step: self.step + 1, index: 0 };
+        }
+        None
+    }
+
+    /// The action was carried out (or, for a wait, has come true).
+    pub const fn advance(&mut self) {
+        self.index += 1;
+    }
+
+    /// Index of the step in which the rank is.
+    #[must_use]
+    pub const fn step(&self) -> usize {
+        self.step
+    }
+}
+
+impl Step {
+    fn action(&self, index: usize) -> Option<Action> {
+        let (waits, work) = (self.waits.len(), self.work.len());
+        if index < waits {
+            Some(Action::Await(self.waits[index]))
+        } else if index < waits + work {
+            Some(Action::Work(self.work[index - waits]))
+        } else {
+            self.sends.get(index - waits - work).map(|&id| Action::Send(id))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(range: Range<usize>) -> Span {
+        Span::new(Buffer::Scratch, range)
+    }
+
+    #[test]
+    fn a_cursor_waits_then_works_then_sends_and_passes_empty_steps() {
+        let work = Local::Copy { source: span(0..1), target: span(1..2) };
+        let step =
+            Step { round: 0, waits: vec![TransferId(4)], work: vec![work], sends: vec![TransferId(7)] };
+        let program = Program { steps: vec![Step::default(), step.clone(), step], ..Program::default() };
+        let mut cursor = Cursor::default();
+        let mut seen = Vec::new();
+        while let Some(action) = cursor.action(&program) {
+            seen.push(action);
+            cursor.advance();
+        }
+        let once = [Action::Await(TransferId(4)), Action::Work(work), Action::Send(TransferId(7))];
+        assert_eq!(seen, [once, once].concat());
+    }
+
+    #[test]
+    fn spans_overlap_only_in_the_same_buffer_and_only_with_elements() {
+        assert!(span(0..3).overlaps(span(2..5)));
+        assert!(!span(0..3).overlaps(span(3..5)));
+        assert!(!span(0..3).overlaps(span(1..1)));
+        assert!(!span(0..3).overlaps(Span::new(Buffer::Output, 0..3)));
+    }
+
+    #[test]
+    fn bytes_follow_the_element_size() {
+        assert_eq!(span(3..5).bytes(8), 24..40);
+    }
+}

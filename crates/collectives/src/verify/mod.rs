@@ -1,0 +1,45 @@
+//! Proof of a schedule: run on symbols instead of numbers, for every timing at once.
+//!
+//! Four questions, each in its file: is it well formed (`structure`); does it end, and what happens before what (`order`);
+//! do two accesses of one element ever race (`races`); is every element of every output the reduction of exactly the
+//! ranks that were promised (`symbolic`, `promise`). Because accesses that conflict are always ordered by messages, one
+//! symbolic run speaks for all interleavings.
+//!
+//! Time and memory grow with ranks x steps x ranks; a ring of a thousand ranks is beyond it. No number is computed here:
+//! arithmetic is proved in [`reduce`](crate::reduce).
+
+mod finding;
+mod order;
+mod promise;
+mod races;
+mod structure;
+mod symbolic;
+
+pub use finding::Finding;
+
+use crate::schedule::Schedule;
+
+/// What a proved schedule is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Messages on the longest chain of messages that wait for each other: how often the step latency is paid.
+    pub messages_deep: usize,
+    /// No rank can finish before every rank has started, so two sets of buffers may alternate without a barrier.
+    pub synchronizing: bool,
+}
+
+/// Prove a schedule.
+///
+/// # Errors
+/// What is wrong with it. Later questions are asked only when the earlier ones have good answers.
+pub fn verify(schedule: &Schedule) -> Result<Report, Vec<Finding>> {
+    let places = structure::check(schedule)?;
+    let order = order::Order::establish(schedule, &places)?;
+    let mut findings = races::find(schedule, &places, &order);
+    findings.extend(symbolic::run(schedule, &order));
+    let report = Report { messages_deep: order.messages_deep(), synchronizing: order.synchronizing() };
+    if schedule.collective == crate::Collective::Barrier && !report.synchronizing {
+        findings.push(Finding::BarrierLeaks);
+    }
+    if findings.is_empty() { Ok(report) } else { Err(findings) }
+}

@@ -1,0 +1,168 @@
+//! Runs a schedule on symbols: each element is "position p of the inputs, reduced over this multiset of ranks".
+//!
+//! Multisets are kept once each and named by a number, so that an element is two numbers however many ranks it
+//! is made of.
+
+use std::collections::HashMap;
+
+use super::Finding;
+use super::order::Order;
+use super::promise::{Contributors, Promise, promise};
+use crate::schedule::{Buffer, Local, Schedule, Span};
+
+/// A symbolic value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value {
+    position: usize,
+    ranks: SetId,
+}
+
+/// Number of a multiset in [`Multisets`].
+type SetId = u32;
+/// One element of memory; `None` was never written.
+type Cell = Option<Value>;
+
+/// Multisets of ranks, as sorted lists.
+#[derive(Default)]
+struct Multisets {
+    lists: Vec<Vec<u32>>,
+    numbers: HashMap<Vec<u32>, SetId>,
+    unions: HashMap<(SetId, SetId), SetId>,
+}
+
+impl Multisets {
+    fn number(&mut self, list: Vec<u32>) -> SetId {
+        let next = self.lists.len() as SetId;
+        *self.numbers.entry(list.clone()).or_insert_with(|| {
+            self.lists.push(list);
+            next
+        })
+    }
+
+    fn union(&mut self, left: SetId, right: SetId) -> SetId {
+        if let Some(&known) = self.unions.get(&(left, right)) {
+            return known;
+        }
+        let mut list = [&self.lists[left as usize][..], &self.lists[right as usize]].concat();
+        list.sort_unstable();
+        let number = self.number(list);
+        self.unions.insert((left, right), number);
+        number
+    }
+}
+
+/// The memory of all ranks.
+struct Memory {
+    cells: Vec<[Vec<Cell>; 3]>,
+    multisets: Multisets,
+    findings: Vec<Finding>,
+}
+
+/// Run the schedule; what was found on the way, and where outputs differ from the promise.
+pub(super) fn run(schedule: &Schedule, order: &Order) -> Vec<Finding> {
+    let mut memory = Memory::new(schedule);
+    for place in &order.sequence {
+        let step = &schedule.programs[place.rank].steps[place.step];
+        for &work in &step.work {
+            memory.work(place.rank, work);
+        }
+        for &id in &step.sends {
+            let transfer = schedule.transfer(id);
+            let values = memory.read(transfer.from, transfer.source);
+            memory.write(transfer.to, transfer.target, &values);
+        }
+    }
+    memory.judge(schedule);
+    memory.findings
+}
+
+impl Memory {
+    fn new(schedule: &Schedule) -> Self {
+        let mut multisets = Multisets::default();
+        let of_rank = |rank: usize| {
+            let program = &schedule.programs[rank];
+            let ranks = multisets.number(vec![rank as u32]);
+            let input = (0..program.input).map(|position| Some(Value { position, ranks })).collect();
+            [input, vec![None; program.output], vec![None; program.scratch]]
+        };
+        let cells = (0..schedule.ranks()).map(of_rank).collect();
+        Self { cells, multisets, findings: Vec::new() }
+    }
+
+    fn work(&mut self, rank: usize, work: Local) {
+        match work {
+            Local::Copy { source, target } => {
+                let values = self.read(rank, source);
+                self.write(rank, target, &values);
+            }
+            Local::Reduce { source, target } => {
+                let (left, right) = (self.read(rank, target), self.read(rank, source));
+                let values: Vec<_> =
+                    left.into_iter().zip(right).map(|pair| self.reduce(rank, target, pair)).collect();
+                self.write(rank, target, &values);
+            }
+        }
+    }
+
+    fn reduce(&mut self, rank: usize, span: Span, pair: (Cell, Cell)) -> Cell {
+        let (Some(left), Some(right)) = pair else { return None };
+        if left.position != right.position {
+            let (left, right) = (left.position, right.position);
+            self.findings.push(Finding::MixedElements { rank, span, left, right });
+            return None;
+        }
+        Some(Value { ranks: self.multisets.union(left.ranks, right.ranks), ..left })
+    }
+
+    fn read(&mut self, rank: usize, span: Span) -> Vec<Cell> {
+        let values = self.cells[rank][index(span.buffer)][span.range()].to_vec();
+        if values.contains(&None) {
+            self.findings.push(Finding::Uninitialised { rank, span });
+        }
+        values
+    }
+
+    fn write(&mut self, rank: usize, span: Span, values: &[Cell]) {
+        self.cells[rank][index(span.buffer)][span.range()].copy_from_slice(values);
+    }
+
+    /// Compare the outputs with the promise; one finding per rank is enough to act on.
+    fn judge(&mut self, schedule: &Schedule) {
+        let ranks = schedule.ranks();
+        let everybody = self.multisets.number((0..ranks as u32).collect());
+        for rank in 0..ranks {
+            for element in 0..schedule.programs[rank].output {
+                let expected = promise(schedule.collective, ranks, schedule.elements, rank, element);
+                let set = match expected.contributors {
+                    Contributors::All => everybody,
+                    Contributors::One(from) => self.multisets.number(vec![from as u32]),
+                };
+                let found = self.cells[rank][index(Buffer::Output)][element];
+                if found != Some(Value { position: expected.position, ranks: set }) {
+                    self.findings.push(self.wrong(rank, element, found, expected));
+                    break;
+                }
+            }
+        }
+    }
+
+    fn wrong(&self, rank: usize, element: usize, found: Cell, expected: Promise) -> Finding {
+        let found = found.map_or("never written".to_owned(), |value| {
+            format!("position {} of ranks {:?}", value.position, self.multisets.lists[value.ranks as usize])
+        });
+        let of = match expected.contributors {
+            Contributors::All => "all ranks".to_owned(),
+            Contributors::One(from) => format!("rank {from}"),
+        };
+        let expected = format!("position {} of {of}", expected.position);
+        Finding::WrongResult { rank, element, found, expected }
+    }
+}
+
+fn index(buffer: Buffer) -> usize {
+    match buffer {
+        Buffer::Input => 0,
+        Buffer::Output => 1,
+        Buffer::Scratch => 2,
+    }
+}

@@ -1,0 +1,136 @@
+//! Schedules run on real arrays: right values, the same bits on every rank, whatever the timing.
+
+use std::num::NonZeroUsize;
+
+use proptest::prelude::*;
+use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::partition::part;
+use rackloom_collectives::reference::{RunError, run, run_with};
+use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation, Request, Schedule, build};
+
+fn schedule(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Schedule {
+    build(&Request { collective, ranks, elements, servers: &[] }, algorithm).unwrap()
+}
+
+/// A small generator, so that a failing case is named by its seed alone.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.next() as usize % bound
+    }
+
+    /// Values of very different size, so that every order of summation has its own rounding.
+    fn float(&mut self) -> f32 {
+        let scale = 2.0_f32.powi(self.below(20) as i32 - 10);
+        (self.below(2001) as f32 - 1000.0) * scale
+    }
+}
+
+fn float_inputs(schedule: &Schedule, random: &mut Random) -> Vec<Vec<u8>> {
+    let input = |program: &rackloom_collectives::Program| {
+        (0..program.input).flat_map(|_| random.float().to_le_bytes()).collect()
+    };
+    schedule.programs.iter().map(input).collect()
+}
+
+fn integers(bytes: &[u8]) -> Vec<i64> {
+    bytes.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+/// The collective by its definition, on integers, where the order of reduction means nothing.
+fn expected(collective: Collective, inputs: &[Vec<i64>], elements: usize, rank: usize) -> Vec<i64> {
+    let ranks = inputs.len();
+    let sum = |position| inputs.iter().map(|input: &Vec<i64>| input[position]).sum();
+    let sums: Vec<i64> = if collective.reduces() { (0..elements).map(sum).collect() } else { Vec::new() };
+    let mine = part(elements, ranks, rank);
+    match collective {
+        Collective::AllReduce => sums,
+        Collective::Reduce { root } if root == rank => sums,
+        Collective::ReduceScatter => sums[mine].to_vec(),
+        Collective::AllGather => inputs.concat(),
+        Collective::Gather { root } if root == rank => inputs.concat(),
+        Collective::Broadcast { root } => inputs[root].clone(),
+        Collective::Scatter { root } => inputs[root][mine].to_vec(),
+        Collective::AllToAll => inputs.iter().flat_map(|input| input[mine.clone()].to_vec()).collect(),
+        Collective::Reduce { .. } | Collective::Gather { .. } | Collective::Barrier => Vec::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn integers_come_out_as_the_definition_says(
+        ranks in 1_usize..=17, elements in 0_usize..=60, root in any::<prop::sample::Index>(), seed in any::<u64>(),
+    ) {
+        let mut random = Random(seed);
+        for collective in Collective::all(root.index(ranks)) {
+            for algorithm in suitable(collective, NonZeroUsize::new(4).unwrap()) {
+                let schedule = schedule(collective, algorithm, ranks, elements);
+                let inputs: Vec<Vec<i64>> = schedule.programs.iter()
+                    .map(|program| (0..program.input).map(|_| random.next() as i64 - (1 << 30)).collect()).collect();
+                let bytes: Vec<Vec<u8>> = inputs.iter()
+                    .map(|input| input.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
+                let outputs = run(&schedule, ReduceOperation::Sum, ElementType::I64, &bytes).unwrap();
+                for (rank, output) in outputs.iter().enumerate() {
+                    let expected = expected(collective, &inputs, elements, rank);
+                    prop_assert_eq!(integers(output), expected, "{} by {}, rank {}", collective, algorithm, rank);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn timing_changes_no_bit_of_a_floating_point_sum(
+        ranks in 2_usize..=9, elements in 1_usize..=40, seed in any::<u64>(),
+    ) {
+        let mut random = Random(seed);
+        for algorithm in suitable(Collective::AllReduce, NonZeroUsize::MIN) {
+            let schedule = schedule(Collective::AllReduce, algorithm, ranks, elements);
+            let inputs = float_inputs(&schedule, &mut random);
+            let first = run(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs).unwrap();
+            prop_assert!(first.windows(2).all(|pair| pair[0] == pair[1]), "{}: ranks differ", algorithm);
+            let mut choose = |count| random.below(count);
+            let other = run_with(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs, &mut choose).unwrap();
+            prop_assert_eq!(&first, &other, "{}: timing matters", algorithm);
+        }
+    }
+}
+
+/// The stated orders of reduction, told apart by rounding: 2^24 swallows a 1 that is added to it alone.
+#[test]
+fn orders_of_reduction_are_the_documented_ones() {
+    let big = 16_777_216.0_f32;
+    let inputs: Vec<Vec<u8>> =
+        [1.0, 1.0, big, -big].iter().map(|value: &f32| value.to_le_bytes().repeat(4)).collect();
+    let result = |algorithm| {
+        let schedule = schedule(Collective::AllReduce, algorithm, 4, 4);
+        let outputs = run(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs).unwrap();
+        outputs[0]
+            .chunks_exact(4)
+            .map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    // ((1 + 1) + big) - big
+    assert_eq!(result(Algorithm::OneShot), [2.0; 4]);
+    assert_eq!(result(Algorithm::TwoShot), [2.0; 4]);
+    // Chunk c starts at rank c + 1: ((1 + big) - big) + 1, ((big - big) + 1) + 1, ((-big + 1) + 1) + big, 2.
+    assert_eq!(result(Algorithm::Ring), [1.0, 2.0, 2.0, 2.0]);
+    // (1 + 1) + (big - big)
+    assert_eq!(result(Algorithm::HalvingDoubling), [2.0; 4]);
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused() {
+    let schedule = schedule(Collective::AllReduce, Algorithm::Ring, 3, 4);
+    let run = |inputs: &[Vec<u8>]| run(&schedule, ReduceOperation::Sum, ElementType::U8, inputs).unwrap_err();
+    assert_eq!(run(&[vec![0; 4], vec![0; 4]]), RunError::InputCount { found: 2, expected: 3 });
+    let short = RunError::InputLength { rank: 1, found: 3, expected: 4 };
+    assert_eq!(run(&[vec![0; 4], vec![0; 3], vec![0; 4]]), short);
+}

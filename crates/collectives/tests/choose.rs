@@ -1,0 +1,173 @@
+//! Estimates against the closed forms as the literature writes them, and choices on both sides of each crossover.
+//!
+//! `a` is alpha, `b` the rate of a link in bytes per ns, `s` the size in bytes, `n` the number of ranks.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::choose::{Choice, Fabric, TopologyKind, choose};
+use rackloom_collectives::{Algorithm, Collective, Refused, Request};
+
+const ALPHA_NS: f64 = 1200.0;
+/// 400 Gb/s.
+const RATE: f64 = 50.0;
+
+fn fabric(kind: TopologyKind) -> Fabric {
+    Fabric { kind, planes: 1, alpha_ns: ALPHA_NS, link_ns_per_byte: 1.0 / RATE, local_alpha_ns: 100.0 }
+}
+
+fn request(collective: Collective, ranks: usize, bytes: usize) -> Request<'static> {
+    Request { collective, ranks, elements: bytes, servers: &[] }
+}
+
+fn chosen(collective: Collective, ranks: usize, bytes: usize, fabric: &Fabric) -> Choice {
+    choose(&request(collective, ranks, bytes), 1, fabric).unwrap()
+}
+
+fn time_ns(choice: &Choice, algorithm: Algorithm) -> f64 {
+    choice.estimates.iter().find(|estimate| estimate.algorithm == algorithm).unwrap().time_ns
+}
+
+fn assert_close(found: f64, expected: f64, what: &str) {
+    assert!((found - expected).abs() <= 1e-9 * expected, "{what}: {found}, not {expected}");
+}
+
+#[test]
+fn all_reduce_takes_the_times_that_the_closed_forms_give() {
+    let (a, b) = (ALPHA_NS, RATE);
+    for ranks in [4_usize, 8, 16] {
+        let (n, s) = (ranks as f64, 1_048_576.0);
+        let of = |kind, algorithm| {
+            time_ns(&chosen(Collective::AllReduce, ranks, 1 << 20, &fabric(kind)), algorithm)
+        };
+        for kind in [TopologyKind::Ring, TopologyKind::Star, TopologyKind::Mesh] {
+            assert_close(of(kind, Algorithm::Ring), 2.0 * (n - 1.0) * (a + s / (n * b)), "ring");
+        }
+        for kind in [TopologyKind::Ring, TopologyKind::Mesh] {
+            let expected = 2.0 * (n - 1.0) * (a + s / (2.0 * n * b));
+            assert_close(of(kind, Algorithm::BidirectionalRing), expected, "two counter-rotating rings");
+        }
+        assert_close(of(TopologyKind::Mesh, Algorithm::TwoShot), 2.0 * (a + s / (n * b)), "two-shot, mesh");
+        assert_close(of(TopologyKind::Mesh, Algorithm::OneShot), a + s / b, "one-shot, mesh");
+        let star = 2.0 * a + 2.0 * (n - 1.0) / n * s / b;
+        assert_close(of(TopologyKind::Star, Algorithm::TwoShot), star, "two-shot, star");
+        let halving = 2.0 * n.log2() * a + 2.0 * (n - 1.0) / n * s / b;
+        assert_close(of(TopologyKind::Star, Algorithm::HalvingDoubling), halving, "halving-doubling, star");
+        // Uniform traffic on a ring: mean hops N^2 / (4 (N - 1)), and each rank sends over two links.
+        let hops = n * n / (4.0 * (n - 1.0));
+        let ring = n / 2.0 * a + (n - 1.0) * s * hops / (2.0 * b);
+        assert_close(of(TopologyKind::Ring, Algorithm::OneShot), ring, "one-shot, ring");
+    }
+}
+
+#[test]
+fn reduce_scatter_and_all_gather_take_half_of_it() {
+    for kind in [TopologyKind::Ring, TopologyKind::Star, TopologyKind::Mesh, TopologyKind::Custom] {
+        for algorithm in [Algorithm::Ring, Algorithm::BidirectionalRing] {
+            let whole = time_ns(&chosen(Collective::AllReduce, 8, 4096, &fabric(kind)), algorithm);
+            for collective in [Collective::ReduceScatter, Collective::AllGather] {
+                let half = time_ns(&chosen(collective, 8, 4096, &fabric(kind)), algorithm);
+                assert_close(2.0 * half, whole, "half");
+            }
+        }
+    }
+}
+
+/// On a full mesh one-shot wins over two-shot iff S < alpha b / (1 - 2/N).
+#[test]
+fn one_shot_gives_way_to_two_shot_at_the_crossover() {
+    let mesh = fabric(TopologyKind::Mesh);
+    for ranks in [4_usize, 8, 16] {
+        let crossover = ALPHA_NS * RATE / (1.0 - 2.0 / ranks as f64);
+        let at = |factor: f64| {
+            chosen(Collective::AllReduce, ranks, (crossover * factor) as usize, &mesh).algorithm
+        };
+        assert_eq!(at(0.99), Algorithm::OneShot, "{ranks} ranks");
+        assert_eq!(at(1.01), Algorithm::TwoShot, "{ranks} ranks");
+    }
+}
+
+#[test]
+fn a_perturbed_measurement_moves_the_crossover() {
+    let crossover = (ALPHA_NS * RATE / (1.0 - 2.0 / 8.0)) as usize;
+    let slow = Fabric { link_ns_per_byte: 1.2 / RATE, ..fabric(TopologyKind::Mesh) };
+    let late = Fabric { alpha_ns: 1.2 * ALPHA_NS, ..fabric(TopologyKind::Mesh) };
+    let at = |factor: f64, fabric: &Fabric| {
+        chosen(Collective::AllReduce, 8, (crossover as f64 * factor) as usize, fabric).algorithm
+    };
+    assert_eq!(at(0.99, &slow), Algorithm::TwoShot);
+    assert_eq!(at(1.01, &late), Algorithm::OneShot);
+}
+
+#[test]
+fn each_topology_gets_what_it_is_good_at() {
+    let large = 1 << 26;
+    let best = |kind, bytes| chosen(Collective::AllReduce, 8, bytes, &fabric(kind)).algorithm;
+    assert_eq!(best(TopologyKind::Ring, large), Algorithm::BidirectionalRing);
+    assert_eq!(best(TopologyKind::Mesh, large), Algorithm::TwoShot);
+    assert_eq!(best(TopologyKind::Star, large), Algorithm::TwoShot);
+    for kind in [TopologyKind::Ring, TopologyKind::Star, TopologyKind::Mesh, TopologyKind::Custom] {
+        assert_eq!(best(kind, 8), Algorithm::OneShot, "{kind:?}");
+    }
+}
+
+#[test]
+fn planes_of_a_star_share_the_bytes_but_not_the_latency() {
+    let bytes = 1 << 20;
+    let one = fabric(TopologyKind::Star);
+    let four = Fabric { planes: 4, ..one };
+    let latency = time_ns(&chosen(Collective::AllToAll, 8, 0, &one), Algorithm::Direct);
+    let with = |fabric| time_ns(&chosen(Collective::AllToAll, 8, bytes, fabric), Algorithm::Direct) - latency;
+    assert_close(latency, ALPHA_NS, "nothing sent");
+    assert_close(4.0 * with(&four), with(&one), "a quarter of the time on the links");
+}
+
+#[test]
+fn a_broadcast_is_cut_into_as_many_segments_as_pay() {
+    let ring = fabric(TopologyKind::Ring);
+    let collective = Collective::Broadcast { root: 0 };
+    let small = chosen(collective, 8, 64, &ring);
+    let whole = Algorithm::RingPipeline { segments: NonZeroUsize::MIN };
+    assert_eq!(small.algorithm, Algorithm::Binomial, "fewer steps of the same latency");
+    assert!(small.estimates.iter().any(|estimate| estimate.algorithm == whole), "{small}");
+    let large = chosen(collective, 8, 1 << 24, &ring);
+    let Algorithm::RingPipeline { segments } = large.algorithm else { panic!("{large}") };
+    // Neither fewer nor more segments would be faster.
+    let time = |segments: f64| (6.0 + segments) * (ALPHA_NS + 16_777_216.0 / segments / RATE);
+    let best = segments.get() as f64;
+    assert_close(large.estimates[0].time_ns, time(best), "pipeline");
+    assert!(time(best) <= time(best - 1.0) && time(best) <= time(best + 1.0), "{segments} segments");
+}
+
+#[test]
+fn ranks_that_share_servers_get_a_barrier_of_two_levels() {
+    let star = fabric(TopologyKind::Star);
+    let servers: Vec<usize> = (0..8).map(|rank| rank / 4).collect();
+    let request = Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers };
+    let choice = choose(&request, 1, &star).unwrap();
+    assert_eq!(choice.algorithm, Algorithm::TwoLevel);
+    assert_close(choice.estimates[0].time_ns, ALPHA_NS + 2.0 * 100.0, "one round of leaders, up and down");
+    assert_close(time_ns(&choice, Algorithm::Dissemination), 3.0 * ALPHA_NS, "three rounds");
+    let alone = choose(&Request { servers: &[], ..request }, 1, &star).unwrap();
+    assert_eq!(alone.algorithm, Algorithm::Dissemination);
+}
+
+#[test]
+fn a_choice_names_its_reason() {
+    let choice = chosen(Collective::AllToAll, 8, 1 << 20, &fabric(TopologyKind::Star));
+    assert_eq!(choice.to_string(), "direct, estimated 19.6 us (pairwise 26.8 us)");
+}
+
+#[test]
+fn one_rank_and_odd_measurements_do_no_harm() {
+    let silent = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..fabric(TopologyKind::Ring) };
+    let broken = Fabric { alpha_ns: f64::NAN, link_ns_per_byte: -1.0, ..silent };
+    for fabric in [silent, broken] {
+        for ranks in [1, 2, 3, 1024] {
+            for collective in Collective::all(0) {
+                let choice = chosen(collective, ranks, 1 << 30, &fabric);
+                assert!(choice.algorithm.does(collective));
+            }
+        }
+    }
+    assert_eq!(choose(&request(Collective::AllReduce, 0, 8), 1, &silent), Err(Refused::Ranks(0)));
+}

@@ -1,0 +1,300 @@
+//! A schedule that is broken in one place is caught, whatever the place: the proof can fail.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::verify::{Finding, verify};
+use rackloom_collectives::{
+    Algorithm, Buffer, Collective, Local, Request, Schedule, Span, TransferId, build,
+};
+
+const RANKS: usize = 6;
+const ELEMENTS: usize = 20;
+
+fn schedule(collective: Collective, algorithm: Algorithm) -> Schedule {
+    build(&Request { collective, ranks: RANKS, elements: ELEMENTS, servers: &[0, 0, 1, 1, 1, 2] }, algorithm)
+        .unwrap()
+}
+
+fn all_schedules() -> Vec<Schedule> {
+    let segments = NonZeroUsize::new(3).unwrap();
+    let of =
+        |collective| suitable(collective, segments).map(move |algorithm| schedule(collective, algorithm));
+    Collective::all(2).into_iter().flat_map(of).collect()
+}
+
+/// Apply `break_it` at places 0, 1, 2, ... of each schedule until it finds no such place; each result must be refused.
+fn every_place_is_guarded(break_it: impl Fn(&mut Schedule, usize) -> Option<()>) {
+    let mut broken = 0;
+    for whole in all_schedules() {
+        for place in 0.. {
+            let mut schedule = whole.clone();
+            if break_it(&mut schedule, place).is_none() {
+                break;
+            }
+            broken += 1;
+            let name = format!("{} by {}, place {place}", schedule.collective, schedule.algorithm);
+            assert!(verify(&schedule).is_err(), "{name} is taken for whole");
+        }
+    }
+    assert!(broken > 100, "only {broken} places were tried");
+}
+
+/// The `place`th step of all ranks.
+fn step_of(schedule: &Schedule, mut place: usize) -> Option<(usize, usize)> {
+    for (rank, program) in schedule.programs.iter().enumerate() {
+        if place < program.steps.len() {
+            return Some((rank, place));
+        }
+        place -= program.steps.len();
+    }
+    None
+}
+
+/// The `place`th piece of local work of all ranks.
+fn work_of(schedule: &mut Schedule, mut place: usize) -> Option<(&mut Vec<Local>, usize)> {
+    for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
+        if place < step.work.len() {
+            return Some((&mut step.work, place));
+        }
+        place -= step.work.len();
+    }
+    None
+}
+
+#[test]
+fn a_missing_step() {
+    every_place_is_guarded(|schedule, place| {
+        let (rank, step) = step_of(schedule, place)?;
+        schedule.programs[rank].steps.remove(step);
+        Some(())
+    });
+}
+
+#[test]
+fn a_step_that_waits_for_nothing() {
+    every_place_is_guarded(|schedule, place| {
+        let steps = schedule.programs.iter_mut().flat_map(|program| &mut program.steps);
+        steps.filter(|step| !step.waits.is_empty()).nth(place)?.waits.clear();
+        Some(())
+    });
+}
+
+/// Waits too late: the transfer is awaited once, but by the rank's last step.
+#[test]
+fn a_wait_that_comes_too_late_races_or_gives_wrong_results() {
+    let mut schedule = schedule(Collective::AllReduce, Algorithm::Ring);
+    for rank in 0..RANKS {
+        let mut whole = schedule.clone();
+        let steps = &mut whole.programs[rank].steps;
+        let late = std::mem::take(&mut steps[1].waits);
+        steps.last_mut().unwrap().waits.extend(late);
+        let findings = verify(&whole).unwrap_err();
+        assert!(findings.iter().any(|finding| matches!(finding, Finding::Race { .. })), "{findings:?}");
+    }
+    schedule.programs[0].steps.swap(1, 2);
+    assert!(verify(&schedule).is_err());
+}
+
+#[test]
+fn a_missing_piece_of_local_work() {
+    every_place_is_guarded(|schedule, place| {
+        let (work, index) = work_of(schedule, place)?;
+        work.remove(index);
+        Some(())
+    });
+}
+
+#[test]
+fn a_piece_of_local_work_done_twice() {
+    for whole in all_schedules().into_iter().filter(|schedule| schedule.collective.reduces()) {
+        for place in 0.. {
+            let mut schedule = whole.clone();
+            let Some((work, index)) = work_of(&mut schedule, place) else { break };
+            work.insert(index, work[index]);
+            // A second copy changes nothing; a second reduction counts a rank twice.
+            let harmless = matches!(work[index], Local::Copy { .. });
+            assert_eq!(
+                verify(&schedule).is_ok(),
+                harmless,
+                "{} by {}",
+                schedule.collective,
+                schedule.algorithm
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_chunk_is_sent() {
+    every_place_is_guarded(|schedule, place| {
+        let full = |span: Span, elements: usize| span.length == elements;
+        let sizes: Vec<_> = schedule.programs.clone();
+        let candidates = schedule.transfers.iter_mut().filter(|transfer| {
+            let elements = sizes[transfer.from].elements(transfer.source.buffer);
+            transfer.source.length > 0 && !full(transfer.source, elements)
+        });
+        let transfer = candidates.into_iter().nth(place)?;
+        let elements = sizes[transfer.from].elements(transfer.source.buffer);
+        transfer.source.start = if transfer.source.end() < elements { transfer.source.start + 1 } else { 0 };
+        Some(())
+    });
+}
+
+#[test]
+fn a_chunk_lands_in_a_wrong_place() {
+    every_place_is_guarded(|schedule, place| {
+        let data = |transfer: &&mut rackloom_collectives::Transfer| transfer.target.length > 0;
+        let transfer = schedule.transfers.iter_mut().filter(data).nth(place)?;
+        transfer.target.start += 1;
+        Some(())
+    });
+}
+
+#[test]
+fn two_transfers_of_a_sender_go_to_each_others_receiver() {
+    every_place_is_guarded(|schedule, place| {
+        let transfers = &mut schedule.transfers;
+        let differ = |left: usize, right: usize| {
+            transfers[left].from == transfers[right].from && transfers[left].to != transfers[right].to
+        };
+        let count = transfers.len();
+        let pairs = (0..count).flat_map(|left| (left + 1..count).map(move |right| (left, right)));
+        let (left, right) = pairs.filter(|&(left, right)| differ(left, right)).nth(place)?;
+        let to = transfers[left].to;
+        transfers[left].to = transfers[right].to;
+        transfers[right].to = to;
+        Some(())
+    });
+}
+
+#[test]
+fn a_send_goes_to_a_wrong_peer() {
+    every_place_is_guarded(|schedule, place| {
+        let transfer = schedule.transfers.get_mut(place)?;
+        transfer.to = (0..RANKS).find(|&rank| rank != transfer.to && rank != transfer.from)?;
+        Some(())
+    });
+}
+
+#[test]
+fn a_send_is_forgotten_or_doubled() {
+    every_place_is_guarded(|schedule, place| {
+        let steps = schedule.programs.iter_mut().flat_map(|program| &mut program.steps);
+        steps.filter(|step| !step.sends.is_empty()).nth(place / 2).map(|step| {
+            if place % 2 == 0 {
+                step.sends.pop();
+            } else {
+                step.sends.push(step.sends[0]);
+            }
+        })
+    });
+}
+
+#[test]
+fn numbers_and_arrivals_that_repeat() {
+    every_place_is_guarded(|schedule, place| {
+        let transfer = schedule.transfers.get_mut(place / 2)?;
+        if place % 2 == 0 {
+            transfer.number += 1;
+        } else {
+            transfer.arrival += 1;
+        }
+        Some(())
+    });
+}
+
+/// One slot for all arrivals of a rank: the second put may overwrite what the first brought.
+#[test]
+fn slots_that_are_shared_race() {
+    let whole = schedule(Collective::AllReduce, Algorithm::OneShot);
+    let mut schedule = whole.clone();
+    for transfer in &mut schedule.transfers {
+        if transfer.target.buffer == Buffer::Scratch {
+            transfer.target.start = 0;
+        }
+    }
+    for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
+        for work in &mut step.work {
+            if let Local::Reduce { source, .. } = work
+                && source.buffer == Buffer::Scratch
+            {
+                source.start = 0;
+            }
+        }
+    }
+    let findings = verify(&schedule).unwrap_err();
+    assert!(findings.iter().any(|finding| matches!(finding, Finding::Race { .. })), "{findings:?}");
+}
+
+/// What was sent must stay: a retransmission reads it again, even when the receiver has long had it.
+#[test]
+fn a_source_that_is_written_again() {
+    let mut schedule = schedule(Collective::AllReduce, Algorithm::Ring);
+    let sent = schedule.transfers.iter().find(|transfer| transfer.source.buffer == Buffer::Scratch).unwrap();
+    let (rank, span) = (sent.from, sent.source);
+    let last = schedule.programs[rank].steps.last_mut().unwrap();
+    last.work.push(Local::Copy { source: Span::new(Buffer::Input, 0..span.length), target: span });
+    assert_eq!(verify(&schedule), Err(vec![Finding::SourceRewritten { rank, span }]));
+}
+
+/// Sender and receiver agree on leaving a transfer out: nothing but the result tells.
+#[test]
+fn a_transfer_that_both_sides_forget() {
+    every_place_is_guarded(|schedule, place| {
+        if schedule.collective == Collective::Barrier {
+            return None; // Some signals of six ranks are told twice.
+        }
+        let gone = *schedule.transfers.get(place)?;
+        schedule.transfers.remove(place);
+        for transfer in &mut schedule.transfers {
+            let same_pair = (transfer.from, transfer.to) == (gone.from, gone.to);
+            transfer.number -= u32::from(same_pair && transfer.number > gone.number);
+            transfer.arrival -= u32::from(transfer.to == gone.to && transfer.arrival > gone.arrival);
+        }
+        schedule.programs[gone.to].arrivals -= 1;
+        for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
+            for ids in [&mut step.waits, &mut step.sends] {
+                ids.retain(|id| id.index() != place);
+                ids.iter_mut().for_each(|id| id.0 -= u32::from(id.index() > place));
+            }
+        }
+        Some(())
+    });
+}
+
+#[test]
+fn ranks_that_wait_for_each_other() {
+    let mut schedule = schedule(Collective::AllToAll, Algorithm::Direct);
+    for program in &mut schedule.programs {
+        let waits: Vec<TransferId> =
+            program.steps.iter_mut().flat_map(|step| std::mem::take(&mut step.waits)).collect();
+        program.steps[0].waits = waits;
+    }
+    let findings = verify(&schedule).unwrap_err();
+    let stuck = findings.iter().filter(|finding| matches!(finding, Finding::Deadlock { step: 0, .. }));
+    assert_eq!(stuck.count(), RANKS);
+}
+
+#[test]
+fn a_barrier_that_lets_one_rank_through() {
+    let mut schedule = schedule(Collective::Barrier, Algorithm::Dissemination);
+    // Without the last round nobody has heard of everybody.
+    let last = schedule.rounds() - 2;
+    let dropped: Vec<_> = schedule
+        .programs
+        .iter_mut()
+        .flat_map(|program| &mut program.steps)
+        .filter(|step| step.round == last)
+        .flat_map(|step| std::mem::take(&mut step.sends))
+        .collect();
+    for program in &mut schedule.programs {
+        for step in &mut program.steps {
+            step.waits.retain(|id| !dropped.contains(id));
+        }
+        program.arrivals -= 1;
+    }
+    // Transfers of the last round were built last, so the others keep their indices.
+    schedule.transfers.truncate(schedule.transfers.len() - dropped.len());
+    assert_eq!(verify(&schedule), Err(vec![Finding::BarrierLeaks]));
+}

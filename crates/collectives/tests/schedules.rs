@@ -1,0 +1,125 @@
+//! Every algorithm, for every number of ranks and elements within reach, keeps its collective's promise.
+
+use std::num::NonZeroUsize;
+
+use proptest::prelude::*;
+use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::verify::{Report, verify};
+use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
+
+fn segments(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+fn schedule(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Schedule {
+    build(&Request { collective, ranks, elements, servers: &[] }, algorithm).unwrap()
+}
+
+fn proved(schedule: &Schedule) -> Report {
+    let (collective, algorithm, ranks) = (schedule.collective, schedule.algorithm, schedule.ranks());
+    verify(schedule).unwrap_or_else(|findings| {
+        let elements = schedule.elements;
+        panic!("{collective} by {algorithm}, {ranks} ranks, {elements} elements: {findings:?}")
+    })
+}
+
+#[test]
+fn each_schedule_of_up_to_17_ranks_is_proved_for_small_sizes_and_around_multiples() {
+    for ranks in 1..=17 {
+        let around = [ranks - 1, ranks, ranks + 1, 3 * ranks, 3 * ranks + 1];
+        for elements in (0..=20).chain(around) {
+            for collective in Collective::all(ranks / 2) {
+                for algorithm in suitable(collective, segments(3)) {
+                    proved(&schedule(collective, algorithm, ranks, elements));
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_schedule_is_proved_for_any_size_and_root(
+        ranks in 1_usize..=17,
+        elements in 0_usize..=200,
+        root in any::<prop::sample::Index>(),
+        pieces in 1_usize..=20,
+    ) {
+        for collective in Collective::all(root.index(ranks)) {
+            for algorithm in suitable(collective, segments(pieces)) {
+                proved(&schedule(collective, algorithm, ranks, elements));
+            }
+        }
+    }
+
+    #[test]
+    fn a_two_level_barrier_holds_wherever_the_ranks_sit(servers in prop::collection::vec(0_usize..6, 1..=17)) {
+        let request = Request { collective: Collective::Barrier, ranks: servers.len(), elements: 0, servers: &servers };
+        proved(&build(&request, Algorithm::TwoLevel).unwrap());
+    }
+}
+
+#[test]
+fn large_racks_are_proved_too() {
+    for (collective, algorithm) in [
+        (Collective::AllReduce, Algorithm::Ring),
+        (Collective::AllReduce, Algorithm::BidirectionalRing),
+        (Collective::AllReduce, Algorithm::HalvingDoubling),
+        (Collective::AllToAll, Algorithm::Direct),
+    ] {
+        proved(&schedule(collective, algorithm, 64, 200));
+    }
+}
+
+/// How often the step latency is paid, in the words of the literature.
+#[test]
+fn chains_of_messages_are_as_long_as_the_closed_forms_say() {
+    let log2_up = |ranks: usize| ranks.next_power_of_two().trailing_zeros() as usize;
+    // In a binomial tree a rank is as far from the root as its number has bits.
+    let bits_max = |ranks: usize| (0..ranks).map(|rank| rank.count_ones() as usize).max().unwrap();
+    for ranks in 2..=17 {
+        let depth = |collective, algorithm| proved(&schedule(collective, algorithm, ranks, 60)).messages_deep;
+        let broadcast = Collective::Broadcast { root: 1 };
+        assert_eq!(depth(Collective::AllReduce, Algorithm::Ring), 2 * (ranks - 1));
+        assert_eq!(depth(Collective::AllReduce, Algorithm::BidirectionalRing), 2 * (ranks - 1));
+        assert_eq!(depth(Collective::ReduceScatter, Algorithm::Ring), ranks - 1);
+        assert_eq!(depth(Collective::AllGather, Algorithm::Ring), ranks - 1);
+        assert_eq!(depth(Collective::AllReduce, Algorithm::OneShot), 1);
+        assert_eq!(depth(Collective::AllReduce, Algorithm::TwoShot), 2);
+        assert_eq!(depth(Collective::AllToAll, Algorithm::Direct), 1);
+        assert_eq!(depth(Collective::AllToAll, Algorithm::Pairwise), ranks - 1);
+        assert_eq!(depth(broadcast, Algorithm::Binomial), bits_max(ranks));
+        assert_eq!(depth(Collective::Reduce { root: 1 }, Algorithm::Binomial), bits_max(ranks));
+        assert_eq!(depth(broadcast, Algorithm::RingPipeline { segments: segments(5) }), ranks - 1);
+        assert_eq!(depth(Collective::Barrier, Algorithm::Dissemination), log2_up(ranks));
+        let fold = if ranks.is_power_of_two() { 0 } else { 2 };
+        let core = ranks.ilog2() as usize;
+        assert_eq!(depth(Collective::AllReduce, Algorithm::HalvingDoubling), 2 * core + fold);
+    }
+}
+
+#[test]
+fn a_two_level_barrier_goes_up_across_and_down() {
+    let servers = [0, 0, 1, 1, 2, 2, 3, 3];
+    let request = Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers };
+    let schedule = build(&request, Algorithm::TwoLevel).unwrap();
+    assert_eq!(proved(&schedule), Report { messages_deep: 4, synchronizing: true });
+    let crossing =
+        schedule.transfers.iter().filter(|transfer| servers[transfer.from] != servers[transfer.to]);
+    assert_eq!(crossing.count(), 4 * 2, "four leaders, two rounds");
+}
+
+#[test]
+fn who_may_run_ahead_of_whom_is_known() {
+    let synchronizing =
+        |collective, algorithm, elements| proved(&schedule(collective, algorithm, 8, elements)).synchronizing;
+    assert!(synchronizing(Collective::AllReduce, Algorithm::Ring, 8));
+    assert!(synchronizing(Collective::AllReduce, Algorithm::OneShot, 1));
+    assert!(synchronizing(Collective::AllGather, Algorithm::Direct, 8));
+    // A root gives and goes on; ranks without a part hear of nobody.
+    assert!(!synchronizing(Collective::Broadcast { root: 0 }, Algorithm::Binomial, 8));
+    assert!(!synchronizing(Collective::ReduceScatter, Algorithm::Ring, 7));
+    assert!(!synchronizing(Collective::AllReduce, Algorithm::Ring, 0));
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Every step of continuous integration, in the order in which a mistake is cheapest to find.
+#
+# Runs on a bare Linux machine without root as long as a C linker and a Rust toolchain are there; what is missing is
+# installed first, and nothing is touched when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The command that the README tells a newcomer to type. The check below keeps the two the same.
+test_command='cargo test --workspace'
+
+step() { printf '\n==> %s\n' "$*"; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+need_linker() {
+    command -v cc >/dev/null && return
+    step 'installing a C linker'
+    as_root apt-get update -qq
+    as_root apt-get install -y -qq gcc libc6-dev
+}
+
+need_toolchain() {
+    # shellcheck disable=SC1091
+    [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+    for tool in 'cargo --version' 'cargo fmt --version' 'cargo clippy --version'; do
+        $tool >/dev/null 2>&1 && continue
+        echo "\`$tool\` does not answer; hint: install the stable Rust toolchain with rustfmt and clippy" >&2
+        exit 1
+    done
+}
+
+readme_names_the_test_command() {
+    # The README shows commands indented or in a fence, perhaps with a comment behind them.
+    sed -E 's/^[[:space:]]+//; s/[[:space:]]+#.*$//' README.md | grep -qxF -- "$test_command" || {
+        echo "README.md does not show the test command of scripts/ci.sh: $test_command" >&2
+        exit 1
+    }
+}
+
+run_tests() {
+    local status=0
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    $test_command 2>&1 | tee "$log" || status=$?
+    # Cargo ends each suite with a line of its own; the sum says whether a suite went missing.
+    awk '/^test result:/ { suites++; passed += $4; failed += $6; ignored += $8 }
+         END { printf "\n%d suites: %d passed, %d failed, %d ignored\n", suites, passed, failed, ignored }' "$log"
+    grep '^test result:' "$log" | tail -n 1
+    return "$status"
+}
+
+need_linker
+need_toolchain
+
+step 'cargo fmt --all --check'
+cargo fmt --all --check
+
+step 'cargo clippy --workspace --all-targets'
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+step 'cargo doc --workspace'
+RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
+
+step "$test_command"
+readme_names_the_test_command
+run_tests
+
+step 'all steps passed'

@@ -1,0 +1,186 @@
+//! The rooms stay apart, and the documents stay true.
+//!
+//! Rackloom rests on absences: the protocol core has no clock and no socket, the simulator has no process, the node
+//! has no simulator. A dependency would be enough to break that, so this test reads `cargo metadata` and compares
+//! every edge with the table below. The second half opens each path that the documents name.
+//! It does not judge what a crate does with the dependencies it may have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+
+/// Who may use whom, directly. A room that is missing here fails the test: a new room states its place first.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("rackloom-protocol", &[]),
+    ("rackloom-plan", &["rackloom-protocol"]),
+    ("rackloom-collectives", &[]),
+    ("rackloom-jobs", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-simulator", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
+    (
+        "rackloom-cli",
+        &["rackloom", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
+    ),
+];
+
+/// What a room must not reach over any number of edges, because its promise would be void.
+const OUT_OF_REACH: &[(&str, &[&str])] = &[
+    ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
+    ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
+    ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
+    ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
+    ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
+    ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is there")
+}
+
+fn metadata() -> Metadata {
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .other_options(["--locked".into(), "--filter-platform".into(), host])
+        .exec()
+        .expect("cargo metadata answers")
+}
+
+/// Edges between our own crates that the table does not allow.
+fn forbidden_edges(metadata: &Metadata, allowed: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
+    let ours: BTreeSet<_> =
+        metadata.workspace_packages().iter().map(|package| package.name.to_string()).collect();
+    let mut found = Vec::new();
+    for package in metadata.workspace_packages() {
+        let Some(may_use) = allowed.get(package.name.as_str()) else {
+            found.push(format!("{} has no place in the table", package.name));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            if ours.contains(&dependency.name) && !may_use.contains(dependency.name.as_str()) {
+                found.push(format!("{} -> {}", package.name, dependency.name));
+            }
+        }
+    }
+    found
+}
+
+/// Every package that `from` is built with; what only its tests use does not count.
+fn reachable(metadata: &Metadata, from: &str) -> BTreeSet<String> {
+    let resolve = metadata.resolve.as_ref().expect("metadata carries the resolved graph");
+    let nodes: BTreeMap<&PackageId, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
+    let mut open: Vec<&PackageId> =
+        metadata.packages.iter().filter(|package| package.name == from).map(|package| &package.id).collect();
+    let mut seen: BTreeSet<&PackageId> = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        for dependency in &nodes[id].deps {
+            let built_with = dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
+            if built_with && seen.insert(&dependency.pkg) {
+                open.push(&dependency.pkg);
+            }
+        }
+    }
+    seen.iter().map(|id| metadata[id].name.to_string()).collect()
+}
+
+fn table() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    ALLOWED.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect()
+}
+
+#[test]
+fn rooms_use_only_the_rooms_below_them() {
+    assert_eq!(forbidden_edges(&metadata(), &table()), Vec::<String>::new());
+}
+
+#[test]
+fn an_edge_that_the_table_lacks_is_found() {
+    let mut allowed = table();
+    allowed.get_mut("rackloom-cli").expect("cli has a place").remove("rackloom-simulator");
+    assert_eq!(forbidden_edges(&metadata(), &allowed), ["rackloom-cli -> rackloom-simulator"]);
+}
+
+#[test]
+fn rooms_cannot_reach_what_would_void_their_promise() {
+    let metadata = metadata();
+    for (room, forbidden) in OUT_OF_REACH {
+        let reached = reachable(&metadata, room);
+        let broken: Vec<_> = forbidden.iter().filter(|name| reached.contains(**name)).collect();
+        assert!(broken.is_empty(), "{room} is built with {broken:?}");
+    }
+}
+
+#[test]
+fn the_core_says_no_std_and_forbids_unsafe_code() {
+    let source =
+        std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).expect("the core is there");
+    for line in ["#![no_std]", "#![forbid(unsafe_code)]"] {
+        assert!(source.lines().any(|found| found == line), "crates/protocol/src/lib.rs lacks {line}");
+    }
+}
+
+/// Spans between single backticks, outside of fenced blocks.
+fn code_spans(markdown: &str) -> Vec<String> {
+    let mut spans = Vec::new();
+    let mut fenced = false;
+    for line in markdown.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            spans.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    spans
+}
+
+/// Whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses and
+/// units (`bit/s`) do not.
+fn names_a_path(span: &str) -> bool {
+    let shaped = span.contains('/') || [".rs", ".yaml", ".sh", ".md"].iter().any(|end| span.ends_with(end));
+    let literal =
+        !span.contains([' ', '<', '*', '{', '|', '$']) && !span.contains("..") && !span.contains("://");
+    let literal = literal && !span.ends_with("/s");
+    shaped && literal && !span.starts_with(['/', '-'])
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    let mut open = vec![root().join("docs")];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("docs is there") {
+            let path = entry.expect("docs can be listed").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn each_path_that_the_documents_name_exists() {
+    let mut named = 0;
+    let mut missing = Vec::new();
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("the document can be read");
+        let beside = document.parent().expect("a document lies in a folder");
+        for span in code_spans(&text).into_iter().filter(|span| names_a_path(span)) {
+            named += 1;
+            if !root().join(&span).exists() && !beside.join(&span).exists() {
+                missing.push(format!("{} names `{span}`", document.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(named > 20, "only {named} paths were found: has the search gone blind?");
+}
+
+#[test]
+fn spans_are_told_from_prose() {
+    let spans =
+        code_spans("see `crates/cli` and `a b/c`\n```\n`not/this`\n```\n`docs/<name>.md` `tests/kill.rs`");
+    let paths: Vec<_> = spans.into_iter().filter(|span| names_a_path(span)).collect();
+    assert_eq!(paths, ["crates/cli", "tests/kill.rs"]);
+}

@@ -1,0 +1,106 @@
+//! The command line as a user meets it: help, mistakes, exit codes.
+//!
+//! Nothing here starts a rack.
+
+mod support;
+
+use support::{Ended, TOPOLOGIES, rack_file, rackloom, root, topology};
+
+fn help(arguments: &[&str]) -> String {
+    let ended = rackloom(arguments).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout
+}
+
+fn refused(arguments: &[&str]) -> Ended {
+    let ended = rackloom(arguments).finish();
+    assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.stdout, "", "nothing but the error is printed");
+    ended
+}
+
+#[test]
+fn help_is_what_it_was() {
+    insta::assert_snapshot!("help", help(&["--help"]));
+    insta::assert_snapshot!("help-run", help(&["run", "--help"]));
+    insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
+    insta::assert_snapshot!("help-check", help(&["check", "--help"]));
+}
+
+#[test]
+fn every_option_is_in_the_document() {
+    let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");
+    for command in ["run", "sim", "check"] {
+        let help = help(&[command, "--help"]);
+        let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
+        for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {
+            assert!(document.contains(&format!("`{option}")), "docs/cli.md lacks {option} of {command}");
+        }
+    }
+}
+
+#[test]
+fn every_shipped_file_is_a_plan() {
+    for name in TOPOLOGIES {
+        let plan = help(&["check", topology(name).to_str().expect("a plain path")]);
+        for heading in ["member", "link", "setting"] {
+            assert!(plan.lines().any(|line| line.starts_with(heading)), "{name} lacks a table of {heading}s");
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_bad_input_with_place_and_hint() {
+    for command in ["run", "sim", "check"] {
+        let ended = refused(&[command, "topologies/no-such-rack.yaml"]);
+        for part in ["error: ", "where: topologies/no-such-rack.yaml", "hint: "] {
+            assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_file_with_two_mistakes_tells_both_with_line_and_column() {
+    let path = rack_file("name: broken\nshape: {ring: {nodes: 4}}\nlnik: {loss: 1%}\nwatchdog: 5 apples\n");
+    let ended = refused(&["run", path.to_str().expect("a plain path")]);
+    for part in ["lnik", "apples", ":3:", ":4:", "hint"] {
+        assert!(ended.stderr.contains(part), "{part} is missing:\n{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_bad_input() {
+    let path = support::scratch("noise.yaml");
+    std::fs::write(&path, [0xff, 0xfe, 0x00, 0x80]).expect("the scratch folder can be written");
+    refused(&["check", path.to_str().expect("a plain path")]);
+    refused(&["check", "/"]);
+}
+
+#[test]
+fn bad_arguments_are_bad_input() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    for arguments in [
+        &["fly", ring][..],
+        &["run"],
+        &["run", ring, "--loss", "2"],
+        &["run", ring, "--loss", "many"],
+        &["run", ring, "--wire", "string"],
+        &["sim", ring, "--wire", "packet"],
+        &["sim", ring, "--transport", "hope"],
+        &["run", ring, "--seed", "-1"],
+        &["seat"],
+    ] {
+        refused(arguments);
+    }
+}
+
+#[test]
+fn json_on_standard_output_is_alone_there() {
+    let ring = topology("ring-4.yaml");
+    let ended = rackloom(&["sim", ring.to_str().expect("a plain path"), "--json", "-"]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("nothing but JSON");
+    assert_eq!(report["clock"], "virtual");
+    assert!(ended.stderr.contains("verdict: pass"));
+}

@@ -1,0 +1,158 @@
+//! A node dies, and nobody hangs.
+//!
+//! Processes are killed while the litmus runs, at many moments, also while the supervisor is stopped: the others must
+//! find out from their links. Afterwards nothing may be left. What becomes of single operations is checked in virtual
+//! time by the core's own tests; here real processes end for real.
+
+mod support;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Ended, Members, Running, monotonic_ns, rack_file, run, send, within};
+
+const INTERVAL_NS: u64 = 50_000_000;
+const MISSES: u64 = 4;
+/// Scheduling on a machine whose processors are all taken.
+const SLACK_NS: u64 = 1_000_000_000;
+
+/// A rack whose litmus does not end by itself within any test.
+fn busy_rack(shape: &str) -> std::path::PathBuf {
+    rack_file(&format!(
+        "name: busy\nshape: {shape}\n\
+         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: 100000}}}}\n"
+    ))
+}
+
+const RING: &str = "{ring: {nodes: 4}}";
+const STAR: &str = "{star: {nodes: 4, planes: 2}}";
+
+/// Links up, then a while into the job.
+fn start(shape: &str, wire: &str, into_the_job: Duration) -> (Running, Members) {
+    let mut rack = run(&busy_rack(shape)).with(&["--wire", wire]).start();
+    let members = rack.members();
+    std::thread::sleep(into_the_job);
+    (rack, members)
+}
+
+/// When each member saw the loss of `lost`, on the clock of the report.
+fn losses<'r>(report: &'r Value, lost: &str) -> Vec<(&'r str, u64)> {
+    let events = report["events"].as_array().expect("a list of events").iter();
+    events
+        .filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == lost)
+        .map(|event| (event["member"].as_str().expect("a name"), event["at_ns"].as_u64().expect("a time")))
+        .collect()
+}
+
+/// Every surviving GPU node named the dead one, in time.
+fn all_noticed(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64) {
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    assert_eq!(report["verdict"], "fail");
+    let seen = losses(&report, dead);
+    let bound_ns = INTERVAL_NS * MISSES + SLACK_NS;
+    for (survivor, _) in members.pids.iter().filter(|(name, _)| name != dead && name.starts_with('n')) {
+        let first = seen.iter().filter(|(member, _)| member == survivor).map(|(_, at_ns)| *at_ns).min();
+        let at_ns = first.unwrap_or_else(|| panic!("{survivor} never named {dead}\n{}", ended.stdout));
+        let took_ns = (members.origin_monotonic_ns + at_ns).saturating_sub(killed_at_ns);
+        assert!(took_ns <= bound_ns, "{survivor} took {took_ns} ns to name {dead}");
+    }
+    let dead_row = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == dead);
+    assert_eq!(dead_row.expect("the dead one is listed")["state"], "killed");
+    members.all_gone(Duration::ZERO);
+}
+
+#[test]
+fn a_killed_node_is_named_by_every_other_at_any_moment() {
+    for into_the_job_ms in [0, 1, 3, 10, 30, 100, 300] {
+        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(into_the_job_ms));
+        let killed_at_ns = monotonic_ns();
+        send(members.pid("n1"), Signal::KILL);
+        all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+    }
+}
+
+#[test]
+fn a_node_killed_behind_switches_is_named_as_well() {
+    let (rack, members) = start(STAR, "shared-memory", Duration::from_millis(20));
+    let killed_at_ns = monotonic_ns();
+    send(members.pid("n2"), Signal::KILL);
+    all_noticed(&rack.finish(), &members, "n2", killed_at_ns);
+}
+
+#[test]
+fn a_node_killed_on_the_packet_wire_is_named_as_well() {
+    let (rack, members) = start(RING, "packet", Duration::from_millis(20));
+    let killed_at_ns = monotonic_ns();
+    send(members.pid("n3"), Signal::KILL);
+    all_noticed(&rack.finish(), &members, "n3", killed_at_ns);
+}
+
+#[test]
+fn nobody_needs_the_supervisor_to_learn_of_a_death() {
+    for into_the_job_ms in [0, 10, 100] {
+        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(into_the_job_ms));
+        send(rack.supervisor(), Signal::STOP);
+        let killed_at_ns = monotonic_ns();
+        send(members.pid("n1"), Signal::KILL);
+        // The events must lie before the supervisor goes on, so the whole bound passes while it is stopped.
+        std::thread::sleep(Duration::from_nanos(INTERVAL_NS * MISSES + SLACK_NS));
+        send(rack.supervisor(), Signal::CONT);
+        all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+    }
+}
+
+#[test]
+fn members_end_when_their_supervisor_is_killed() {
+    for wire in ["shared-memory", "packet"] {
+        let (rack, members) = start(RING, wire, Duration::from_millis(20));
+        send(rack.supervisor(), Signal::KILL);
+        members.all_gone(Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn a_killed_switch_of_one_plane_costs_no_operation() {
+    let shape = "name: two-planes\nshape: {star: {nodes: 4, planes: 2}}\n\
+                 timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
+                 job: {litmus: {bytes_max: 1MiB, rounds: 4}}\n";
+    let mut rack = run(&rack_file(shape)).start();
+    let members = rack.members();
+    send(members.pid("s0"), Signal::KILL);
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    members.all_gone(Duration::ZERO);
+}
+
+#[test]
+fn an_interrupt_takes_the_rack_down() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
+        send(rack.supervisor(), signal);
+        let ended = rack.finish();
+        assert_eq!(ended.code, Some(6), "{}\n{}", ended.stdout, ended.stderr);
+        members.all_gone(Duration::ZERO);
+    }
+}
+
+#[test]
+fn a_rack_that_gets_nowhere_says_who_waits_for_what() {
+    let file = rack_file(
+        "name: stuck\nshape: {ring: {nodes: 4}}\nwatchdog: 500ms\n\
+         timers: {heartbeat_interval: 1s, heartbeat_miss_max: 100}\n\
+         job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n",
+    );
+    let mut rack = run(&file).start();
+    let members = rack.members();
+    // Stopped and not dead: its heartbeats are not missed for a long time, and the others wait.
+    send(members.pid("n1"), Signal::STOP);
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(5), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("n0 waits: "), "{}", ended.stdout);
+    within(Duration::from_secs(5), "the end of the stopped one", || {
+        members.all_gone(Duration::from_secs(5));
+        Some(())
+    });
+}

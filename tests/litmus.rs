@@ -1,0 +1,110 @@
+//! The litmus passes everywhere: each shape, each wire, each engine, and under every fault that a link can have.
+//!
+//! Every run here checks every byte by its owner; this file only looks at verdicts and at signs that the faults were
+//! really there. How fast anything is, is not its business.
+
+mod support;
+
+use support::{TOPOLOGIES, dropped, injected, over_links, rack_file, retransmitted, run, sim, topology};
+
+/// Small enough to be repeated many times on real processes, large enough for puts of several frames.
+const SMALL_RING: &str =
+    "name: small-ring\nshape: {ring: {nodes: 4}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n";
+
+#[test]
+fn every_shape_passes_on_shared_memory() {
+    for name in TOPOLOGIES {
+        let report = run(&topology(name)).finish().passed();
+        assert_eq!(report["clock"], "wall");
+        assert!(over_links(&report, |link| link["frames"].as_u64().unwrap()) > 0, "{name}: nothing was sent");
+        assert!(report["verified_bytes"].as_u64().unwrap() > 1 << 20, "{name}");
+    }
+}
+
+#[test]
+fn every_shape_passes_on_real_ethernet_frames() {
+    for name in TOPOLOGIES {
+        run(&topology(name)).with(&["--wire", "packet"]).finish().passed();
+    }
+}
+
+#[test]
+fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
+    for name in TOPOLOGIES {
+        let once = sim(&topology(name)).with(&["--seed", "7"]).finish().passed();
+        let again = sim(&topology(name)).with(&["--seed", "7"]).finish().passed();
+        assert_eq!(once, again, "{name}: the whole report, trace hash included");
+        assert_eq!((&once["clock"], &once["seed"]), (&"virtual".into(), &7.into()));
+        let other = sim(&topology(name)).with(&["--seed", "8"]).finish().passed();
+        assert_ne!(once["trace_hash"], other["trace_hash"], "{name}: the seed decides");
+    }
+}
+
+/// Both rates, one fault, one transport, on real processes.
+fn survives(fault: &str, transport: &str) {
+    let happened = match fault {
+        "--loss" => "dropped",
+        "--corrupt" => "corrupted",
+        "--duplicate" => "duplicated",
+        _ => "reordered",
+    };
+    for rate in ["1%", "5%"] {
+        let file = rack_file(SMALL_RING);
+        let report = run(&file).with(&[fault, rate, "--transport", transport]).finish().passed();
+        assert!(injected(&report, happened) > 0, "{fault} {rate} was not there");
+        match fault {
+            // A copy or a late frame need not be sent again; whether it is, is the transport's choice.
+            "--duplicate" => {
+                assert!(dropped(&report) > 0, "{fault} {rate} {transport}: no copy was turned away")
+            }
+            "--reorder" if transport == "selective" => {}
+            _ => assert!(retransmitted(&report) > 0, "{fault} {rate} {transport}: nothing was sent again"),
+        }
+    }
+}
+
+#[test]
+fn go_back_n_survives_loss() {
+    survives("--loss", "go-back-n");
+}
+
+#[test]
+fn go_back_n_survives_corruption() {
+    survives("--corrupt", "go-back-n");
+}
+
+#[test]
+fn go_back_n_survives_duplication() {
+    survives("--duplicate", "go-back-n");
+}
+
+#[test]
+fn go_back_n_survives_reordering() {
+    survives("--reorder", "go-back-n");
+}
+
+#[test]
+fn selective_survives_loss() {
+    survives("--loss", "selective");
+}
+
+#[test]
+fn selective_survives_corruption() {
+    survives("--corrupt", "selective");
+}
+
+#[test]
+fn selective_survives_duplication() {
+    survives("--duplicate", "selective");
+}
+
+#[test]
+fn selective_survives_reordering() {
+    survives("--reorder", "selective");
+}
+
+#[test]
+fn real_ethernet_frames_survive_loss() {
+    let report = run(&rack_file(SMALL_RING)).with(&["--wire", "packet", "--loss", "5%"]).finish().passed();
+    assert!(retransmitted(&report) > 0);
+}

@@ -1,0 +1,282 @@
+//! A rack under test: the real binary, its report, its processes.
+//!
+//! Every wait in here has an end, and a rack that a failed test leaves behind is taken down with its supervisor. Racks
+//! of one test binary run one after the other: they share few processors, and a test that measures time should not
+//! measure its neighbours.
+
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+
+/// Longer than any rack of these tests takes, on a slow machine with both processors busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+static ONE_RACK_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+}
+
+/// A rack file that comes with the project.
+pub(crate) fn topology(name: &str) -> PathBuf {
+    root().join("topologies").join(name)
+}
+
+/// The three shapes.
+pub(crate) const TOPOLOGIES: [&str; 3] = ["ring-4.yaml", "star-4.yaml", "full-mesh-4.yaml"];
+
+/// A path that no other test uses.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}-{name}", std::process::id()))
+}
+
+/// A rack file of this test's own.
+pub(crate) fn rack_file(text: &str) -> PathBuf {
+    let path = scratch("rack.yaml");
+    std::fs::write(&path, text).expect("the scratch folder can be written");
+    path
+}
+
+/// The host's monotonic clock, which is the clock of a report shifted by the run's origin.
+pub(crate) fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What `condition` gives as soon as it gives something.
+pub(crate) fn within<T>(patience: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "{what} did not happen within {patience:?}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// The command with arguments, ready to start.
+pub(crate) struct Rackloom {
+    command: Command,
+    json: PathBuf,
+    pids: PathBuf,
+}
+
+/// How a command ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    json: PathBuf,
+}
+
+/// A rack that runs.
+pub(crate) struct Running {
+    child: Child,
+    printed: [Printed; 2],
+    json: PathBuf,
+    pids: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// What a process prints, collected while it runs: a pipe that nobody reads would stop it.
+#[derive(Default)]
+struct Printed(Option<JoinHandle<String>>);
+
+impl Printed {
+    fn collect(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let mut pipe = pipe.expect("it was piped");
+        Self(Some(std::thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).expect("output is UTF-8");
+            text
+        })))
+    }
+
+    fn read(self) -> String {
+        self.0.map_or_else(String::new, |reader| reader.join().expect("output can be read"))
+    }
+}
+
+/// Who runs where.
+pub(crate) struct Members {
+    pub(crate) origin_monotonic_ns: u64,
+    pub(crate) pids: Vec<(String, Pid)>,
+}
+
+/// Any command line.
+pub(crate) fn rackloom(arguments: &[&str]) -> Rackloom {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+    command.current_dir(root()).args(arguments).env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
+    Rackloom { command, json: scratch("report.json"), pids: scratch("pids.json") }
+}
+
+/// `rackloom run FILE`, with a report.
+pub(crate) fn run(file: &Path) -> Rackloom {
+    let mut rackloom = rackloom(&["run"]);
+    rackloom.command.arg(file).arg("--json").arg(&rackloom.json).arg("--pids").arg(&rackloom.pids);
+    rackloom
+}
+
+/// `rackloom sim FILE`, with a report.
+pub(crate) fn sim(file: &Path) -> Rackloom {
+    let mut rackloom = rackloom(&["sim"]);
+    rackloom.command.arg(file).arg("--json").arg(&rackloom.json);
+    rackloom
+}
+
+impl Rackloom {
+    /// More arguments.
+    pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Start it.
+    pub(crate) fn start(mut self) -> Running {
+        // A test that failed while it held the lock has taken its rack down.
+        let alone = ONE_RACK_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let printed = [Printed::collect(child.stdout.take()), Printed::collect(child.stderr.take())];
+        Running { child, printed, json: self.json, pids: self.pids, _alone: alone }
+    }
+
+    /// Start it and wait for its end.
+    pub(crate) fn finish(self) -> Ended {
+        self.start().finish()
+    }
+}
+
+impl Running {
+    /// The supervisor.
+    pub(crate) fn supervisor(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// All members, once all links are up.
+    pub(crate) fn members(&mut self) -> Members {
+        let text = within(PATIENCE, "bringing up all links", || {
+            let ended = self.child.try_wait().expect("the supervisor can be waited for");
+            assert!(ended.is_none(), "the run ended before its links were up: {ended:?}");
+            std::fs::read_to_string(&self.pids).ok()
+        });
+        let value: Value = serde_json::from_str(&text).expect("the file of process ids is JSON");
+        let pid = |member: &Value| Pid::from_raw(member["pid"].as_i64().expect("a process id") as i32);
+        let members = value["members"].as_array().expect("a list of members").iter();
+        Members {
+            origin_monotonic_ns: value["origin_monotonic_ns"].as_u64().expect("an origin"),
+            pids: members
+                .map(|m| (m["name"].as_str().expect("a name").to_owned(), pid(m).expect("no zero")))
+                .collect(),
+        }
+    }
+
+    /// Wait for the end.
+    pub(crate) fn finish(mut self) -> Ended {
+        let status =
+            within(PATIENCE, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
+        let [stdout, stderr] = std::mem::take(&mut self.printed).map(Printed::read);
+        Ended { code: status.code(), stdout, stderr, json: self.json.clone() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Members {
+    /// The process of a member.
+    pub(crate) fn pid(&self, name: &str) -> Pid {
+        self.pids
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, pid)| *pid)
+            .expect("there is such a member")
+    }
+
+    /// Wait until no member's process is left.
+    pub(crate) fn all_gone(&self, patience: Duration) {
+        for (name, pid) in &self.pids {
+            within(patience, &format!("the end of {name}"), || is_gone(*pid).then_some(()));
+        }
+    }
+}
+
+/// A process that has ended, or of which only the record is left until somebody asks for it.
+fn is_gone(pid: Pid) -> bool {
+    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let Ok(text) = std::fs::read_to_string(path) else { return true };
+    text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Send a signal to a process that is there.
+pub(crate) fn send(pid: Pid, signal: Signal) {
+    kill_process(pid, signal).expect("the process is there");
+}
+
+impl Ended {
+    /// The report.
+    pub(crate) fn report(&self) -> Value {
+        let text = std::fs::read_to_string(&self.json)
+            .unwrap_or_else(|error| panic!("no report: {error}\n{}\n{}", self.stdout, self.stderr));
+        serde_json::from_str(&text).expect("the report is JSON")
+    }
+
+    /// The report of a run that must have passed.
+    pub(crate) fn passed(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
+        let report = self.report();
+        assert_eq!(report["verdict"], "pass", "{}", self.stdout);
+        report
+    }
+}
+
+/// The sum of a number over all links of a report.
+pub(crate) fn over_links(report: &Value, number: impl Fn(&Value) -> u64) -> u64 {
+    report["links"].as_array().expect("a list of links").iter().map(number).sum()
+}
+
+/// Frames that were sent again.
+pub(crate) fn retransmitted(report: &Value) -> u64 {
+    over_links(report, |link| link["retransmitted"].as_u64().expect("a number"))
+}
+
+/// Frames that receivers did not use, for any reason.
+pub(crate) fn dropped(report: &Value) -> u64 {
+    let of_link = |link: &Value| {
+        let reasons = link["dropped"].as_object().expect("a table of reasons");
+        reasons.values().map(|count| count.as_u64().expect("a number")).sum()
+    };
+    over_links(report, of_link)
+}
+
+/// Faults of one kind that links injected.
+pub(crate) fn injected(report: &Value, what: &str) -> u64 {
+    let events = report["events"].as_array().expect("a list of events").iter();
+    let lines = events.filter(|event| event["kind"] == "faults-injected");
+    lines.map(|line| line["fields"][what].as_str().expect("a count").parse::<u64>().expect("a number")).sum()
+}
