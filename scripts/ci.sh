@@ -41,7 +41,7 @@ readme_names_the_test_command() {
 }
 
 run_tests() {
-    local log status=0
+    local status=0
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
     $test_command 2>&1 | tee "$log" || status=$?

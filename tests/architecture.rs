@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &[]),
     ("rackloom-plan", &["rackloom-protocol"]),
     ("rackloom-collectives", &[]),
-    ("rackloom-jobs", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
     (

@@ -3,9 +3,10 @@
 use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::crew::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
-use crate::litmus::{Litmus, LitmusSettings, Rank};
+use crate::litmus::{Litmus, LitmusSettings};
 
 /// Largest load and store that every endpoint takes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;

@@ -3,7 +3,8 @@
 //! An engine builds one job per endpoint, allocates and registers its regions, hands it every event and gives it turns
 //! until it is over. The same job runs in real processes and in virtual time.
 
-use rackloom_protocol::{Endpoint, Event, Instant, Memory, RegionConfig};
+use rackloom_collectives::ElementType;
+use rackloom_protocol::{Endpoint, Event, Instant, Memory, RegionConfig, RegionId};
 
 use crate::report::JobResult;
 
@@ -14,6 +15,25 @@ pub enum Progress {
     Running(Option<Instant>),
     /// Over; the endpoint must be kept alive until every rank is over.
     Finished,
+}
+
+/// What a job leaves for the user in a rank's memory: `elements` from the beginning of `region` on, little endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Where.
+    pub region: RegionId,
+    /// Of what type.
+    pub element: ElementType,
+    /// How many.
+    pub elements: u64,
+}
+
+impl Output {
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.elements * self.element.bytes() as u64
+    }
 }
 
 /// One rank's part of a job.
@@ -29,6 +49,11 @@ pub trait Job: Send {
     /// What the job has found and measured so far; final once it is over. The measurements stay with the job, so
     /// asking again gives the same answer.
     fn result(&mut self) -> JobResult;
+    /// What the rank has got, once the job is complete and every check was right; the engine reads it from memory, block
+    /// by block. `None` for jobs that give a user nothing.
+    fn output(&self) -> Option<Output> {
+        None
+    }
     /// A number that grows whenever the job gets further. A watchdog that sees it stand still may end the run.
     fn progress_count(&self) -> u64;
 }

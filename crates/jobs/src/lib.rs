@@ -8,6 +8,8 @@
 //! [`report`] (what both engines hand in and hand out).
 
 mod build;
+pub mod collective;
+mod crew;
 mod idle;
 pub mod job;
 pub mod litmus;
@@ -15,6 +17,7 @@ pub mod measure;
 pub mod report;
 
 pub use build::build;
-pub use job::{Job, Progress};
+pub use crew::Rank;
+pub use job::{Job, Output, Progress};
 pub use measure::{Measurements, OperationKind};
-pub use report::{JobResult, MemberReport, MemberState, Report};
+pub use report::{JobResult, MemberReport, MemberState, Report, SweepRow};

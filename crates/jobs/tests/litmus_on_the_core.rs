@@ -1,6 +1,6 @@
 //! The litmus on real endpoints and switches: passes on every shape, finds what is planted, ends when a member dies.
 
-#![allow(unreachable_pub, reason = "the rig is a module of this test alone")]
+#![allow(dead_code, unreachable_pub, reason = "the rig is a module of this test alone")]
 
 mod rig;
 

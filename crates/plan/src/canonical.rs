@@ -8,7 +8,9 @@ use std::fmt::Write;
 use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::plan::{JobPlan, LinkPlan, LinkProfile, MemberPlan, Plan};
+use crate::expect::Expectations;
+use crate::job::JobPlan;
+use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 
 /// Hash of everything that is configured; the seed is reported beside it.
 pub(crate) fn hash(plan: &Plan) -> u64 {
@@ -27,8 +29,10 @@ fn text(plan: &Plan) -> String {
     let Plan { name, seed: _, epoch: _, config_hash: _, members, links, credit_choice: _, .. } = plan;
     let mut text = format!("rack {name:?}\n");
     settings(plan, &mut text);
-    for MemberPlan { name, role, tenant, server, memory_bytes } in members {
+    for MemberPlan { name, role, tenant, server, memory_bytes, memory } in members {
         line(&mut text, format_args!("member {name:?} {role:?} {} {server:?} {memory_bytes}", tenant.0));
+        let MemoryOptions { huge_pages, locked, numa_node } = memory;
+        line(&mut text, format_args!("memory {huge_pages} {locked} {numa_node:?}"));
     }
     for link in links {
         spell_link(link, &mut text);
@@ -56,6 +60,8 @@ fn settings(plan: &Plan, text: &mut String) {
         ring_bytes,
         rdma_threshold_bytes,
         job,
+        expect,
+        tenants,
         watchdog_ns,
     } = plan;
     line(
@@ -94,8 +100,26 @@ fn settings(plan: &Plan, text: &mut String) {
     line(text, format_args!("timeouts {timeout_initial_ns} {timeout_min_ns} {timeout_max_ns}"));
     let PackingConfig { mode, operations_max } = packing;
     line(text, format_args!("packing {mode:?} {operations_max}"));
+    // The derived spelling of a job names all of its settings.
     let JobPlan { kind, bytes_max, rounds } = job;
     line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
+    spell_expectations(expect, text);
+    for TenantPlan { tenant, memory_bytes_max } in tenants {
+        line(text, format_args!("tenant {} {memory_bytes_max}", tenant.0));
+    }
+}
+
+fn spell_expectations(expect: &Expectations, text: &mut String) {
+    let Expectations {
+        verdict,
+        operations_complete,
+        elapsed_max_ns,
+        retransmitted_min,
+        retransmitted_max,
+        nodes_lost,
+    } = expect;
+    line(text, format_args!("expect {verdict} {operations_complete} {elapsed_max_ns:?}"));
+    line(text, format_args!("expect {retransmitted_min:?} {retransmitted_max:?} {nodes_lost:?}"));
 }
 
 fn spell_link(link: &LinkPlan, text: &mut String) {

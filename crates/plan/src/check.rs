@@ -3,36 +3,20 @@
 //! The same checks judge a fresh file and a plan that a command line has changed. They work on the finished plan and ask
 //! [`Places`] only where to point. A value that could not be read is judged nowhere: it has been complained about.
 
+mod hops;
+mod job;
 mod links;
 mod members;
 
-use std::ops::RangeInclusive;
-
 use rackloom_protocol::RetransmissionMode;
-use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
-use rackloom_protocol::wire::packed::{BITMAP_BYTES_MAX, LOAD_BYTES_MAX};
+use rackloom_protocol::wire::layout::OPERATION_HEADER;
 
 use crate::mistake::{Complaint, Mistake, Source};
 use crate::places::Places;
-use crate::plan::{JobKind, Plan};
+use crate::plan::Plan;
 use crate::quantity::{Unit, shown};
+use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, Table, WINDOW_PACKETS_MAX};
 
-/// Headers of a data frame, Ethernet header included.
-const HEADER_BYTES: u64 = OPERATIONS as u64;
-/// The reply to one load request, which is never split, must fit.
-const FRAME_BYTES_MIN: u64 = HEADER_BYTES + OPERATION_HEADER as u64 + LOAD_BYTES_MAX as u64;
-/// An Ethernet frame of a 9000-byte MTU.
-const FRAME_BYTES_MAX: u64 = 9014;
-/// The selective acknowledgement names the packets of one window, one bit each.
-const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
-/// Operations of a frame are counted in one byte; the core keeps a few for its own.
-const OPERATIONS_MAX: u64 = 250;
-/// The core takes nothing larger on the Load/Store path.
-const STORE_BYTES_MAX: u64 = 16 << 10;
-const MINUTE_NS: u64 = 60_000_000_000;
-const HOUR_NS: u64 = 60 * MINUTE_NS;
-/// EtherTypes below are lengths.
-const ETHER_TYPE_MIN: u64 = 0x0600;
 /// EtherTypes that other protocols own on real networks.
 const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
     (0x0800, "IPv4"),
@@ -84,40 +68,52 @@ impl Inspection<'_> {
         paths.iter().all(|path| self.places.is_intact(path))
     }
 
-    /// Complain if `value` lies outside `range`; whether it lies inside.
-    fn within(&mut self, path: &str, value: impl Into<u64>, range: RangeInclusive<u64>, unit: Unit) -> bool {
+    /// Complain if a value lies outside the range that its key declares; whether it lies inside.
+    fn within(&mut self, table: &Table, key: &str, value: impl Into<u64>) -> bool {
+        self.within_at(&table.path_of(key), table, key, value)
+    }
+
+    /// As [`Inspection::within`], for a table that stands in several places.
+    fn within_at(&mut self, path: &str, table: &Table, key: &str, value: impl Into<u64>) -> bool {
         let value = value.into();
-        if !self.intact(&[path]) || range.contains(&value) {
-            return range.contains(&value);
+        let (least, most, unit) = table.range_of(key);
+        let fine = (least..=most).contains(&value);
+        if self.intact(&[path]) && !fine {
+            let range = match most {
+                u64::MAX => format!("below {}", shown(least, unit)),
+                most => format!("outside {} to {}", shown(least, unit), shown(most, unit)),
+            };
+            let complaint = Complaint::new(format!("`{path}` is {}, {range}", shown(value, unit)));
+            self.complain(&[path], complaint);
         }
-        let (least, most) = (shown(*range.start(), unit), shown(*range.end(), unit));
-        let message = format!("`{path}` is {}, outside {least} to {most}", shown(value, unit));
-        self.complain(&[path], Complaint::new(message));
-        false
+        fine
     }
 
     fn settings(&mut self) {
         self.frames();
         self.timers();
         self.transport();
-        let packing = self.plan.packing;
-        self.within("packing.operations_max", packing.operations_max, 1..=OPERATIONS_MAX, Unit::Count);
-        self.within("watchdog", self.plan.watchdog_ns, 1_000_000..=24 * HOUR_NS, Unit::Nanoseconds);
-        if self.plan.job.kind == JobKind::Litmus {
-            self.within("job.litmus.bytes_max", self.plan.job.bytes_max, 1..=1 << 30, Unit::Bytes);
-            self.within("job.litmus.rounds", self.plan.job.rounds, 1..=1_000_000, Unit::Count);
-        }
+        self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
+        self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
+        job::check(self);
     }
 
     fn frames(&mut self) {
         let plan = self.plan;
-        let sensible = FRAME_BYTES_MIN..=FRAME_BYTES_MAX;
-        self.within("frame_bytes_max", plan.frame_bytes_max, sensible, Unit::Bytes);
-        self.within("outstanding_loads_max", plan.outstanding_loads_max, 1..=65_536, Unit::Count);
-        self.within("rdma_threshold_bytes", plan.rdma_threshold_bytes, 0..=STORE_BYTES_MAX, Unit::Bytes);
-        if self.within("ring_bytes", plan.ring_bytes, 1 << 12..=1 << 30, Unit::Bytes)
-            && !plan.ring_bytes.is_power_of_two()
-        {
+        let frame_bytes_max = u64::from(plan.frame_bytes_max);
+        if frame_bytes_max < FRAME_BYTES_MIN && self.intact(&["frame_bytes_max"]) {
+            let least = shown(FRAME_BYTES_MIN, Unit::Bytes);
+            let message =
+                format!("`frame_bytes_max` is {}, below {least}", shown(frame_bytes_max, Unit::Bytes));
+            let hint =
+                format!("the headers take {HEADER_BYTES}B, and the reply to a load must fit behind them");
+            self.complain(&["frame_bytes_max"], Complaint::new(message).hint(hint));
+        } else {
+            self.within(&schema::RACK, "frame_bytes_max", frame_bytes_max);
+        }
+        self.within(&schema::RACK, "outstanding_loads_max", plan.outstanding_loads_max);
+        self.within(&schema::RACK, "rdma_threshold_bytes", plan.rdma_threshold_bytes);
+        if self.within(&schema::RACK, "ring_bytes", plan.ring_bytes) && !plan.ring_bytes.is_power_of_two() {
             let message =
                 format!("`ring_bytes` is {}, no power of two", shown(plan.ring_bytes.into(), Unit::Bytes));
             let near = shown(plan.ring_bytes.next_power_of_two().into(), Unit::Bytes);
@@ -128,12 +124,13 @@ impl Inspection<'_> {
 
     fn ether_type(&mut self) {
         let ether_type = self.plan.ether_type;
+        let (ether_type_min, ..) = schema::RACK.range_of("ether_type");
         let taken = ETHER_TYPES_TAKEN.iter().find(|(taken, _)| *taken == ether_type);
         let message = match taken {
             Some((_, owner)) => format!("`ether_type` {ether_type:#06x} belongs to {owner}"),
-            None if u64::from(ether_type) < ETHER_TYPE_MIN => {
+            None if u64::from(ether_type) < ether_type_min => {
                 format!(
-                    "`ether_type` {ether_type:#06x} is below {ETHER_TYPE_MIN:#06x}, where frame lengths are"
+                    "`ether_type` {ether_type:#06x} is below {ether_type_min:#06x}, where frame lengths are"
                 )
             }
             None => return,
@@ -144,17 +141,12 @@ impl Inspection<'_> {
 
     fn timers(&mut self) {
         let timers = self.plan.timers;
-        let sensible = 1_000..=MINUTE_NS;
-        let mut fine = self.within(
-            "timers.heartbeat_interval",
-            timers.heartbeat_interval_ns,
-            sensible.clone(),
-            Unit::Nanoseconds,
-        );
-        fine &= self.within("timers.heartbeat_miss_max", timers.heartbeat_miss_max, 1..=100, Unit::Count);
-        fine &= self.within("timers.hold_down", timers.hold_down_ns, 0..=24 * HOUR_NS, Unit::Nanoseconds);
-        fine &= self.within("timers.up_count", timers.up_count, 1..=100, Unit::Count);
-        self.within("timers.hello_interval", timers.hello_interval_ns, sensible, Unit::Nanoseconds);
+        let table = &schema::TIMERS;
+        let mut fine = self.within(table, "heartbeat_interval", timers.heartbeat_interval_ns);
+        fine &= self.within(table, "heartbeat_miss_max", timers.heartbeat_miss_max);
+        fine &= self.within(table, "hold_down", timers.hold_down_ns);
+        fine &= self.within(table, "up_count", timers.up_count);
+        self.within(table, "hello_interval", timers.hello_interval_ns);
         let paths =
             ["timers.hold_down", "timers.up_count", "timers.heartbeat_miss_max", "timers.heartbeat_interval"];
         if !fine || !self.intact(&paths) {
@@ -175,29 +167,30 @@ impl Inspection<'_> {
 
     fn transport(&mut self) {
         let transport = self.plan.transport;
-        self.within("transport.retry_count_max", transport.retry_count_max, 0..=1_000_000, Unit::Count);
+        let table = &schema::TRANSPORT;
+        self.within(table, "retry_count_max", transport.retry_count_max);
         self.window();
         let ordered = [
-            ("transport.ack_delay", transport.ack_delay_ns),
-            ("transport.timeout_min", transport.timeout_min_ns),
-            ("transport.timeout_initial", transport.timeout_initial_ns),
-            ("transport.timeout_max", transport.timeout_max_ns),
+            ("ack_delay", transport.ack_delay_ns),
+            ("timeout_min", transport.timeout_min_ns),
+            ("timeout_initial", transport.timeout_initial_ns),
+            ("timeout_max", transport.timeout_max_ns),
         ];
-        let least = [0, 1_000, 1_000, 1_000];
         let mut fine = true;
-        for ((path, value), least) in ordered.into_iter().zip(least) {
-            fine &= self.within(path, value, least..=HOUR_NS, Unit::Nanoseconds) && self.intact(&[path]);
+        for (key, value) in ordered {
+            fine &= self.within(table, key, value) && self.intact(&[&table.path_of(key)]);
         }
         if !fine {
             return;
         }
         for pair in ordered.windows(2) {
             let [(low_path, low), (high_path, high)] = [pair[0], pair[1]];
-            if low > high || (low == high && low_path == "transport.ack_delay") {
+            if low > high || (low == high && low_path == "ack_delay") {
+                let (low_path, high_path) = (table.path_of(low_path), table.path_of(high_path));
                 let (low, high) = (shown(low, Unit::Nanoseconds), shown(high, Unit::Nanoseconds));
                 let message = format!("`{low_path}` is {low}, not below `{high_path}`, which is {high}");
                 let hint = "ack_delay < timeout_min <= timeout_initial <= timeout_max";
-                self.complain(&[low_path, high_path], Complaint::new(message).hint(hint));
+                self.complain(&[&low_path, &high_path], Complaint::new(message).hint(hint));
             }
         }
     }
@@ -218,11 +211,11 @@ impl Inspection<'_> {
             );
             return;
         }
-        if !self.within(path, window, 1..=WINDOW_PACKETS_MAX, Unit::Count) {
+        if !self.within(&schema::TRANSPORT, "window_packets", window) {
             return;
         }
         let every = "transport.ack_every_packets";
-        if self.within(every, transport.ack_every_packets, 1..=WINDOW_PACKETS_MAX, Unit::Count)
+        if self.within(&schema::TRANSPORT, "ack_every_packets", transport.ack_every_packets)
             && self.intact(&[path, every])
             && u64::from(transport.ack_every_packets) > window
         {

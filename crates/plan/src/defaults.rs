@@ -7,7 +7,8 @@ use rackloom_protocol::{
     CreditConfig, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
 };
 
-use crate::plan::{JobKind, JobPlan, WireKind};
+use crate::job::{JobKind, JobPlan};
+use crate::plan::WireKind;
 
 /// Largest frame: 4096 bytes of a put behind 130 bytes of headers, up to a multiple of 16. Fifteen bytes less would cut every
 /// 4 KiB block in two.

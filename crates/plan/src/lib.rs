@@ -2,7 +2,7 @@
 //!
 //! A rack file (`docs/topology-file.md`) becomes a [`Plan`]: text, then a tree in which every value knows its place
 //! (`document`), then values with their units (`read`, `quantity`), the shape expanded to members and links (`shape`),
-//! and at last the whole judged (`check`). All mistakes are reported at once, each with line, column, caret and hint.
+//! and at last the whole judged (`check`). Every key, its range and its meaning are declared once (`schema`). All mistakes are reported at once, each with line, column, caret and hint.
 //! The simulator and the running nodes are given the same plan; [`impair`] decides for both what a link does to a frame.
 //!
 //! This crate opens no socket, starts no process and knows no clock.
@@ -12,14 +12,25 @@ mod canonical;
 mod check;
 mod defaults;
 mod document;
+mod expect;
 pub mod impair;
+mod job;
 mod mistake;
 mod places;
 mod plan;
 mod quantity;
 mod random;
 mod read;
+mod schema;
 mod shape;
+mod words;
 
+pub use expect::{Expectations, ExpectedVerdict};
+pub use job::{
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
+};
 pub use mistake::{Mistake, PlanError};
-pub use plan::{Checks, DropFrames, JobKind, JobPlan, LinkPlan, LinkProfile, MemberPlan, Plan, WireKind};
+pub use plan::{
+    Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
+};
+pub use schema::json::schema;

@@ -12,6 +12,7 @@ use crate::mistake::Place;
 pub(crate) struct Places {
     written: BTreeMap<String, Place>,
     broken: BTreeSet<String>,
+    origins: BTreeMap<String, String>,
 }
 
 impl Places {
@@ -24,6 +25,16 @@ impl Places {
     /// judged.
     pub(crate) fn note_broken(&mut self, path: String) {
         self.broken.insert(path);
+    }
+
+    /// The value of this path was inherited: it is written at that path, if anywhere.
+    pub(crate) fn note_origin(&mut self, path: String, origin: String) {
+        self.origins.insert(path, origin);
+    }
+
+    /// The path at which an inherited value is written, if it is.
+    pub(crate) fn origin_of(&self, path: &str) -> Option<&str> {
+        self.origins.get(path).map(String::as_str)
     }
 
     /// Where this value was written, if it was.

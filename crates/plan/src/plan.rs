@@ -6,6 +6,7 @@
 //! A plan opens nothing and starts nothing. It is made by [`Plan::read`] or [`Plan::parse`]; what a command line changes
 //! afterwards goes through [`Plan::change`] and its kin, and [`Plan::check`] judges the result again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rackloom_protocol::{
@@ -16,6 +17,8 @@ use rackloom_protocol::{
 use crate::canonical;
 use crate::check;
 use crate::defaults::CreditChoice;
+use crate::expect::Expectations;
+use crate::job::JobPlan;
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::places::Places;
 use crate::read;
@@ -57,6 +60,10 @@ pub struct Plan {
     pub rdma_threshold_bytes: u32,
     /// What the rack shall do.
     pub job: JobPlan,
+    /// What the report holds the run against.
+    pub expect: Expectations,
+    /// Quotas of the tenants that the file names, by number.
+    pub tenants: Vec<TenantPlan>,
     /// A run without progress for this long ends.
     pub watchdog_ns: u64,
     /// What the file says about credits; the rest follows from the wire.
@@ -76,6 +83,28 @@ pub struct MemberPlan {
     pub server: String,
     /// Memory of the node in bytes; 0 for a switch.
     pub memory_bytes: u64,
+    /// How the memory is held.
+    pub memory: MemoryOptions,
+}
+
+/// How a node's memory is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// In huge pages.
+    pub huge_pages: bool,
+    /// Kept from being swapped out.
+    pub locked: bool,
+    /// On this NUMA node of the machine; `None` is anywhere.
+    pub numa_node: Option<u16>,
+}
+
+/// What a tenant may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantPlan {
+    /// Which one.
+    pub tenant: Tenant,
+    /// Memory of all its nodes together, in bytes.
+    pub memory_bytes_max: u64,
 }
 
 /// One link.
@@ -143,27 +172,6 @@ pub enum Checks {
     Never,
 }
 
-/// What the rack shall do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobPlan {
-    /// Which job.
-    pub kind: JobKind,
-    /// Largest transfer of the litmus, in bytes.
-    pub bytes_max: u32,
-    /// How often the litmus goes through all of its operations.
-    pub rounds: u32,
-}
-
-/// The jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JobKind {
-    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.
-    #[default]
-    Litmus,
-    /// Bring the links up and end.
-    None,
-}
-
 impl WireKind {
     /// Name in files and reports.
     #[must_use]
@@ -171,17 +179,6 @@ impl WireKind {
         match self {
             Self::SharedMemory => "shared-memory",
             Self::Packet => "packet",
-        }
-    }
-}
-
-impl JobKind {
-    /// Name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Litmus => "litmus",
-            Self::None => "none",
         }
     }
 }
@@ -308,6 +305,54 @@ impl Plan {
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         let index = self.members.iter().position(|member| member.name == name)?;
         u16::try_from(index).ok().map(NodeId)
+    }
+
+    /// The servers, in the order of their first members, each with its members.
+    #[must_use]
+    pub fn servers(&self) -> Vec<(&str, Vec<NodeId>)> {
+        let mut servers: Vec<(&str, Vec<NodeId>)> = Vec::new();
+        let mut index_of: BTreeMap<&str, usize> = BTreeMap::new();
+        for (number, member) in (0..).zip(&self.members) {
+            let index = *index_of.entry(&member.server).or_insert_with(|| {
+                servers.push((&member.server, Vec::new()));
+                servers.len() - 1
+            });
+            servers[index].1.push(NodeId(number));
+        }
+        servers
+    }
+
+    /// Whether two members sit in one server and may share memory.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn same_server(&self, left: NodeId, right: NodeId) -> bool {
+        self.members[left.index()].server == self.members[right.index()].server
+    }
+
+    /// The ranks that sit in a server, in ascending order.
+    #[must_use]
+    pub fn ranks_of_server(&self, server: &str) -> Vec<NodeId> {
+        // Endpoints come first, so a rank's number is its node's.
+        let ranks = (0..).zip(&self.members).take(self.endpoint_count());
+        ranks.filter(|(_, member)| member.server == server).map(|(number, _)| NodeId(number)).collect()
+    }
+
+    /// For each rank, the place of its server among [`Plan::servers`].
+    #[must_use]
+    pub fn server_of_each_rank(&self) -> Vec<usize> {
+        let servers = self.servers();
+        let index_of: BTreeMap<&str, usize> =
+            servers.iter().enumerate().map(|(index, (server, _))| (*server, index)).collect();
+        let ranks = self.members.iter().take(self.endpoint_count());
+        ranks.map(|rank| index_of[rank.server.as_str()]).collect()
+    }
+
+    /// Memory that the job takes at every node at least, in bytes; see [`JobPlan::memory_bytes_min`].
+    #[must_use]
+    pub fn memory_needed_by_job(&self) -> u64 {
+        self.job.memory_bytes_min(self.endpoint_count())
     }
 
     /// Change anything, as a command line does. Credits, configuration hash and epoch follow; [`Plan::check`] judges.

@@ -6,13 +6,13 @@
 use crate::mistake::{Complaint, quoted};
 
 /// A family of units: names and what one of each is in the base unit.
-struct Family {
+pub(crate) struct Family {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
 }
 
-const BYTES: Family = Family {
+pub(crate) const BYTES: Family = Family {
     what: "a size",
     example: "4MiB",
     units: &[
@@ -26,13 +26,13 @@ const BYTES: Family = Family {
     ],
 };
 
-const TIMES: Family = Family {
+pub(crate) const TIMES: Family = Family {
     what: "a time",
     example: "500ns",
     units: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
 };
 
-const RATES: Family = Family {
+pub(crate) const RATES: Family = Family {
     what: "a rate",
     example: "100Gbit/s",
     units: &[
@@ -140,6 +140,12 @@ impl Family {
             Some((name, _)) => format!("write `{number}{name}`"),
             None => self.advice(),
         })
+    }
+
+    /// How a quantity is written, as a regular expression.
+    pub(crate) fn pattern(&self) -> String {
+        let units: Vec<&str> = self.units.iter().map(|(name, _)| *name).collect();
+        format!(r"[0-9]+(\.[0-9]+)? *({})", units.join("|"))
     }
 
     fn advice(&self) -> String {

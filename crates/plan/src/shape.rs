@@ -2,7 +2,8 @@
 //!
 //! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. A link is named after its two ends, `a--b`. Ports
 //! are numbered from zero without gaps: around a ring port 0 leads to the next node and port 1 to the previous one; in
-//! a star port *p* leads to plane *p*; in a full mesh ports go by ascending neighbour.
+//! a star port *p* leads to plane *p*; in a full mesh ports go by ascending neighbour. Further links of a pair that has
+//! one already are told apart by a number: `a--b#1`.
 //!
 //! Sizes are judged before a shape is built (`read::topology`), so building always ends.
 
@@ -17,8 +18,8 @@ pub(crate) struct Shape {
     pub(crate) links: Vec<(String, Edge)>,
     ports: Vec<u16>,
     member_index: BTreeMap<String, NodeId>,
-    /// By both ends, the smaller first.
-    link_index: BTreeMap<(NodeId, NodeId), usize>,
+    /// The links of each pair, by both ends, the smaller first.
+    link_index: BTreeMap<(NodeId, NodeId), Vec<usize>>,
 }
 
 impl Shape {
@@ -87,13 +88,21 @@ impl Shape {
 
     /// The link with this name, whichever end is named first.
     pub(crate) fn link_named(&self, name: &str) -> Option<usize> {
-        let (left, right) = name.split_once("--")?;
-        self.link_between(self.member_named(left)?, self.member_named(right)?)
+        let (ends, number) = match name.split_once('#') {
+            None => (name, 0),
+            // The number has one spelling: no sign, no leading zero.
+            Some((ends, digits)) => {
+                let number: usize = digits.parse().ok()?;
+                (ends, (number > 0 && number.to_string() == digits).then_some(number)?)
+            }
+        };
+        let (left, right) = ends.split_once("--")?;
+        self.links_between(self.member_named(left)?, self.member_named(right)?).get(number).copied()
     }
 
-    /// The link that joins these two.
-    pub(crate) fn link_between(&self, left: NodeId, right: NodeId) -> Option<usize> {
-        self.link_index.get(&(left.min(right), left.max(right))).copied()
+    /// The links that join these two.
+    pub(crate) fn links_between(&self, left: NodeId, right: NodeId) -> &[usize] {
+        self.link_index.get(&(left.min(right), left.max(right))).map_or(&[], Vec::as_slice)
     }
 
     fn with_nodes(nodes: u16) -> Self {
@@ -107,8 +116,12 @@ impl Shape {
     fn add(&mut self, edge: Edge) {
         self.ports[edge.a.index()] += 1;
         self.ports[edge.b.index()] += 1;
-        let name = format!("{}--{}", self.members[edge.a.index()].0, self.members[edge.b.index()].0);
-        self.link_index.insert((edge.a.min(edge.b), edge.a.max(edge.b)), self.links.len());
+        let mut name = format!("{}--{}", self.members[edge.a.index()].0, self.members[edge.b.index()].0);
+        let of_pair = self.link_index.entry((edge.a.min(edge.b), edge.a.max(edge.b))).or_default();
+        if !of_pair.is_empty() {
+            name = format!("{name}#{}", of_pair.len());
+        }
+        of_pair.push(self.links.len());
         self.links.push((name, edge));
     }
 }
@@ -185,5 +198,20 @@ mod tests {
         assert_eq!(ring.link_named("n3--n0"), Some(3));
         assert_eq!(ring.link_named("n0--n2"), None);
         assert_eq!(ring.link_named("n0-n1"), None);
+    }
+
+    #[test]
+    fn parallel_links_are_told_apart_by_a_number() {
+        let mut shape = Shape::with_nodes(2);
+        shape.join(NodeId(0), NodeId(1), Plane(0));
+        shape.join(NodeId(1), NodeId(0), Plane(1));
+        assert_eq!(names(&shape), ["n0--n1", "n1--n0#1"]);
+        for name in ["n1--n0#1", "n0--n1#1"] {
+            assert_eq!(shape.link_named(name), Some(1));
+        }
+        for name in ["n0--n1#0", "n0--n1#01", "n0--n1#+1", "n0--n1#2", "n0--n1#", "n0#1--n1"] {
+            assert_eq!(shape.link_named(name), None, "{name}");
+        }
+        assert_eq!(neighbours(&shape), [[1, 1], [0, 0]]);
     }
 }

@@ -47,6 +47,11 @@ fn value() -> impl Strategy<Value = String> {
         "{a: b}",
         "none",
         "packet",
+        "true",
+        "collective",
+        "[left, hub]",
+        "{left: [hub]}",
+        "{from: 8B, to: 64MiB, factor: 2}",
         "*x",
         "&x y",
         "!!int 7",
@@ -66,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_in_any_place(changes in prop::collection::vec((0_usize..80, value()), 1..4)) {
+    fn any_value_in_any_place(changes in prop::collection::vec((0_usize..160, value()), 1..4)) {
         let mut lines: Vec<String> = EVERY_KEY.lines().map(str::to_owned).collect();
         for (line, value) in changes {
             let line = line % lines.len();
@@ -78,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_in_any_order(order in prop::collection::vec(0_usize..80, 0..80)) {
+    fn any_lines_in_any_order(order in prop::collection::vec(0_usize..160, 0..160)) {
         let lines: Vec<&str> = EVERY_KEY.lines().collect();
         let text: Vec<&str> = order.iter().map(|line| lines[line % lines.len()]).collect();
         survives(&text.join("\n"));

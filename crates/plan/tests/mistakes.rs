@@ -145,7 +145,7 @@ fn a_shape_is_one_of_its_kind() {
 
 #[test]
 fn frames_have_room_for_headers_and_stay_within_a_jumbo() {
-    expect("frame_bytes_max: 353B", &["`frame_bytes_max` is 353B, outside 354B to 9014B"]);
+    expect("frame_bytes_max: 353B", &["`frame_bytes_max` is 353B, below 354B"]);
     expect("frame_bytes_max: 9015B", &["`frame_bytes_max` is 9015B"]);
     expect("frame_bytes_max: 70000B", &["70000 bytes is too large"]);
     for fine in ["frame_bytes_max: 354B", "frame_bytes_max: 9014B"] {
@@ -181,7 +181,7 @@ fn credits_hold_two_frames_and_leave_room_for_control() {
 fn times_that_contradict_each_other_are_refused() {
     expect("timers: {hold_down: 100ms}", &["a link would return after 400ms"]);
     expect("transport: {timeout_min: 30ms}", &["`transport.timeout_min` is 30ms, not below"]);
-    expect("transport: {ack_delay: 2ms}", &["`transport.ack_delay` is 2ms, not below"]);
+    expect("transport: {ack_delay: 10ms}", &["`transport.ack_delay` is 10ms, not below"]);
     expect("timers: {heartbeat_interval: 0ns}", &["`timers.heartbeat_interval` is 0ns"]);
     expect("watchdog: 0s", &["`watchdog` is 0ns"]);
 }
@@ -217,10 +217,175 @@ fn dropped_frames_name_a_direction_of_their_link() {
 
 #[test]
 fn memory_holds_what_the_job_moves() {
-    expect("defaults: {memory: 512KiB}", &["the litmus moves 1MiB at once, more than the 512KiB"]);
+    expect("defaults: {memory: 512KiB}", &["the litmus takes 1MiB at once, more than the 512KiB"]);
     expect("nodes: {n1: {memory: 1B}}", &["`nodes.n1.memory` is 1B"]);
     let idle = "name: r\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 512KiB}\njob: none\n";
     assert!(Plan::parse(idle, "rack.yaml").is_ok());
+}
+
+#[test]
+fn groups_servers_and_tenants_are_held_to_the_rack_and_to_each_other() {
+    let error = wrong(
+        "\
+name: grouped
+shape: {star: {nodes: 4}}
+defaults: {tenant: 1, memory: {bytes: 8MiB, hugepages: true, locked: maybe}}
+groups:
+  left: {nodes: [n0, n1, n4], tenant: 1, server: box}
+  right: {nodes: [n1, n2], memory: {numa_node: 5000}}
+  nobody: {tenant: 2}
+  bad--name: {nodes: [n3], server: a b}
+nodes:
+  n2: {memory: {bytes: 1KiB}, server: attic}
+  s0: {memory: 1MiB}
+servers:
+  cellar: [n2, n3]
+  closet: [n3, n0]
+  loft: n1
+tenants:
+  1: {memory_max: 16MiB}
+  01: {}
+  2: {memory_max: 1MiB}
+  many: {memory_max: 1MiB}
+",
+    );
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn a_job_is_held_to_its_own_sense() {
+    let error = wrong(
+        "\
+name: job
+shape: {star: {nodes: 4}}
+job:
+  collective:
+    collective: allreduce
+    algorithm: direct-one-shot
+    op: avg
+    type: f23
+    bytes: 64KiB
+    sizes: {from: 64KiB}
+    segments: 0
+    repetitions: 0
+    root: s0
+expect:
+  verdict: fine
+  retransmitted_min: 2
+  retransmitted_max: 1
+  elapsed_max: 0s
+  nodes_lost: [n0, n9]
+",
+    );
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn one_job_with_sizes_that_ascend_and_hold_whole_elements() {
+    expect("job: {latency: {}, bandwidth: {}}", &["a rack has one job, found several"]);
+    expect("job: [litmus]", &["`job` is a table"]);
+    expect("job: collectiv", &["`collectiv` is not a choice"]);
+    expect("job: {latency: {sizes: {from: 8B, to: 4B}}}", &["`job.latency.sizes.from` is 8B, more than"]);
+    expect("job: {latency: {sizes: {from: 0B, to: 4B}}}", &["`job.latency.sizes.from` is 0B, outside 1B"]);
+    expect("job: {latency: {sizes: {from: 1B, to: 4B, factor: 1}}}", &["factor` is 1, outside 2 to 1024"]);
+    expect("job: {latency: {sizes: {to: 4B}}}", &["`job.latency.sizes` has no `from`"]);
+    expect("job: {bandwidth: {bytes: 65GiB}}", &["outside 0B to 64GiB", "takes 130GiB at once"]);
+    expect("job: {collective: {bytes: 6B}}", &["6B are no whole number of f32 elements, which have 4B"]);
+    expect("job: {collective: {sizes: {from: 4B, to: 1KiB}, type: i64}}", &["4B are no whole number of i64"]);
+    for fine in [
+        "{collective: {bytes: 0B}}",
+        "{collective: {bytes: 1B, type: u8}}",
+        "{collective: {collective: barrier, bytes: 1B}}",
+        "{latency: {sizes: {from: 0x8B, to: 9B}}}",
+    ] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {fine}\n");
+        assert_eq!(Plan::parse(&text, "rack.yaml").is_ok(), !fine.contains("0x8B"), "{fine}");
+    }
+}
+
+#[test]
+fn a_job_larger_than_the_memory_of_a_node_is_refused_with_the_numbers() {
+    expect(
+        "job: {collective: {bytes: 2052KiB}}\ndefaults: {memory: 4MiB}\nnodes: {n1: {memory: 8MiB}}",
+        &["the collective takes 4104KiB at once, more than the 4MiB of `defaults.memory`"],
+    );
+    expect(
+        "job: {collective: {sizes: {from: 4B, to: 2MiB}}}\ngroups: {g: {nodes: [n1], memory: 2MiB}}",
+        &["more than the 2MiB of `groups.g.memory`"],
+    );
+    let plan = "name: r\nshape: {ring: {nodes: 4}}\njob: {collective: {bytes: 2MiB}}\n";
+    let mut plan = Plan::parse(plan, "rack.yaml").unwrap();
+    plan.change(|plan| plan.members[2].memory_bytes = 1 << 20);
+    let error = plan.check().unwrap_err().to_string();
+    assert!(error.contains("takes 4MiB at once, more than the 1MiB"), "{error}");
+}
+
+#[test]
+fn a_tenant_gets_no_more_memory_than_its_quota() {
+    let rack = "defaults: {memory: 3MiB}\nnodes: {n3: {tenant: 1}}\ntenants: {0: {memory_max: 9MiB}, 1: {}}";
+    assert!(Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{rack}"), "rack.yaml").is_ok());
+    expect(
+        &rack.replace("9MiB", "8MiB"),
+        &["the nodes of tenant 0 (n0, n1, n2) have 9MiB of memory, more than its `memory_max` of 8MiB"],
+    );
+    expect("tenants: {7: {memory_max: 8MiB}}", &["no node is of tenant 7"]);
+}
+
+/// `count` nodes in a row, and more links.
+fn row(count: usize, more: &str) -> String {
+    let nodes: Vec<String> = (0..count).map(|node| format!("n{node}")).collect();
+    let links: Vec<String> =
+        nodes.windows(2).map(|pair| format!("{{a: {}, b: {}}}", pair[0], pair[1])).collect();
+    let (nodes, links) = (nodes.join(", "), links.join(", "));
+    format!("name: row\nshape: {{custom: {{nodes: [{nodes}], links: [{links}{more}]}}}}\nring_bytes: 64KiB\n")
+}
+
+#[test]
+fn frames_live_long_enough_for_every_way() {
+    assert!(Plan::parse(&row(256, ""), "rack.yaml").is_ok());
+    let error = wrong(&row(257, ""));
+    assert!(error.mistakes[0].message.contains("`n0` and `n256` are 256 links apart"), "{error}");
+    // Closed to a ring, nobody is more than 128 links away, until a link is cut.
+    assert!(Plan::parse(&row(256, ", {a: n255, b: n0}"), "rack.yaml").is_ok());
+    let error = wrong(&row(257, ", {a: n256, b: n0}"));
+    assert_eq!(error.mistakes.len(), 1, "{error}");
+    assert!(error.mistakes[0].message.contains("without `n0--n1` its ends are 256 links apart"), "{error}");
+    // A chord halves the long way round, and a second link leaves no way round to take.
+    assert!(Plan::parse(&row(257, ", {a: n256, b: n0}, {a: n0, b: n128}"), "rack.yaml").is_ok());
+    let doubled = row(257, ", {a: n256, b: n0}")
+        .replace("}, ", ", parallel: 2}, ")
+        .replace("n0}]", "n0, parallel: 2}]");
+    Plan::parse(&doubled, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_member_without_a_link_is_told_so_and_nobody_else() {
+    let text = "name: r\nshape: {custom: {nodes: [a, b, c], switches: [s], links: [{a: b, b: c}]}}\n";
+    let error = wrong(text);
+    let messages: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
+    assert_eq!(messages, ["`a` has no link", "`s` has no link"]);
+}
+
+#[test]
+fn a_pair_is_linked_once_per_plane_or_in_parallel() {
+    let links = |links: &str| format!("name: r\nshape: {{custom: {{nodes: [a, b], links: [{links}]}}}}\n");
+    for fine in ["{a: a, b: b, parallel: 16}", "{a: a, b: b}, {a: b, b: a, plane: 1, parallel: 2}"] {
+        Plan::parse(&links(fine), "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+    for (bad, part) in [
+        ("{a: a, b: b}, {a: b, b: a}", "`b` and `a` are linked twice in plane 0"),
+        ("{a: a, b: b, plane: 2}, {a: a, b: b, plane: 2, parallel: 2}", "twice in plane 2"),
+        ("{a: a, b: b, parallel: 0}", "0 is outside 1 to 16"),
+        ("{a: a, b: b, plane: 12}", "12 is outside 0 to 11"),
+    ] {
+        let error = wrong(&links(bad));
+        assert!(error.mistakes[0].message.contains(part), "{error}");
+    }
+    let named =
+        links("{a: a, b: b, parallel: 2}") + "links: {b--a#1: {drop_frames: {a->b: [3]}}, a--b#2: {}}\n";
+    let error = wrong(&named);
+    assert_eq!(error.mistakes.len(), 1, "{error}");
+    assert_eq!(error.mistakes[0].message, "there is no link `a--b#2`");
 }
 
 #[test]

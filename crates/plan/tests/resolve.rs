@@ -1,6 +1,9 @@
 //! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
 
-use rackloom_plan::{Checks, DropFrames, JobKind, Plan, WireKind};
+use rackloom_plan::{
+    AlgorithmName, Checks, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict, JobKind,
+    MemoryOptions, OperatorName, Plan, Sizes, Sweep, TenantPlan, WireKind,
+};
 use rackloom_protocol::{
     CreditConfig, Incarnation, NodeId, PackingMode, Plane, PortId, RetransmissionMode, Tenant,
 };
@@ -33,16 +36,29 @@ fn a_file_that_says_nothing_gets_the_documented_defaults() {
 fn every_key_arrives_where_it_belongs() {
     let plan = plan(include_str!("every-key.yaml"));
     let [left, right, hub] = [&plan.members[0], &plan.members[1], &plan.members[2]];
-    assert_eq!((left.memory_bytes, left.tenant, left.server.as_str()), (8 << 20, Tenant(2), "server-left"));
+    assert_eq!((left.memory_bytes, left.tenant, left.server.as_str()), (8 << 20, Tenant(2), "attic"));
     assert_eq!((right.memory_bytes, right.tenant, right.server.as_str()), (16 << 20, Tenant(3), "annex"));
     assert_eq!((hub.memory_bytes, hub.server.as_str()), (0, "closet"));
-    assert_eq!(plan.links[1].name, "hub--right");
-    let edge = plan.links[1].edge;
-    assert_eq!((edge.a, edge.a_port, edge.b, edge.b_port), (NodeId(2), PortId(1), NodeId(1), PortId(0)));
+    let held = MemoryOptions { huge_pages: true, locked: true, numa_node: Some(1) };
+    assert_eq!((left.memory, right.memory, hub.memory), (held, held, MemoryOptions::default()));
+    assert_eq!(plan.tenants, [TenantPlan { tenant: Tenant(3), memory_bytes_max: 16 << 20 }]);
+    let expect = Expectations {
+        verdict: ExpectedVerdict::Fail,
+        operations_complete: true,
+        elapsed_max_ns: Some(5_000_000_000),
+        retransmitted_min: Some(1),
+        retransmitted_max: Some(900),
+        nodes_lost: vec![NodeId(2)],
+    };
+    assert_eq!(plan.expect, expect);
+    let names: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["left--hub", "left--hub#1", "hub--right"]);
+    let edge = plan.links[2].edge;
+    assert_eq!((edge.a, edge.a_port, edge.b, edge.b_port), (NodeId(2), PortId(2), NodeId(1), PortId(0)));
     assert_eq!(edge.plane, Plane(0));
     let both = DropFrames { forward: vec![2, 4], backward: vec![2, 4] };
-    assert_eq!(plan.links[1].profile.drop_frames, both);
-    assert_eq!(plan.links[1].profile.rate_bits_per_s, Some(50_000_000_000));
+    assert_eq!(plan.links[2].profile.drop_frames, both);
+    assert_eq!(plan.links[2].profile.rate_bits_per_s, Some(50_000_000_000));
     let own = &plan.links[0].profile;
     assert_eq!((own.rate_bits_per_s, own.delay_ns, own.seed), (None, 1_000, Some(77)));
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
@@ -54,7 +70,7 @@ fn every_key_arrives_where_it_belongs() {
         (config.incarnation, config.ether_type, config.frame_bytes_max),
         (Incarnation(5), 0x88B6, 1514)
     );
-    assert_eq!(config.ports.iter().map(|port| port.neighbour.0).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(config.ports.iter().map(|port| port.neighbour.0).collect::<Vec<_>>(), [0, 0, 1]);
     assert!(config.end_to_end_check);
     assert_eq!(
         config.tenants,
@@ -103,6 +119,31 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "links: {n0--n1: {seed: 1}}",
         "links: {n0--n1: {drop_frames: {n0->n1: [1]}}}",
         "links: {n0--n1: {drop_frames: {n1->n0: [1]}}}",
+        "job: collective",
+        "job: latency",
+        "job: bandwidth",
+        "job: {collective: {collective: all-gather}}",
+        "job: {collective: {algorithm: ring}}",
+        "job: {collective: {segments: 9}}",
+        "job: {collective: {op: max}}",
+        "job: {collective: {type: f64}}",
+        "job: {collective: {bytes: 1KiB}}",
+        "job: {collective: {sizes: {from: 1KiB, to: 4KiB}}}",
+        "job: {collective: {sizes: {from: 1KiB, to: 4KiB, factor: 4}}}",
+        "job: {collective: {repetitions: 1}}",
+        "job: {collective: {warm_up: 0}}",
+        "job: {collective: {root: n1}}",
+        "expect: {verdict: fail}",
+        "expect: {operations_complete: true}",
+        "expect: {elapsed_max: 1s}",
+        "expect: {retransmitted_min: 1}",
+        "expect: {retransmitted_max: 1}",
+        "expect: {nodes_lost: [n1]}",
+        "defaults: {memory: {huge_pages: true}}",
+        "nodes: {n1: {memory: {locked: true}}}",
+        "nodes: {n1: {memory: {numa_node: 0}}}",
+        "servers: {box: [n0, n1]}",
+        "tenants: {0: {memory_max: 1GiB}}",
         "credits: {limit: 2000}",
         "credits: {limit: 2000}\nring_bytes: 2MiB",
     ];
@@ -112,6 +153,83 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
     hashes.dedup();
     assert_eq!(hashes.len(), changes.len() + 1, "each change has a hash of its own");
     assert_ne!(plan("name: other\nshape: {ring: {nodes: 4}}").config_hash, base);
+}
+
+#[test]
+fn a_group_is_a_shorter_spelling() {
+    let by_group = with("groups: {g: {nodes: [n1, n2], tenant: 1, server: box, memory: 8MiB}}");
+    let seat = "{tenant: 1, server: box, memory: {bytes: 8MiB}}";
+    let by_node = with(&format!("nodes: {{n1: {seat}, n2: {seat}}}"));
+    assert_eq!(by_group.members, by_node.members);
+    assert_eq!(by_group.config_hash, by_node.config_hash);
+    let by_list = with("servers: {box: [n2, n1]}\ngroups: {g: {nodes: [n1, n2], tenant: 1, memory: 8MiB}}");
+    assert_eq!(by_list.config_hash, by_node.config_hash);
+}
+
+#[test]
+fn values_inherit_key_by_key_from_the_group_and_then_from_the_defaults() {
+    let plan = with(
+        "\
+defaults: {memory: {bytes: 8MiB, huge_pages: true}, tenant: 7, server: common}
+groups: {g: {nodes: [n1, n2], memory: {locked: true, numa_node: 1}, tenant: 1}}
+nodes: {n2: {memory: {huge_pages: false, bytes: 16MiB}, server: own}}
+servers: {listed: [n1]}
+",
+    );
+    let held = |node: usize| {
+        let MemoryOptions { huge_pages, locked, numa_node } = plan.members[node].memory;
+        (plan.members[node].memory_bytes >> 20, huge_pages, locked, numa_node)
+    };
+    assert_eq!(held(0), (8, true, false, None));
+    assert_eq!(held(1), (8, true, true, Some(1)));
+    assert_eq!(held(2), (16, false, true, Some(1)));
+    let tenants: Vec<u16> = plan.members.iter().map(|member| member.tenant.0).collect();
+    assert_eq!(tenants, [7, 1, 1, 7]);
+    let servers: Vec<&str> = plan.members.iter().map(|member| member.server.as_str()).collect();
+    assert_eq!(servers, ["common", "listed", "own", "common"]);
+}
+
+#[test]
+fn a_server_knows_its_members_and_ranks() {
+    let rack = "name: s\nshape: {star: {nodes: 3}}\nservers: {b: [n2, s0, n0]}\ndefaults: {server: a}";
+    let plan = plan(rack);
+    let servers = [("b", vec![NodeId(0), NodeId(2), NodeId(3)]), ("a", vec![NodeId(1)])];
+    assert_eq!(plan.servers(), servers);
+    assert_eq!(plan.ranks_of_server("b"), [NodeId(0), NodeId(2)], "a switch is no rank");
+    assert_eq!(plan.ranks_of_server("c"), []);
+    assert_eq!(plan.server_of_each_rank(), [0, 1, 0]);
+    assert!(plan.same_server(NodeId(0), NodeId(3)) && !plan.same_server(NodeId(0), NodeId(1)));
+    // A switch sits with the nodes only if it says so itself.
+    assert_eq!(plan_of_star().members[3].server, "server-s0");
+}
+
+fn plan_of_star() -> Plan {
+    plan("name: s\nshape: {star: {nodes: 3}}\ndefaults: {server: a}")
+}
+
+#[test]
+fn a_job_comes_with_its_settings() {
+    let racks: Vec<Plan> = include_str!("every-key-alternatives.yaml").split("---\n").map(plan).collect();
+    let JobKind::Collective(broadcast) = racks[0].job.kind else { panic!("{:?}", racks[0].job) };
+    assert_eq!(
+        (broadcast.collective, broadcast.algorithm, broadcast.segments, broadcast.root),
+        (CollectiveName::Broadcast, AlgorithmName::RingPipeline, 16, NodeId(2))
+    );
+    assert_eq!((broadcast.op, broadcast.element), (OperatorName::Max, ElementName::Bf16));
+    assert_eq!(broadcast.sweep, Sweep { sizes: Sizes::one(65_536), repetitions: 3, warm_up: 1 });
+    assert_eq!(racks[0].memory_needed_by_job(), 131_072, "input and output");
+    let sizes = racks[1].job.kind.sweep().unwrap().sizes;
+    assert_eq!(sizes.iter().collect::<Vec<_>>(), [8, 32, 128, 512, 2048, 8192, 32_768]);
+    let JobKind::Latency(latency) = racks[3].job.kind else { panic!("{:?}", racks[3].job) };
+    assert_eq!(latency.repetitions, Sweep::LATENCY.repetitions);
+    assert_eq!(latency.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
+    for name in JobKind::NAMES {
+        assert_eq!(
+            Some(with(&format!("job: {name}")).job.kind),
+            JobKind::from_name(name),
+            "a word is the defaults"
+        );
+    }
 }
 
 #[test]

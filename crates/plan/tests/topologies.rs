@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rackloom_plan::{JobKind, Plan};
+use rackloom_plan::{AlgorithmName, JobKind, Plan};
 use rackloom_protocol::{Incarnation, MemberRole, NodeId};
 
 fn shipped(name: &str) -> Plan {
@@ -46,6 +46,52 @@ fn full_mesh_of_four() {
     assert_eq!(plan.links.len(), 6);
 }
 
+/// Members, links, links of each member.
+fn counts(name: &str) -> (usize, usize, Vec<usize>) {
+    let plan = shipped(name);
+    let ports = (0..plan.members.len()).map(|index| plan.graph().ports(NodeId(index as u16)).len());
+    (plan.endpoint_count(), plan.links.len(), ports.collect())
+}
+
+#[test]
+fn larger_racks_of_the_three_shapes() {
+    assert_eq!(counts("ring-8.yaml"), (8, 8, vec![2; 8]));
+    assert_eq!(counts("ring-64.yaml"), (64, 64, vec![2; 64]));
+    assert_eq!(counts("full-mesh-8.yaml"), (8, 28, vec![7; 8]));
+    assert_eq!(counts("star-8.yaml"), (8, 16, [vec![2; 8], vec![8; 2]].concat()));
+    let JobKind::Collective(job) = shipped("ring-64.yaml").job.kind else { panic!("no collective") };
+    assert_eq!((job.algorithm, job.sweep.sizes.largest_bytes()), (AlgorithmName::Ring, 65_536));
+    let planes = shipped("star-8.yaml").links.iter().filter(|link| link.edge.plane.0 == 1).count();
+    assert_eq!(planes, 8, "half of the links are in the second plane");
+}
+
+#[test]
+fn four_servers_of_two() {
+    let name = "four-servers-of-two.yaml";
+    assert_eq!(counts(name), (8, 16, [vec![3; 8], vec![4; 2]].concat()));
+    let plan = shipped(name);
+    assert_eq!(plan.server_of_each_rank(), [0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!(plan.ranks_of_server("server2"), [NodeId(4), NodeId(5)]);
+    assert_eq!(plan.servers().len(), 6, "the rails stand apart");
+    let pair: Vec<&str> = plan.links[..2].iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(pair, ["n0--n1", "n0--n1#1"]);
+    let expected = ["n0: n1 n1 rail0", "n1: n0 n0 rail1"];
+    assert_eq!(ports(&plan)[..2], expected);
+}
+
+#[test]
+fn a_torus_of_two_by_three() {
+    let name = "torus-2x3.yaml";
+    assert_eq!(counts(name), (6, 12, vec![4; 6]));
+    let plan = shipped(name);
+    assert_eq!(ports(&plan)[0], "r0c0: r0c1 r0c2 r1c0 r1c0");
+    let memory: Vec<u64> = plan.members.iter().map(|member| member.memory_bytes >> 20).collect();
+    assert_eq!(memory, [4, 4, 4, 8, 8, 16], "defaults, group, node");
+    assert!(plan.members[5].memory.locked && !plan.members[4].memory.locked);
+    let slow = plan.links.iter().filter(|link| link.profile.delay_ns == 1_000);
+    assert_eq!(slow.map(|link| link.name.as_str()).collect::<Vec<_>>(), ["r0c2--r0c0", "r1c2--r1c0"]);
+}
+
 #[test]
 fn every_shipped_file_reads_and_carries_its_own_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies");
@@ -54,14 +100,14 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         let path = entry.unwrap().path();
         let plan = Plan::read(&path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Some(plan.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
-        assert_eq!(plan.job.kind, JobKind::Litmus);
-        let mut servers: Vec<&str> = plan.members.iter().map(|member| member.server.as_str()).collect();
-        servers.sort_unstable();
-        servers.dedup();
-        assert_eq!(servers.len(), plan.members.len(), "nobody shares a server unless the file says so");
+        let is_litmus = plan.job.kind == JobKind::Litmus;
+        assert_eq!(is_litmus, plan.endpoint_count() <= 8, "the litmus goes over all pairs");
+        let says_so = std::fs::read_to_string(&path).unwrap().contains("\nservers:");
+        let shared = plan.servers().len() < plan.members.len();
+        assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
         count += 1;
     }
-    assert!(count >= 3);
+    assert_eq!(count, 9);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{Memory, NodeId, OperationError, RegionId};
 
-use super::pattern::Pattern;
+use crate::crew::pattern::Pattern;
 use crate::report::Mismatch;
 
 /// Mismatches and failures that are kept in words.

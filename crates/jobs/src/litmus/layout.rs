@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use super::case::{Case, ReadCase, SIZES, cases, read_cases};
 use super::settings::LitmusSettings;
+use crate::crew::barrier::BARRIER_WORDS;
 
 /// Words: abort notice, barrier, flags.
 pub(crate) const CONTROL: RegionId = RegionId(1);
@@ -40,9 +41,6 @@ pub(crate) const LARGE_LANES: u64 = 2;
 
 /// Distant ranks keep transfers of up to this size, on the bulk path and of several frames, before neighbours give way.
 const FAR_BYTES_WANTED: u64 = 4097;
-
-/// Words of the dissemination barrier: enough for 65,536 ranks.
-pub(crate) const BARRIER_WORDS: u64 = 16;
 
 /// The contended words of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

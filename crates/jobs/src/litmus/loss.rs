@@ -9,8 +9,8 @@ use rackloom_protocol::{Completion, Instant, Memory, NodeId};
 use super::findings::read_word;
 use super::layout::CONTROL;
 use super::memory::{self, Certainty};
-use super::request::{Body, Failure, Outcome, Request, Tag};
 use super::{Litmus, Stage, phase};
+use crate::crew::request::{Body, Failure, Outcome, Request, Tag};
 use crate::measure::OperationKind;
 
 impl Litmus {

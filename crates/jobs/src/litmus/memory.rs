@@ -6,12 +6,12 @@
 
 use rackloom_protocol::{Memory, RegionId};
 
-use super::barrier::Barrier;
 use super::findings::{Expected, Findings, read_word};
 use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
-use super::pattern::Pattern;
 use super::phase::check_contended;
 use super::scene::{Scene, width};
+use crate::crew::barrier::Barrier;
+use crate::crew::pattern::Pattern;
 
 /// Bytes written per access to memory.
 const CHUNK_BYTES: u64 = 16 << 10;

@@ -10,17 +10,13 @@
 //!
 //! What it does not do: it judges no speed, and it does not know the topology.
 
-mod barrier;
 mod case;
 mod findings;
-mod issuer;
 mod lanes;
 mod layout;
 mod loss;
 mod memory;
-mod pattern;
 mod phase;
-mod request;
 mod scene;
 mod settings;
 
@@ -28,20 +24,20 @@ use std::collections::BTreeSet;
 
 use rackloom_protocol::{Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
 
-use self::barrier::Barrier;
 use self::findings::Findings;
-use self::issuer::Issuer;
 use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Ordered, Phase, Reads, Turn, Writes};
-use self::request::{Body, Outcome, Request, Seat, Tag};
 use self::scene::Scene;
+use crate::crew::Rank;
+use crate::crew::barrier::Barrier;
+use crate::crew::issuer::Issuer;
+use crate::crew::request::{Body, Outcome, Request, Seat, Tag};
 use crate::job::{Job, Progress};
 use crate::report::JobResult;
 
 pub use self::layout::LayoutError;
-pub use self::scene::Rank;
 pub use self::settings::LitmusSettings;
 
 /// Time between looks at who can be reached, at the start.
@@ -111,7 +107,7 @@ impl Litmus {
             issuer: Issuer::new(scene.settings.outstanding_max, scene.settings.start_timeout_ns),
             lanes: Lanes::new(&scene.layout),
             findings: Findings::default(),
-            barrier: Barrier::new(&scene),
+            barrier: Barrier::new(scene.group(), scene.rank),
             stage: Stage::Gather { until: None },
             lost: BTreeSet::new(),
             is_prepared: false,
@@ -357,6 +353,7 @@ impl Job for Litmus {
             failures_omitted: findings.failures_omitted,
             lost_nodes: self.lost_names(),
             notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
+            ..JobResult::default()
         }
     }
 

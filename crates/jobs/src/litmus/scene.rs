@@ -2,12 +2,14 @@
 //!
 //! Everything is derived from settings, ranks and the number of the round, so that writer and owner agree without a word.
 
-use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddress, Tenant, Width};
+use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddress, Width};
 
 use super::case::Case;
 use super::layout::{CONTROL, ContendedWord, DATA, LANES, Layout, READABLE};
-use super::pattern::{Pattern, fold, mix};
 use super::settings::LitmusSettings;
+use crate::crew::Rank;
+use crate::crew::barrier::Grounds;
+use crate::crew::pattern::{Pattern, fold, mix};
 
 /// Which of several patterns of a seed is meant.
 #[derive(Clone, Copy)]
@@ -25,15 +27,6 @@ enum Purpose {
 
 /// Compare-swap loops are contended by so many neighbours at most: every one that gets through makes all others try again.
 const COMPARE_SWAP_CONTENDERS_MAX: u16 = 8;
-
-/// An endpoint as the litmus knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rank {
-    /// Its name in the plan.
-    pub name: String,
-    /// Its partition. Ranks of other partitions must not get at its memory.
-    pub tenant: Tenant,
-}
 
 /// One rank's view of the run.
 #[derive(Clone, Debug)]
@@ -186,6 +179,15 @@ impl Scene {
             case.misalignment,
             self.round
         )
+    }
+}
+
+impl Grounds for Scene {
+    fn rank(&self) -> u16 {
+        self.rank
+    }
+    fn barrier_word(&self, owner: u16, step: u16) -> RemoteAddress {
+        self.address(owner, CONTROL, self.layout.barrier_offset(step))
     }
 }
 

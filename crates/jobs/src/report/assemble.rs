@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
 use super::member::{MemberReport, MemberState, PortReport};
+use super::sweep::{self, SweepRow};
 use crate::measure::{KindMeasurement, Measurements, OperationKind};
 
 /// Whether the run did what it was asked to do.
@@ -158,6 +159,9 @@ pub struct Report {
     /// What a reader should know, and what is no failure; what several members say is said once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Times and bandwidths by size, all ranks together, where the job sweeps over sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<SweepRow>,
     /// Duration of the run.
     pub elapsed_ns: u64,
     /// By what the run can be repeated.
@@ -214,6 +218,7 @@ impl Report {
                 .collect::<BTreeSet<_>>()
                 .into_iter()
                 .collect(),
+            sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
         }

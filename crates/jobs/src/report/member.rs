@@ -7,6 +7,7 @@ use rackloom_protocol::{DropReason, Member, PortId};
 use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
+use super::sweep::SweepRow;
 use crate::measure::Measurements;
 
 /// How a member's life went, as its engine saw it.
@@ -79,6 +80,9 @@ pub struct JobResult {
     /// What a reader should know, and what is no failure: where the job did less than was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Times and bandwidths by size, where the job sweeps over sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<SweepRow>,
 }
 
 impl JobResult {

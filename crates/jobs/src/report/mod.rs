@@ -6,9 +6,11 @@
 mod assemble;
 mod events;
 mod member;
+mod sweep;
 
 pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
 };
 pub use events::{EventLog, EventRecord};
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PortReport};
+pub use sweep::SweepRow;

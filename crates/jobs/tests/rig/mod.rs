@@ -82,8 +82,14 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(rack: &str, seed: u64) -> Self {
+        Self::with(rack, |plan, rank| rackloom_jobs::build(plan, rank, seed))
+    }
+
+    /// A rack with jobs of the test's own.
+    pub fn with(rack: &str, mut job: impl FnMut(&Plan, NodeId) -> Box<dyn Job>) -> Self {
         let plan = Plan::parse(rack, "test").unwrap();
-        let seats = (0..plan.members.len()).map(|node| Seat::new(&plan, NodeId(node as u16), seed)).collect();
+        let nodes = 0..plan.members.len();
+        let seats = nodes.map(|node| Seat::new(&plan, NodeId(node as u16), &mut job)).collect();
         let names = plan.members.iter().map(|member| member.name.clone()).collect();
         Self { plan, now: Instant::ZERO, seats, flights: VecDeque::new(), names }
     }
@@ -98,6 +104,13 @@ impl Rig {
 
     pub fn result(&mut self, rank: usize) -> JobResult {
         self.seats[rank].job.as_mut().expect("a rank has a job").result()
+    }
+
+    /// The bytes that a rank's job leaves for the user.
+    pub fn output(&self, rank: usize) -> Option<Vec<u8>> {
+        let seat = &self.seats[rank];
+        let output = seat.job.as_ref()?.output()?;
+        Some(seat.memory.bytes(output.region)[..output.bytes() as usize].to_vec())
     }
 
     pub fn kill(&mut self, member: usize) {
@@ -238,13 +251,13 @@ impl Rig {
 }
 
 impl Seat {
-    fn new(plan: &Plan, node: NodeId, seed: u64) -> Self {
+    fn new(plan: &Plan, node: NodeId, job: &mut impl FnMut(&Plan, NodeId) -> Box<dyn Job>) -> Self {
         let config = plan.member_config(node, Incarnation(u64::from(node.0) + 1));
         let mut memory = VectorMemory::default();
         let (member, job) = if plan.members[node.index()].role == MemberRole::Switch {
             (AnyMember::Switch(Box::new(Switch::new(config))), None)
         } else {
-            let job = rackloom_jobs::build(plan, node, seed);
+            let job = job(plan, node);
             let mut endpoint = Endpoint::new(config);
             for region in job.regions() {
                 memory.add(region.region, region.length as usize);

@@ -6,11 +6,8 @@ use crate::check::Inspection;
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{Unit, shown};
+use crate::schema;
 
-/// A delay longer than this is no rack.
-const DELAY_NS_MAX: u64 = 10_000_000_000;
-const RATE_MIN: u64 = 1_000;
-const RATE_MAX: u64 = 100_000_000_000_000;
 /// All rings of a rack together.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
 
@@ -57,10 +54,10 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         }
     }
     let path = path_of(check, "delay");
-    check.within(&path, profile.delay_ns, 0..=DELAY_NS_MAX, Unit::Nanoseconds);
+    check.within_at(&path, &schema::LINK, "delay", profile.delay_ns);
     if let Some(rate) = profile.rate_bits_per_s {
         let path = path_of(check, "rate");
-        check.within(&path, rate, RATE_MIN..=RATE_MAX, Unit::BitsPerSecond);
+        check.within_at(&path, &schema::LINK, "rate", rate);
     }
     if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
@@ -74,8 +71,8 @@ fn credits(check: &mut Inspection<'_>, credits: CreditConfig) {
     let plan = check.plan;
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
-    let mut fine = check.within("credits.unit_bytes", credits.unit_bytes, 32..=2048, Unit::Bytes);
-    fine &= check.within("credits.overhead_bytes", credits.overhead_bytes, 0..=8192, Unit::Bytes);
+    let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
+    fine &= check.within(&schema::CREDITS, "overhead_bytes", credits.overhead_bytes);
     if !fine || !check.intact(&paths) {
         return;
     }

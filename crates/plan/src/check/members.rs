@@ -1,18 +1,16 @@
-//! Members: sizes, memory, and whether everybody can reach everybody.
-
-use std::collections::VecDeque;
+//! Members: sizes, memory, quotas, and whether everybody can reach everybody.
 
 use rackloom_protocol::wire::control::{REPORT_BYTES, REPORT_ENTRY_BYTES};
 use rackloom_protocol::wire::layout::FABRIC;
 use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::check::Inspection;
+use crate::check::hops::{self, Neighbours};
+use crate::job::JobKind;
 use crate::mistake::{Complaint, quoted};
-use crate::plan::{JobKind, MemberPlan};
+use crate::plan::{MemberPlan, TenantPlan};
 use crate::quantity::{Unit, shown};
-
-const MEMORY_BYTES_MIN: u64 = 4 << 10;
-const MEMORY_BYTES_MAX: u64 = 64 << 30;
+use crate::schema;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;
@@ -23,52 +21,88 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for member in plan.members.iter().filter(|member| member.role == MemberRole::Endpoint) {
         memory(check, member);
     }
-    let neighbours = neighbours(check);
-    reports(check, &neighbours);
-    for (member, reached) in plan.members.iter().zip(reached_from_first(&neighbours)) {
-        if !reached {
-            let first = quoted(&plan.members[0].name);
-            let message = format!("{} cannot be reached from {first}", quoted(&member.name));
-            let hint = "every member needs a path of links to every other";
-            check
-                .complain(&[&format!("member.{}", member.name), "shape"], Complaint::new(message).hint(hint));
-        }
+    for tenant in &plan.tenants {
+        quota(check, tenant);
     }
+    let neighbours = hops::neighbours(plan);
+    reports(check, &neighbours);
+    if reach(check, &neighbours) {
+        hops::check(check, &neighbours);
+    }
+}
+
+/// Whether every member can be reached from every other.
+fn reach(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
+    let plan = check.plan;
+    // A member without a link is told so, and the others are not told that they cannot reach it.
+    let first = neighbours.iter().position(|links| !links.is_empty()).unwrap_or(0);
+    let hops = hops::from(neighbours, NodeId(first as u16));
+    for (index, member) in plan.members.iter().enumerate().filter(|(index, _)| hops[*index].is_none()) {
+        let name = quoted(&member.name);
+        let message = match neighbours[index].is_empty() {
+            true => format!("{name} has no link"),
+            false => format!("{name} cannot be reached from {}", quoted(&plan.members[first].name)),
+        };
+        let hint = "every member needs a path of links to every other";
+        check.complain(&[&format!("member.{}", member.name), "shape"], Complaint::new(message).hint(hint));
+    }
+    hops.iter().all(Option::is_some)
 }
 
 fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
-    let own = format!("nodes.{}.memory", member.name);
-    // One complaint per place: at the node's own line if it has one, else at the default.
-    let path = check.places.first_written(&[&own]).unwrap_or("defaults.memory").to_owned();
-    let range = MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX;
-    if !check.within(&path, member.memory_bytes, range, Unit::Bytes) || !check.intact(&[&path]) {
+    // One complaint per place: where the size is written, else at the default.
+    let origin = check.places.origin_of(&format!("nodes.{}.memory", member.name));
+    let path = origin.unwrap_or("defaults.memory").to_owned();
+    if !check.within_at(&path, &schema::DEFAULTS, "memory", member.memory_bytes) || !check.intact(&[&path]) {
         return;
     }
-    let job = check.plan.job;
-    let needed = u64::from(job.bytes_max);
-    if job.kind == JobKind::Litmus && check.intact(&["job.litmus.bytes_max"]) && needed > member.memory_bytes
-    {
+    let sized_by = match check.plan.job.kind {
+        JobKind::Litmus => vec!["job.litmus.bytes_max".to_owned()],
+        kind => ["bytes", "sizes.to", "sizes.from", "sizes.factor"]
+            .map(|key| format!("job.{}.{key}", kind.name()))
+            .into(),
+    };
+    let mut paths = vec![path.as_str()];
+    paths.extend(sized_by.iter().map(String::as_str));
+    let needed = check.plan.memory_needed_by_job();
+    if check.intact(&paths) && needed > member.memory_bytes {
         let message = format!(
-            "the litmus moves {} at once, more than the {} of `{path}`",
+            "the {} takes {} at once, more than the {} of `{path}`",
+            check.plan.job.kind.name(),
             shown(needed, Unit::Bytes),
             shown(member.memory_bytes, Unit::Bytes)
         );
-        check.complain(&[&path, "job.litmus.bytes_max"], Complaint::new(message));
+        check.complain(&paths, Complaint::new(message));
     }
 }
 
-/// Neighbours of each member.
-fn neighbours(check: &Inspection<'_>) -> Vec<Vec<NodeId>> {
-    let mut neighbours = vec![Vec::new(); check.plan.members.len()];
-    for link in &check.plan.links {
-        neighbours[link.edge.a.index()].push(link.edge.b);
-        neighbours[link.edge.b.index()].push(link.edge.a);
+/// The memory of a tenant's nodes stays within its quota.
+fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
+    let number = quota.tenant.0;
+    let key = format!("tenants.{number}");
+    let path = format!("{key}.memory_max");
+    let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let seats: Vec<&MemberPlan> = endpoints.filter(|member| member.tenant == quota.tenant).collect();
+    let memory_bytes: u64 = seats.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
+    let names = crate::read::listed(seats.iter().map(|member| member.name.as_str()));
+    if seats.is_empty() {
+        let complaint = Complaint::new(format!("no node is of tenant {number}"));
+        check.complain(
+            &[&key],
+            complaint.hint("a node's `tenant` stands under `nodes`, `groups` or `defaults`"),
+        );
+    } else if check.intact(&[&path]) && memory_bytes > quota.memory_bytes_max {
+        let message = format!(
+            "the nodes of tenant {number} ({names}) have {} of memory, more than its `memory_max` of {}",
+            shown(memory_bytes, Unit::Bytes),
+            shown(quota.memory_bytes_max, Unit::Bytes)
+        );
+        check.complain(&[&path], Complaint::new(message).hint("raise the quota, or give the nodes less"));
     }
-    neighbours
 }
 
 /// A member reports the state of all its links in one frame.
-fn reports(check: &mut Inspection<'_>, neighbours: &[Vec<NodeId>]) {
+fn reports(check: &mut Inspection<'_>, neighbours: &Neighbours) {
     let room =
         usize::from(check.plan.frame_bytes_max).saturating_sub(FABRIC + REPORT_BYTES) / REPORT_ENTRY_BYTES;
     let most = neighbours.iter().zip(&check.plan.members).max_by_key(|(links, _)| links.len());
@@ -83,22 +117,4 @@ fn reports(check: &mut Inspection<'_>, neighbours: &[Vec<NodeId>]) {
         let hint = "raise `frame_bytes_max`, or spread the nodes over more switches";
         check.complain(&["frame_bytes_max", "shape"], Complaint::new(message).hint(hint));
     }
-}
-
-/// Whether a path of links leads from the first member to each.
-fn reached_from_first(neighbours: &[Vec<NodeId>]) -> Vec<bool> {
-    let mut reached = vec![false; neighbours.len()];
-    let mut waiting = VecDeque::new();
-    if let Some(first) = reached.first_mut() {
-        *first = true;
-        waiting.push_back(NodeId(0));
-    }
-    while let Some(member) = waiting.pop_front() {
-        for neighbour in &neighbours[member.index()] {
-            if !std::mem::replace(&mut reached[neighbour.index()], true) {
-                waiting.push_back(*neighbour);
-            }
-        }
-    }
-    reached
 }

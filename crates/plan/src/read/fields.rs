@@ -6,7 +6,7 @@
 use crate::document::{Content, Entry, Value};
 use crate::mistake::{Complaint, Mistake, Place, Source, nearest, quoted};
 use crate::places::Places;
-use crate::read::schema::Table;
+use crate::schema::{Choose, Kind, Table};
 
 /// The reader: where mistakes and places are collected.
 pub(crate) struct Reader<'text> {
@@ -76,11 +76,11 @@ impl<'text> Reader<'text> {
     ) -> Fields<'doc> {
         let entries = self.entries(value, &path);
         for entry in entries {
-            if !table.keys.contains(&entry.key.as_str()) {
+            if table.find(&entry.key).is_none() {
                 let message = format!("unknown key {} in {}", quoted(&entry.key), table.name);
-                let hint = match nearest(&entry.key, table.keys.iter().copied()) {
+                let hint = match nearest(&entry.key, table.names()) {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("keys here are {}", table.keys.join(", ")),
+                    None => format!("keys here are {}", table.listed()),
                 };
                 self.complain(entry.key_place, Complaint::new(message).hint(hint));
             }
@@ -122,6 +122,36 @@ impl<'text> Reader<'text> {
         }
     }
 
+    /// The one key of a table that is a choice; none has been complained about by the caller, several are here.
+    pub(crate) fn chosen(
+        &mut self,
+        value: &Value,
+        fields: &Fields<'_>,
+        several: &str,
+    ) -> Option<&'static str> {
+        debug_assert_eq!(fields.table.choose, Choose::One, "{} is no choice", fields.table.name);
+        let mut named =
+            fields.table.names().filter(|name| fields.entries.iter().any(|entry| entry.key == *name));
+        match (named.next(), named.next()) {
+            (first, None) => first,
+            (_, Some(_)) => {
+                let hint = format!("name one of {}", fields.table.listed());
+                self.complain(value.place, Complaint::new(several).hint(hint));
+                None
+            }
+        }
+    }
+
+    /// Read `true` or `false`.
+    pub(crate) fn flag<T: Copy + From<bool>>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &'static str,
+        otherwise: T,
+    ) -> T {
+        self.choice(fields, key, otherwise, &[("true", true.into()), ("false", false.into())])
+    }
+
     /// Read one of a few words.
     pub(crate) fn choice<T: Copy>(
         &mut self,
@@ -130,6 +160,10 @@ impl<'text> Reader<'text> {
         otherwise: T,
         words: &[(&str, T)],
     ) -> T {
+        debug_assert!(
+            fields.table.find(key).is_some_and(|key| declares(&key.kind, words)),
+            "words of `{key}`"
+        );
         self.value(fields, key, otherwise, |text| {
             words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
                 let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -154,13 +188,33 @@ impl<'text> Reader<'text> {
 impl<'doc> Fields<'doc> {
     /// The value under `key`, if it is there.
     pub(crate) fn find(&self, key: &'static str) -> Option<&'doc Value> {
-        debug_assert!(self.table.keys.contains(&key), "{key} is not declared in {}", self.table.name);
+        debug_assert!(self.table.find(key).is_some(), "{key} is not declared in {}", self.table.name);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// Whether the value under `key` is a table: the long form of what can also be said in one value.
+    pub(crate) fn is_table(&self, key: &'static str) -> bool {
+        self.find(key).is_some_and(|value| matches!(value.content, Content::Table(_)))
+    }
+
+    /// The declaration of the table.
+    pub(crate) const fn table(&self) -> &'static Table {
+        self.table
     }
 
     /// `timers.hold_down`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// Whether a key is declared with exactly these words.
+fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
+    match kind {
+        Kind::Flag => words.iter().map(|(word, _)| *word).eq(["true", "false"]),
+        Kind::Word(declared) => words.iter().map(|(word, _)| word).eq(declared.iter()),
+        Kind::Either(forms) => forms.iter().any(|form| declares(form, words)),
+        _ => false,
     }
 }
 

@@ -10,8 +10,8 @@ use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::schema;
 use crate::read::topology::listed;
+use crate::schema;
 use crate::shape::Shape;
 
 /// Listed frames of one link direction at most.
@@ -75,7 +75,9 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
         return DropFrames { forward: both.clone(), backward: both };
     };
     let mut drop_frames = DropFrames::default();
-    let Some((a, b)) = name.and_then(|name| name.split_once("--")) else {
+    // `n0--n1#1` has the directions of `n0--n1`.
+    let ends = name.and_then(|name| name.split('#').next());
+    let Some((a, b)) = ends.and_then(|ends| ends.split_once("--")) else {
         let message = format!("`{path}` of all links has no directions");
         let hint = "write a list, or name one link under `links`";
         reader.complain(value.place, Complaint::new(message).hint(hint));

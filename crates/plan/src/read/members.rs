@@ -1,73 +1,183 @@
-//! `defaults` and `nodes`: what each seat has.
+//! `defaults`, `groups`, `nodes`, `servers` and `tenants`: what each seat has.
 //!
-//! A node's memory and tenant come from its own entry, else from `defaults`. Its server is its own unless the file says
-//! otherwise, so traffic really crosses the links.
+//! Values inherit node <- group <- defaults. Who sits in which server may be said in either direction: by the member (or
+//! its group), or by the list of the server; two words that differ are a mistake. A member's server is its own unless
+//! the file says otherwise, so traffic really crosses the links.
 
-use rackloom_protocol::{MemberRole, Tenant};
+use std::collections::BTreeSet;
+
+use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 use crate::defaults;
 use crate::document::Entry;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::MemberPlan;
+use crate::mistake::{Complaint, Place, quoted};
+use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
 use crate::quantity::{bytes, whole};
-use crate::read::fields::{Fields, Reader};
-use crate::read::schema;
-use crate::read::topology::{member_name, no_such_member};
+use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::seats::{Wishes, server_name, wishes};
+use crate::read::topology::{member_at, member_name, no_such_member};
+use crate::schema;
 use crate::shape::Shape;
+
+/// What the file says about one member, by source.
+#[derive(Default)]
+struct Said {
+    own: Wishes,
+    group: Option<(String, Wishes)>,
+    listed_server: Option<(String, Place)>,
+}
 
 /// All members of the shape, in its order.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<MemberPlan> {
     let common = reader.open_under(rack, "defaults", &schema::DEFAULTS);
-    let memory_bytes = reader.value(&common, "memory", defaults::MEMORY_BYTES, bytes);
-    let tenant = reader.value(&common, "tenant", Tenant(0), |text| whole(text).map(Tenant));
+    let common = wishes(reader, &common);
     let none = Shape::default();
-    let mut members: Vec<MemberPlan> = shape
-        .unwrap_or(&none)
-        .members
-        .iter()
-        .map(|(name, role)| MemberPlan {
-            name: name.clone(),
-            role: *role,
-            tenant,
-            server: format!("server-{name}"),
-            memory_bytes: if *role == MemberRole::Endpoint { memory_bytes } else { 0 },
-        })
-        .collect();
+    let members = &shape.unwrap_or(&none).members;
+    let mut said: Vec<Said> = members.iter().map(|_| Said::default()).collect();
+    groups(reader, rack, shape, &mut said);
+    nodes(reader, rack, shape, &mut said);
+    servers(reader, rack, shape, &mut said);
+    let members = members.iter().zip(said);
+    members.map(|((name, role), said)| seat(reader, name, *role, said, &common)).collect()
+}
+
+fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
+    for entry in reader.entries(rack.find("groups"), "groups") {
+        if let Err(complaint) = member_name(&entry.key) {
+            reader.complain(entry.key_place, prefixed("groups", complaint));
+        }
+        let path = format!("groups.{}", entry.key);
+        let fields = reader.open(Some(&entry.value), path, &schema::GROUP);
+        let group = wishes(reader, &fields);
+        let path = fields.path_of("nodes");
+        let items = reader.items(fields.find("nodes"), &path);
+        if items.is_empty() {
+            let complaint = Complaint::new(format!("the group {} has no nodes", quoted(&entry.key)));
+            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+        }
+        for item in items {
+            let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &path)) else {
+                continue;
+            };
+            match &said[member.index()].group {
+                Some((other, _)) => {
+                    let message = format!("{} is in group {} already", named(shape, member), quoted(other));
+                    reader.complain(
+                        item.place,
+                        Complaint::new(message).hint("a member is in one group at most"),
+                    );
+                }
+                None => said[member.index()].group = Some((entry.key.clone(), group.clone())),
+            }
+        }
+    }
+}
+
+fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
     for entry in reader.entries(rack.find("nodes"), "nodes") {
-        let member =
-            shape.and_then(|shape| shape.member_named(&entry.key)).map(|node| &mut members[node.index()]);
-        if let (Some(shape), None) = (shape, &member) {
+        let member = shape.and_then(|shape| shape.member_named(&entry.key));
+        if let (Some(shape), None) = (shape, member) {
             reader.complain(entry.key_place, no_such_member(shape, &entry.key));
         }
-        seat(reader, entry, member);
+        let role = member.zip(shape).map(|(member, shape)| shape.members[member.index()].1);
+        let table = if role == Some(MemberRole::Switch) { &schema::SWITCH } else { &schema::NODE };
+        // An entry for no member is read all the same, for its other mistakes.
+        let fields = reader.open(Some(&entry.value), format!("nodes.{}", entry.key), table);
+        let own = wishes(reader, &fields);
+        if let Some(member) = member {
+            said[member.index()].own = own;
+        }
     }
-    members
 }
 
-/// One entry of `nodes`. An entry for no member is read all the same, for its other mistakes.
-fn seat(reader: &mut Reader<'_>, entry: &Entry, member: Option<&mut MemberPlan>) {
-    let path = format!("nodes.{}", entry.key);
-    let mut stray = MemberPlan {
-        name: entry.key.clone(),
-        role: MemberRole::Endpoint,
-        tenant: Tenant(0),
-        server: String::new(),
-        memory_bytes: defaults::MEMORY_BYTES,
+fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
+    for entry in reader.entries(rack.find("servers"), "servers") {
+        if let Err(complaint) = server_name(&entry.key) {
+            reader.complain(entry.key_place, complaint);
+        }
+        let path = format!("servers.{}", entry.key);
+        for item in reader.items(Some(&entry.value), &path) {
+            let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &path)) else {
+                continue;
+            };
+            if let Some((other, _)) = &said[member.index()].listed_server {
+                let message = format!("{} sits in server {} already", named(shape, member), quoted(other));
+                reader.complain(item.place, Complaint::new(message).hint("list each member once"));
+            } else {
+                said[member.index()].listed_server = Some((entry.key.clone(), item.place));
+            }
+        }
+    }
+}
+
+/// One member, with all that was said about it.
+fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, common: &Wishes) -> MemberPlan {
+    let is_endpoint = role == MemberRole::Endpoint;
+    let group = said.group.map(|(_, wishes)| wishes).unwrap_or_default();
+    let mut wishes = said.own.or(&group);
+    if let Some((listed, place)) = said.listed_server {
+        if let Some(own) = wishes.server.as_ref().filter(|own| **own != listed) {
+            let (listed, own, name) = (quoted(&listed), quoted(own), quoted(name));
+            let message = format!("{name} is listed in server {listed}, and its entry or group says {own}");
+            reader.complain(place, Complaint::new(message).hint("name its server in one place"));
+        }
+        wishes.server = Some(listed);
+    }
+    // Of groups a switch takes the server alone, and of defaults, which are what nodes have, nothing but the partition.
+    let wishes = match is_endpoint {
+        true => wishes.or(common),
+        false => Wishes { server: wishes.server, tenant: common.tenant, ..Wishes::default() },
     };
-    let member = member.unwrap_or(&mut stray);
-    let is_endpoint = member.role == MemberRole::Endpoint;
-    let fields =
-        reader.open(Some(&entry.value), path, if is_endpoint { &schema::NODE } else { &schema::SWITCH });
-    member.server = reader.value(&fields, "server", member.server.clone(), server_name);
-    if is_endpoint {
-        member.memory_bytes = reader.value(&fields, "memory", member.memory_bytes, bytes);
-        member.tenant = reader.value(&fields, "tenant", member.tenant, |text| whole(text).map(Tenant));
+    let (memory_bytes, origin) = wishes.memory_bytes.unzip();
+    if let Some(origin) = origin {
+        reader.places.note_origin(format!("nodes.{name}.memory"), origin);
+    }
+    MemberPlan {
+        name: name.to_owned(),
+        role,
+        tenant: wishes.tenant.unwrap_or_default(),
+        server: wishes.server.unwrap_or_else(|| format!("server-{name}")),
+        memory_bytes: if is_endpoint { memory_bytes.unwrap_or(defaults::MEMORY_BYTES) } else { 0 },
+        memory: MemoryOptions {
+            huge_pages: wishes.huge_pages.unwrap_or_default(),
+            locked: wishes.locked.unwrap_or_default(),
+            numa_node: wishes.numa_node,
+        },
     }
 }
 
-fn server_name(text: &str) -> Result<String, Complaint> {
-    member_name(text).map_err(|complaint| Complaint {
-        message: format!("{} is not a name of a server", quoted(text)),
-        ..complaint
-    })
+/// `tenants`: quotas by number.
+pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantPlan> {
+    let mut seen = BTreeSet::new();
+    let mut tenants = Vec::new();
+    for entry in reader.entries(rack.find("tenants"), "tenants") {
+        let number = tenant_number(reader, entry);
+        let path = format!("tenants.{}", number.unwrap_or_default());
+        let fields = reader.open(Some(&entry.value), path, &schema::TENANT);
+        let memory_bytes_max = reader.value(&fields, "memory_max", u64::MAX, bytes);
+        let Some(number) = number else { continue };
+        if !seen.insert(number) {
+            let complaint = Complaint::new(format!("tenant {number} has been named before"));
+            reader.complain(entry.key_place, complaint.hint("write all its keys in one place"));
+        }
+        reader.places.note(format!("tenants.{number}"), entry.key_place);
+        tenants.push(TenantPlan { tenant: Tenant(number), memory_bytes_max });
+    }
+    tenants.sort_unstable_by_key(|plan| plan.tenant);
+    tenants
+}
+
+fn tenant_number(reader: &mut Reader<'_>, entry: &Entry) -> Option<u16> {
+    match whole(&entry.key) {
+        Ok(number) => Some(number),
+        Err(complaint) => {
+            let hint = "tenants are numbers: `1: {memory_max: 16MiB}`";
+            reader.complain(entry.key_place, prefixed("tenants", complaint).hint(hint));
+            None
+        }
+    }
+}
+
+fn named(shape: Option<&Shape>, member: NodeId) -> String {
+    quoted(shape.map_or("", |shape| &shape.members[member.index()].0))
 }

@@ -3,12 +3,14 @@
 //! A syntax error is the only mistake that hides others. Every other value that cannot be read is complained about and
 //! replaced by its default, so that the rest of the file is read too.
 
+mod expect;
 mod fields;
+mod job;
 mod links;
 mod members;
-pub(crate) mod schema;
+mod seats;
 mod settings;
-pub(crate) mod topology;
+mod topology;
 
 use std::fs::File;
 use std::io::Read;
@@ -20,9 +22,11 @@ use crate::document::{self, FILE_BYTES_MAX, Value};
 use crate::mistake::{Complaint, PlanError, Source, quoted};
 use crate::plan::{Checks, LinkPlan, Plan, WireKind};
 use crate::quantity::{nanoseconds, whole};
+use crate::schema;
 use fields::{Fields, Reader};
 use settings::bytes_as;
 use topology::member_name;
+pub(crate) use topology::{NAME_CHARACTERS_MAX, listed};
 
 /// The text of a file that is not absurdly large.
 pub(crate) fn text_of(path: &Path) -> Result<String, String> {
@@ -59,7 +63,10 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.place);
     let members = members::read(reader, &rack, shape.as_ref());
+    let tenants = members::tenants(reader, &rack);
     let profiles = links::read(reader, &rack, shape.as_ref());
+    let job = job::read(reader, &rack, shape.as_ref());
+    let expect = expect::read(reader, &rack, shape.as_ref());
     let credit_choice = settings::credits(reader, &rack);
     let has_shape = shape.is_some();
     let edges = shape.map(|shape| shape.links).unwrap_or_default();
@@ -94,7 +101,9 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
             defaults::RDMA_THRESHOLD_BYTES,
             bytes_as,
         ),
-        job: settings::job(reader, &rack),
+        job,
+        expect,
+        tenants,
         watchdog_ns: reader.value(&rack, "watchdog", defaults::WATCHDOG_NS, nanoseconds),
         credit_choice,
     };

@@ -1,14 +1,12 @@
-//! Timers, transport, packing, credits and the job: tables of plain values over defaults.
+//! Timers, transport, packing and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
 
 use crate::defaults::{self, CreditChoice};
-use crate::document::Content;
 use crate::mistake::Complaint;
-use crate::plan::{JobKind, JobPlan};
 use crate::quantity::{bytes, nanoseconds, whole};
 use crate::read::fields::{Fields, Reader};
-use crate::read::schema;
+use crate::schema;
 
 /// A size that must fit a smaller number.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
@@ -64,21 +62,5 @@ pub(crate) fn credits(reader: &mut Reader<'_>, rack: &Fields<'_>) -> CreditChoic
         unit_bytes: reader.value(&fields, "unit_bytes", None, |text| bytes_as(text).map(Some)),
         overhead_bytes: reader.value(&fields, "overhead_bytes", None, |text| bytes_as(text).map(Some)),
         limit: reader.value(&fields, "limit", None, |text| whole(text).map(Some)),
-    }
-}
-
-/// `job: none`, `job: litmus`, or `job: {litmus: {...}}`.
-pub(crate) fn job(reader: &mut Reader<'_>, rack: &Fields<'_>) -> JobPlan {
-    let base = defaults::JOB;
-    let kinds = [("litmus", JobKind::Litmus), ("none", JobKind::None)];
-    if rack.find("job").is_some_and(|value| matches!(value.content, Content::Text(_))) {
-        return JobPlan { kind: reader.choice(rack, "job", base.kind, &kinds), ..base };
-    }
-    let fields = reader.open_under(rack, "job", &schema::JOB);
-    let fields = reader.open_under(&fields, "litmus", &schema::LITMUS);
-    JobPlan {
-        kind: base.kind,
-        bytes_max: reader.value(&fields, "bytes_max", base.bytes_max, bytes_as),
-        rounds: reader.value(&fields, "rounds", base.rounds, whole),
     }
 }

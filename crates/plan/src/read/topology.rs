@@ -2,26 +2,17 @@
 //!
 //! Sizes are judged here, before anything is built, so that `nodes: 4000000000` costs a message and no memory.
 
-use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
 use crate::document::{Content, Value};
 use crate::mistake::{Complaint, Place, nearest, quoted};
 use crate::quantity::whole;
 use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::schema;
+use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
 use crate::shape::Shape;
 
-/// Members of one rack at most.
-pub(crate) const MEMBERS_MAX: u64 = 4096;
-/// Links of one rack at most: the core numbers them with 16 bits.
-pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
-/// Nodes of a ring at most: the long way round, which a cut link forces, stays below the hop limit of a frame.
-const RING_NODES_MAX: u64 = HOP_LIMIT_START as u64 + 1;
-/// Planes of one rack at most.
-pub(crate) const PLANES_MAX: u64 = 12;
 /// Length of a name at most; names become names of files and devices.
-const NAME_CHARACTERS_MAX: usize = 32;
+pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
 
 /// Read the shape; `None` if nothing could be built (and the reader knows why).
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
@@ -32,47 +23,38 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place
     };
     reader.places.note("shape".to_owned(), value.place);
     let fields = reader.open(Some(value), "shape".to_owned(), &schema::SHAPE);
-    let mut named = schema::SHAPE.keys.iter().filter(|key| fields.find(key).is_some());
-    let (first, second) = (named.next(), named.next());
-    let one_of = format!("name one of {}", schema::SHAPE.keys.join(", "));
-    match (first, second) {
-        (Some(kind), None) => build(reader, &fields, kind),
-        (None, _) => {
-            if matches!(&value.content, Content::Table(entries) if entries.is_empty()) {
-                reader.complain(value.place, Complaint::new("`shape` is empty").hint(one_of));
-            } else if let Content::Empty = value.content {
-                reader.complain(value.place, Complaint::new("`shape` says nothing").hint(one_of));
-            }
-            None
-        }
-        (Some(_), Some(_)) => {
-            reader.complain(value.place, Complaint::new("a rack has one shape, found several").hint(one_of));
-            None
-        }
+    let several = "a rack has one shape, found several";
+    if let Some(kind) = reader.chosen(value, &fields, several) {
+        return build(reader, &fields, kind);
     }
+    let says = match &value.content {
+        Content::Table(entries) if entries.is_empty() => "is empty",
+        Content::Empty => "says nothing",
+        _ => return None,
+    };
+    let hint = format!("name one of {}", schema::SHAPE.listed());
+    reader.complain(value.place, Complaint::new(format!("`shape` {says}")).hint(hint));
+    None
 }
 
 fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Option<Shape> {
     match kind {
         "ring" => {
             let fields = reader.open_under(shape, kind, &schema::RING);
-            let nodes = node_count(reader, shape, kind, &fields, RING_NODES_MAX)?;
-            Some(Shape::ring(nodes))
+            Some(Shape::ring(node_count(reader, shape, kind, &fields, 0)?))
         }
         "star" => {
             let fields = reader.open_under(shape, kind, &schema::STAR);
-            let planes = plane_count(reader, &fields);
-            let nodes = node_count(reader, shape, kind, &fields, MEMBERS_MAX - planes.unwrap_or(1))?;
+            let planes =
+                reader.value(&fields, "planes", Some(1), |text| within(text, &fields, "planes", 0).map(Some));
+            // Each plane but the first, which the range accounts for, takes a switch.
+            let switches = planes.unwrap_or(1) - 1;
+            let nodes = node_count(reader, shape, kind, &fields, switches)?;
             Some(Shape::star(nodes, u8::try_from(planes?).ok()?))
         }
         "full-mesh" => {
             let fields = reader.open_under(shape, kind, &schema::FULL_MESH);
-            let mut most = 2;
-            while most * (most + 1) / 2 <= LINKS_MAX {
-                most += 1;
-            }
-            let nodes = node_count(reader, shape, kind, &fields, most)?;
-            Some(Shape::full_mesh(nodes))
+            Some(Shape::full_mesh(node_count(reader, shape, kind, &fields, 0)?))
         }
         _ => {
             let fields = reader.open_under(shape, kind, &schema::CUSTOM);
@@ -86,7 +68,7 @@ fn node_count(
     shape: &Fields<'_>,
     kind: &'static str,
     fields: &Fields<'_>,
-    most: u64,
+    fewer: u64,
 ) -> Option<u16> {
     if fields.find("nodes").is_none() {
         let place = shape.find(kind).map(|value| value.place).unwrap_or_default();
@@ -97,19 +79,15 @@ fn node_count(
         );
         return None;
     }
-    let nodes = reader.value(fields, "nodes", None, |text| within(text, 2, most).map(Some))?;
+    let nodes = reader.value(fields, "nodes", None, |text| within(text, fields, "nodes", fewer).map(Some))?;
     u16::try_from(nodes).ok()
 }
 
-fn plane_count(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<u64> {
-    if fields.find("planes").is_none() {
-        return Some(1);
-    }
-    reader.value(fields, "planes", None, |text| within(text, 1, PLANES_MAX).map(Some))
-}
-
-fn within(text: &str, least: u64, most: u64) -> Result<u64, Complaint> {
+/// A count in the declared range, of which the most is so much `fewer`.
+fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64, Complaint> {
     let count: u64 = whole(text)?;
+    let (least, most, _) = fields.table().range_of(key);
+    let most = most - fewer;
     if (least..=most).contains(&count) {
         return Ok(count);
     }
@@ -153,22 +131,26 @@ fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path:
 
 fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str) {
     let fields = reader.open(Some(item), path.to_owned(), &schema::CUSTOM_LINK);
-    let plane = reader.value(&fields, "plane", 0, |text| within(text, 0, PLANES_MAX - 1));
+    let plane = reader.value(&fields, "plane", 0, |text| within(text, &fields, "plane", 0));
+    let parallel = reader.value(&fields, "parallel", 1, |text| within(text, &fields, "parallel", 0));
+    let plane = Plane(u8::try_from(plane).unwrap_or_default());
     let a = custom_end(reader, shape, item, &fields, "a");
     let b = custom_end(reader, shape, item, &fields, "b");
     let (Some(a), Some(b)) = (a, b) else { return };
     let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
+    let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].1.plane);
     if a == b {
         let complaint = Complaint::new(format!("{} is linked to itself", quoted(a_name)));
         reader.complain(item.place, complaint.hint("a link joins two different members"));
-    } else if shape.link_between(a, b).is_some() {
-        let message = format!("{} and {} are linked twice", quoted(a_name), quoted(b_name));
-        let hint = "a pair has one link; for more planes, add a switch per plane";
+    } else if others.any(|other| other == plane) {
+        let plane = plane.0;
+        let message = format!("{} and {} are linked twice in plane {plane}", quoted(a_name), quoted(b_name));
+        let hint = "write `parallel: 2` at the first entry, or another `plane`, if two links are meant";
         reader.complain(item.place, Complaint::new(message).hint(hint));
-    } else if shape.links.len() as u64 >= LINKS_MAX {
+    } else if shape.links.len() as u64 + parallel > LINKS_MAX {
         reader.complain(item.place, Complaint::new(format!("a rack has at most {LINKS_MAX} links")));
     } else {
-        shape.join(a, b, Plane(u8::try_from(plane).unwrap_or_default()));
+        (0..parallel).for_each(|_| shape.join(a, b, plane));
     }
 }
 
@@ -184,7 +166,12 @@ fn custom_end(
         reader.complain(item.place, Complaint::new(message).hint("write `{a: n0, b: n1}`"));
         return None;
     };
-    match reader.scalar(value, &fields.path_of(key)) {
+    member_at(reader, shape, value, &fields.path_of(key))
+}
+
+/// The member that is named here.
+pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, path: &str) -> Option<NodeId> {
+    match reader.scalar(value, path) {
         Err(complaint) => {
             reader.complain(value.place, complaint);
             None

@@ -1,8 +1,8 @@
 //! A GPU node: forwarder, transports, operations, regions.
 //!
-//! [`commands`] takes what the caller wants, [`arrivals`] what comes from the wire, [`serving`] carries out remote
-//! requests, [`completions`] ends the caller's operations, [`transmit`] builds frames, [`reach`] follows routes, losses
-//! and returns. The state of one remote node is a [`peer::Peer`].
+//! `commands` takes what the caller wants, `arrivals` what comes from the wire, `serving` carries out remote
+//! requests, `completions` ends the caller's operations, `transmit` builds frames, `reach` follows routes, losses
+//! and returns. The state of one remote node is a `peer::Peer`.
 
 mod arrivals;
 mod commands;

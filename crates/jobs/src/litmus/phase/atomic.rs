@@ -15,9 +15,9 @@ use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
 
 use super::super::findings::{Findings, read_word};
 use super::super::layout::{ContendedWord, DATA};
-use super::super::request::{Body, Outcome, Request, Tag};
 use super::super::scene::{Scene, width};
 use super::{Phase, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// One rank's work on one word of one owner.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use rackloom_protocol::{
 use super::super::findings::{Expected, Findings};
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
-use super::super::request::{Body, Outcome, Request, Tag};
 use super::super::scene::Scene;
 use super::{Phase, Sweeper, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// A region that nobody has.
 const NOWHERE: RegionId = RegionId(99);

@@ -18,12 +18,12 @@ pub(crate) use write::Writes;
 use rackloom_protocol::{Memory, RegionId};
 
 use super::findings::Findings;
-use super::issuer::Issuer;
 use super::lanes::Lanes;
 use super::memory;
-use super::pattern::Pattern;
-use super::request::Outcome;
 use super::scene::Scene;
+use crate::crew::issuer::Issuer;
+use crate::crew::pattern::Pattern;
+use crate::crew::request::Outcome;
 
 /// What a phase may use in its turn.
 pub(crate) struct Turn<'a> {

@@ -12,10 +12,10 @@ use super::super::case::CaseKind;
 use super::super::findings::{Expected, read_word};
 use super::super::lanes::Lane;
 use super::super::layout::{CONTROL, DATA};
-use super::super::request::{Body, Outcome, Request, Tag};
 use super::super::scene::Scene;
 use super::write::transfer;
 use super::{Phase, Sweeper, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Item numbers from here on are waits.
 const WAIT: u32 = 1 << 24;

@@ -10,8 +10,8 @@ use rackloom_protocol::LocalRange;
 use super::super::findings::Expected;
 use super::super::lanes::Lane;
 use super::super::layout::{LANES, READABLE};
-use super::super::request::{Body, Outcome, Request, Tag};
 use super::{Phase, Sweeper, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Reads.
 #[derive(Debug, Default)]

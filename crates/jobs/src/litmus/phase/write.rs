@@ -10,8 +10,8 @@ use rackloom_protocol::{Completion, LocalRange, NodeId};
 use super::super::case::CaseKind;
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES};
-use super::super::request::{Body, Outcome, Request, Tag};
 use super::{Phase, Sweeper, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Item number of a flush.
 const FLUSH: u32 = u32::MAX;

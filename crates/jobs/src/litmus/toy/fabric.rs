@@ -8,8 +8,8 @@ use rackloom_protocol::{
 };
 
 use super::Defect;
+use crate::crew::pattern::mix;
 use crate::litmus::findings::read_word;
-use crate::litmus::pattern::mix;
 
 pub(super) const SEGMENT_BYTES: usize = 1024;
 pub(super) const FLIGHTS_MAX: usize = 20;

@@ -3,7 +3,7 @@
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};
 
 use super::fabric::{Action, FLIGHTS_MAX, Fabric, Wait, segments};
-use crate::litmus::request::Seat;
+use crate::crew::request::Seat;
 
 pub(super) struct ToySeat<'a> {
     pub(super) fabric: &'a mut Fabric,

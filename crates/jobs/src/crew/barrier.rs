@@ -9,10 +9,19 @@ use rackloom_protocol::{
 };
 
 use super::issuer::Issuer;
-use super::layout::{BARRIER_WORDS, CONTROL, LANES};
 use super::request::{Body, Outcome, Request, Tag};
-use super::scene::Scene;
 use crate::measure::OperationKind;
+
+/// Words that a barrier takes: enough for 65,536 ranks.
+pub(crate) const BARRIER_WORDS: u64 = 16;
+
+/// Where the barrier's words lie.
+pub(crate) trait Grounds {
+    /// Number of this rank.
+    fn rank(&self) -> u16;
+    /// Word `step` (below [`BARRIER_WORDS`]) in an owner's memory.
+    fn barrier_word(&self, owner: u16, step: u16) -> RemoteAddress;
+}
 
 /// Who signals whom, for one rank.
 #[derive(Clone, Debug)]
@@ -51,9 +60,9 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    pub(crate) fn new(scene: &Scene) -> Self {
-        let group = scene.group();
-        let position = group.iter().position(|rank| *rank == scene.rank).unwrap_or(0);
+    /// A barrier of these ranks, for one of them.
+    pub(crate) fn new(group: Vec<u16>, rank: u16) -> Self {
+        let position = group.iter().position(|member| *member == rank).unwrap_or(0);
         Self {
             partners: Dissemination { group, position },
             episode: 0,
@@ -64,20 +73,20 @@ impl Barrier {
     }
 
     /// Begin the next barrier.
-    pub(crate) fn begin(&mut self, now: Instant, scene: &Scene, issuer: &mut Issuer) {
+    pub(crate) fn begin(&mut self, now: Instant, grounds: &impl Grounds, issuer: &mut Issuer) {
         self.episode += 1;
         self.step = 0;
         self.begun = now;
         issuer.measurements.begin(OperationKind::Barrier, now);
-        self.request(scene, issuer);
+        self.request(grounds, issuer);
     }
 
     /// A signal or a wait of the barrier ended well.
-    pub(crate) fn succeeded(&mut self, scene: &Scene, issuer: &mut Issuer) {
+    pub(crate) fn succeeded(&mut self, grounds: &impl Grounds, issuer: &mut Issuer) {
         self.pending = self.pending.saturating_sub(1);
         if self.pending == 0 && self.step < self.partners.steps() {
             self.step += 1;
-            self.request(scene, issuer);
+            self.request(grounds, issuer);
         }
     }
 
@@ -113,16 +122,16 @@ impl Barrier {
         self.partners.waits_for(self.step.min(self.partners.steps().saturating_sub(1)))
     }
 
-    fn request(&mut self, scene: &Scene, issuer: &mut Issuer) {
+    fn request(&mut self, grounds: &impl Grounds, issuer: &mut Issuer) {
         if self.is_over() {
             return;
         }
-        let offset = scene.layout.barrier_offset(self.step);
-        let target = scene.address(self.partners.signals(self.step), CONTROL, offset);
+        let target = grounds.barrier_word(self.partners.signals(self.step), self.step);
+        let own = grounds.barrier_word(grounds.rank(), self.step);
         issuer.submit_urgent(Request::new(Tag::BarrierSignal, self.signal(target)));
         let wait = Body::WaitUntil {
-            region: CONTROL,
-            offset,
+            region: own.region,
+            offset: own.offset,
             condition: Condition::AtLeast,
             value: self.episode,
             depends_on: Some(NodeId(self.partners.waits_for(self.step))),
@@ -138,7 +147,7 @@ impl Barrier {
         }
         let RemoteAddress { region, offset, key, .. } = target;
         let signal = Signal { region, offset, key, kind: SignalKind::Add, value: 1 };
-        let source = LocalRange { region: LANES, offset: 0, length: 0 };
+        let source = LocalRange { region, offset: 0, length: 0 };
         Body::Put { target, source, signal: Some(signal) }
     }
 }

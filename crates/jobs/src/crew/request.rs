@@ -7,7 +7,7 @@ use rackloom_protocol::{
 
 use crate::measure::OperationKind;
 
-/// The part of an endpoint that the litmus needs; the toy endpoints of tests have it, too.
+/// The part of an endpoint that a job needs; the toy endpoints of tests have it, too.
 pub(crate) trait Seat {
     /// See [`Member::handle_command`].
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;

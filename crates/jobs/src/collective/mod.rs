@@ -1,0 +1,418 @@
+//! The collective job: a schedule, run by every rank on its own memory and checked to the bit.
+//!
+//! A rank fills its input, helps to measure the fabric where the algorithm is to be chosen, and then goes through the sizes: before
+//! each run it spoils its output, meets the others, runs the schedule, and compares what it got with what it must have got.
+//! A run's time is from the rank's leaving the barrier until its program is over and all it sent is visible; not measured are
+//! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
+//!
+//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha and beta) · `run` (one run) ·
+//! `expected`, `check` (is it right?).
+
+mod check;
+mod expected;
+mod inputs;
+mod probe;
+mod room;
+mod run;
+mod settings;
+
+use rackloom_collectives::choose::{self, Fabric};
+use rackloom_collectives::{Algorithm, Schedule, build};
+use rackloom_protocol::{Instant, NodeId, RegionConfig};
+
+use self::check::{Check, Findings, Reference};
+use self::inputs::Given;
+use self::probe::{Measured, Probe};
+use self::room::{INPUT, OUTPUT};
+use self::run::{Arithmetic, BLOCK_BYTES, Blocks, Run, TURN_BYTES, Went, write};
+use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::request::Outcome;
+use crate::crew::{Crew, Rank};
+use crate::job::{Job, Output};
+use crate::measure::OperationKind;
+use crate::report::{JobResult, SweepRow};
+
+pub use self::inputs::{Arrays, Inputs};
+pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
+pub use self::settings::CollectiveSettings;
+
+/// Puts under way per rank.
+const OUTSTANDING_MAX: usize = 64;
+/// What an output holds before a run is told apart from what it held after the one before.
+const SPOILED: u8 = 0xa5;
+
+/// One rank of a collective job.
+///
+/// # Errors
+/// When it cannot be done: it does not fit into memory, the algorithm cannot do the collective, arrays have the wrong length.
+pub fn collective(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    let play = Performance::new(rank.index(), &ranks, settings)?;
+    let patience = Patience {
+        start_timeout_ns: play.settings.start_timeout_ns,
+        drain_timeout_ns: play.settings.drain_timeout_ns,
+        outstanding_max: OUTSTANDING_MAX,
+    };
+    let seed = play.settings.seed;
+    Ok(Box::new(Ensemble::new(rank, ranks, seed, patience, play)))
+}
+
+/// Where a rank is.
+#[derive(Debug)]
+enum Stage {
+    /// Writing its input.
+    Fill {
+        done: usize,
+    },
+    /// Waiting for the others before the fabric is measured.
+    BeforeProbe,
+    Probe(Probe),
+    /// Between two sizes.
+    NextSize,
+    /// Spoiling its output.
+    Spoil {
+        done: usize,
+    },
+    /// Waiting for the others before a run.
+    BeforeRun,
+    Run(Run),
+    Check(Check),
+    Over,
+}
+
+/// What is known about the size being run.
+#[derive(Debug)]
+struct Current {
+    schedule: Schedule,
+    reference: Reference,
+    /// Runs of this size that are over.
+    runs: u32,
+    measured_ns: u64,
+    wrong: u64,
+}
+
+/// One rank's way through all sizes.
+struct Performance {
+    settings: CollectiveSettings,
+    given: Given,
+    rank: usize,
+    ranks: usize,
+    room: room::Plan,
+    stage: Stage,
+    blocks: Blocks,
+    /// Index of the next size.
+    next_size: usize,
+    current: Option<Current>,
+    runs: u64,
+    fabric: Option<Measured>,
+    findings: Findings,
+    rows: Vec<SweepRow>,
+    notes: Vec<String>,
+}
+
+impl Performance {
+    fn new(rank: usize, ranks: &[Rank], settings: CollectiveSettings) -> Result<Self, CollectiveError> {
+        if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
+            return Err(CollectiveError::SeveralTenants);
+        }
+        let room = room::plan(&settings, ranks.len())?;
+        check_arrays(&settings, ranks.len())?;
+        let given = Given {
+            inputs: settings.inputs.clone(),
+            seed: settings.seed,
+            element: settings.element,
+            operation: settings.operation,
+        };
+        Ok(Self {
+            given,
+            rank,
+            ranks: ranks.len(),
+            room,
+            stage: Stage::Fill { done: 0 },
+            blocks: Blocks::default(),
+            next_size: 0,
+            current: None,
+            runs: 0,
+            fabric: None,
+            findings: Findings::default(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            settings,
+        })
+    }
+
+    fn runs_per_size(&self) -> u32 {
+        self.settings.repetitions.max(1) + self.settings.warm_up
+    }
+
+    fn is_chosen(&self) -> bool {
+        room::is_chosen(&self.settings, self.ranks)
+    }
+
+    /// Go on in the current stage; `None` is: in another one now.
+    fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        match &mut self.stage {
+            Stage::Fill { .. } => return self.fill(turn),
+            Stage::BeforeProbe | Stage::BeforeRun => return Ok(Some(Step::Meet)),
+            Stage::Probe(probe) => {
+                let Some(measured) = probe.advance(turn)? else { return Ok(Some(Step::Waiting)) };
+                self.fabric = Some(measured);
+                self.note_fabric(turn.crew, measured);
+                self.stage = Stage::NextSize;
+            }
+            Stage::NextSize => self.begin_size()?,
+            Stage::Spoil { .. } => return self.spoil(turn),
+            Stage::Run(_) => return self.run(turn),
+            Stage::Check(_) => return self.check(turn),
+            Stage::Over => return Ok(Some(Step::Done)),
+        }
+        Ok(None)
+    }
+
+    fn fill(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
+        let total = self.room.needs[self.rank].input_bytes as usize;
+        let end = total.min(*done + TURN_BYTES);
+        while *done < end {
+            let block = &mut self.blocks.left[..BLOCK_BYTES.min(end - *done)];
+            self.given.read(self.rank, *done as u64, block)?;
+            write(turn.memory, INPUT, *done, block)?;
+            *done += block.len();
+        }
+        if *done < total {
+            return Ok(Some(Step::Again));
+        }
+        self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextSize };
+        Ok(None)
+    }
+
+    fn note_fabric(&mut self, crew: &Crew, measured: Measured) {
+        let Measured { alpha_ns, ns_per_byte } = measured;
+        self.notes.push(format!(
+            "between {} and {}: alpha {:.2} us, beta {ns_per_byte:.4} ns per byte (measured, and used to choose)",
+            crew.name(0),
+            crew.name(1),
+            alpha_ns / 1000.0
+        ));
+    }
+
+    fn begin_size(&mut self) -> Result<(), String> {
+        let Some(&elements) = self.settings.sizes.get(self.next_size) else {
+            self.stage = Stage::Over;
+            return Ok(());
+        };
+        self.next_size += 1;
+        let algorithm = self.algorithm_for(elements)?;
+        let request = room::request(&self.settings, self.ranks, elements);
+        let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
+        let reference = Reference::new(&schedule);
+        self.current = Some(Current { schedule, reference, runs: 0, measured_ns: 0, wrong: 0 });
+        self.stage = Stage::Spoil { done: 0 };
+        Ok(())
+    }
+
+    /// What was asked for, or what is estimated to be fastest among what fits.
+    fn algorithm_for(&mut self, elements: usize) -> Result<Algorithm, String> {
+        let Some(measured) = self.fabric else { return Ok(self.room.algorithms[0]) };
+        let fabric = Fabric {
+            kind: self.settings.topology,
+            planes: self.settings.planes,
+            alpha_ns: measured.alpha_ns,
+            link_ns_per_byte: measured.ns_per_byte,
+            local_alpha_ns: measured.alpha_ns,
+        };
+        let request = room::request(&self.settings, self.ranks, elements);
+        let element_bytes = self.settings.element.bytes();
+        let choice =
+            choose::choose(&request, element_bytes, &fabric).map_err(|refused| refused.to_string())?;
+        let fits = |algorithm: Algorithm| {
+            self.room.algorithms.iter().any(|fitting| fitting.name() == algorithm.name())
+        };
+        let fitting = choice.estimates.iter().find(|estimate| fits(estimate.algorithm));
+        let taken = fitting.map_or(choice.algorithm, |estimate| estimate.algorithm);
+        let what = format!("{} of {} bytes", request.collective, elements * element_bytes);
+        self.notes.push(if taken == choice.algorithm {
+            format!("{what}: {choice}")
+        } else {
+            format!("{what}: {taken}, because the memory is too small for the fastest: {choice}")
+        });
+        Ok(taken)
+    }
+
+    fn spoil(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let (Stage::Spoil { done }, Some(current)) = (&mut self.stage, &self.current) else {
+            return Ok(None);
+        };
+        let total = current.schedule.programs[self.rank].output * self.settings.element.bytes();
+        let end = total.min(*done + TURN_BYTES);
+        self.blocks.left.fill(SPOILED ^ self.runs as u8);
+        while *done < end {
+            let block = &self.blocks.left[..BLOCK_BYTES.min(end - *done)];
+            write(turn.memory, OUTPUT, *done, block)?;
+            *done += block.len();
+        }
+        if *done < total {
+            return Ok(Some(Step::Again));
+        }
+        self.stage = Stage::BeforeRun;
+        Ok(None)
+    }
+
+    fn run(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
+        let arithmetic = Arithmetic { operation: self.settings.operation, element: self.settings.element };
+        match run.advance(turn, &current.schedule, arithmetic, &mut self.blocks) {
+            Went::Waiting => return Ok(Some(Step::Waiting)),
+            Went::Again => return Ok(Some(Step::Again)),
+            Went::Failed(reason) => return Err(reason),
+            Went::Through => {}
+        }
+        if current.runs >= self.settings.warm_up {
+            current.measured_ns += turn.now.since(run.begun);
+        }
+        current.runs += 1;
+        self.stage = Stage::Check(Check::default());
+        Ok(None)
+    }
+
+    fn check(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let (Stage::Check(check), Some(current)) = (&mut self.stage, &mut self.current) else {
+            return Ok(None);
+        };
+        let is_over = check.advance(
+            turn.memory,
+            self.rank,
+            (&current.schedule, &self.given),
+            &mut current.reference,
+            (&mut self.findings, &mut self.blocks),
+        )?;
+        if !is_over {
+            return Ok(Some(Step::Again));
+        }
+        current.wrong += check.wrong;
+        let is_last = current.runs >= self.settings.repetitions.max(1) + self.settings.warm_up;
+        self.stage = if is_last { Stage::NextSize } else { Stage::Spoil { done: 0 } };
+        if is_last {
+            self.end_size();
+        }
+        Ok(None)
+    }
+
+    fn end_size(&mut self) {
+        let Some(current) = &self.current else { return };
+        let schedule = &current.schedule;
+        let repetitions = self.settings.repetitions.max(1);
+        let collective = schedule.collective;
+        let op = if collective.reduces() { self.settings.operation.name() } else { "none" };
+        let row = SweepRow {
+            what: collective.to_string(),
+            algorithm: schedule.algorithm.to_string(),
+            size_bytes: (schedule.elements * self.settings.element.bytes()) as u64,
+            count: schedule.elements as u64,
+            element: self.settings.element.name().to_owned(),
+            op: op.to_owned(),
+            repetitions,
+            wrong: current.wrong,
+            ..SweepRow::default()
+        };
+        let time_ns = current.measured_ns as f64 / f64::from(repetitions);
+        self.rows.push(row.timed(time_ns, collective.bus_factor(self.ranks)));
+    }
+}
+
+/// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.
+fn check_arrays(settings: &CollectiveSettings, ranks: usize) -> Result<(), CollectiveError> {
+    let Inputs::Arrays(arrays) = &settings.inputs else { return Ok(()) };
+    for &elements in &settings.sizes {
+        for rank in 0..ranks {
+            let expected =
+                settings.collective.input_elements(rank, ranks, elements) * settings.element.bytes();
+            let (expected, found) = (expected as u64, arrays.bytes(rank));
+            if expected > 0 && found != expected {
+                let collective = settings.collective.name();
+                return Err(CollectiveError::InputLength { rank, found, expected, collective });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Play for Performance {
+    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
+        self.room.needs[self.rank].regions(crew, self.is_chosen())
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+        loop {
+            match self.step(turn) {
+                Ok(None) => {}
+                Ok(Some(step)) => return step,
+                Err(reason) => return Step::Broken(reason),
+            }
+        }
+    }
+
+    fn met(&mut self, now: Instant) {
+        match self.stage {
+            Stage::BeforeProbe => self.stage = Stage::Probe(Probe::default()),
+            Stage::BeforeRun => {
+                self.runs += 1;
+                self.stage = Stage::Run(Run::new(self.runs, now));
+            }
+            _ => {}
+        }
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
+        match &mut self.stage {
+            Stage::Probe(probe) => probe.succeeded(turn.now, outcome),
+            Stage::Run(run) if outcome.kind == OperationKind::WaitUntil => return run.arrived(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn place(&self, crew: &Crew) -> String {
+        let place = match (&self.stage, &self.current) {
+            (Stage::Fill { .. }, _) => return "writing the input".to_owned(),
+            (Stage::BeforeProbe, _) => return "measuring the fabric".to_owned(),
+            (Stage::Probe(probe), _) => return probe.place(),
+            (Stage::NextSize | Stage::Over, _) | (_, None) => return "the last size".to_owned(),
+            (Stage::Run(run), Some(current)) => {
+                let steps = current.schedule.programs[self.rank].steps.len();
+                let waits = run.waits_for(&current.schedule, self.rank);
+                let waits = waits.map_or_else(String::new, |rank| {
+                    format!(", waiting for the data of {}", crew.name(rank as u16))
+                });
+                format!("step {} of {steps}{waits}", steps.min(run.step() + 1))
+            }
+            (Stage::Check(_), _) => "checking the result".to_owned(),
+            (Stage::Spoil { .. } | Stage::BeforeRun, _) => "starting".to_owned(),
+        };
+        let Some(current) = &self.current else { return place };
+        let schedule = &current.schedule;
+        let bytes = schedule.elements * self.settings.element.bytes();
+        let (run, runs) = (self.runs_per_size().min(current.runs + 1), self.runs_per_size());
+        format!(
+            "{} of {bytes} bytes by {}, run {run} of {runs}, {place}",
+            schedule.collective, schedule.algorithm
+        )
+    }
+
+    fn contribute(&self, result: &mut JobResult) {
+        result.verified_bytes += self.findings.verified_bytes;
+        result.mismatches.extend(self.findings.mismatches.iter().cloned());
+        result.mismatch_count += self.findings.mismatch_count;
+        result.sweep.extend(self.rows.iter().cloned());
+        result.notes.extend(self.notes.iter().cloned());
+    }
+
+    fn output(&self) -> Option<Output> {
+        let current = self.current.as_ref().filter(|current| current.wrong == 0)?;
+        let elements = current.schedule.programs[self.rank].output as u64;
+        Some(Output { region: OUTPUT, element: self.settings.element, elements })
+    }
+}

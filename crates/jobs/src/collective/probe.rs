@@ -1,0 +1,205 @@
+//! What is the fabric like? Alpha and beta, measured between ranks 0 and 1, told to all by rank 0.
+//!
+//! Alpha is half the round trip of a put without data and its echo; beta is what a large put takes longer than that, per
+//! byte. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
+//! into everybody's memory. Ranks 0 and 1 may lie closer to each other than others do; estimates count hops on their own.
+
+use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
+
+use super::room::{PROBE, PROBE_BYTES};
+use super::run::{read, write};
+use crate::crew::ensemble::Turn;
+use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::crew::{CONTROL, Crew, NOTHING};
+use crate::measure::OperationKind;
+
+const WARM_UP: u64 = 2;
+const SMALL_PINGS: u64 = WARM_UP + 9;
+const PINGS: u64 = SMALL_PINGS + 5;
+
+const PING: u64 = Crew::own_word(0);
+const AGREED: u64 = Crew::own_word(1);
+/// Two words: bits of alpha, bits of beta.
+const NUMBERS: u64 = Crew::own_word(2);
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) alpha_ns: f64,
+    pub(crate) ns_per_byte: f64,
+}
+
+impl Measured {
+    fn of(mut small_ns: Vec<u64>, mut large_ns: Vec<u64>) -> Self {
+        let small = median(&mut small_ns);
+        let large = median(&mut large_ns);
+        let ns_per_byte = (large - small).max(0.0) / PROBE_BYTES as f64;
+        Self { alpha_ns: small / 2.0, ns_per_byte }
+    }
+
+    fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.alpha_ns.to_bits().to_le_bytes());
+        bytes[8..].copy_from_slice(&self.ns_per_byte.to_bits().to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks();
+        let [alpha_ns, ns_per_byte] =
+            [0, 1].map(|word: usize| f64::from_bits(u64::from_le_bytes(words[word])));
+        let is_sane = |value: f64| value.is_finite() && value >= 0.0;
+        (is_sane(alpha_ns) && is_sane(ns_per_byte)).then_some(Self { alpha_ns, ns_per_byte })
+    }
+}
+
+fn median(values: &mut [u64]) -> f64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).map_or(0.0, |value| *value as f64)
+}
+
+/// One rank's part in measuring and agreeing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probe {
+    /// Pings sent by rank 0, or echoed by rank 1.
+    pings: u64,
+    begun: Instant,
+    round_trips_ns: Vec<u64>,
+    is_asked: bool,
+    has_heard: bool,
+    is_told: bool,
+}
+
+impl Probe {
+    /// Go on; the numbers once this rank has them.
+    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+        match turn.crew.rank {
+            0 if self.pings < PINGS || self.is_asked => self.ping(turn),
+            0 => return self.tell(turn),
+            1 if self.pings < PINGS => self.echo(turn),
+            _ => return self.hear(turn),
+        }
+        Ok(None)
+    }
+
+    /// A wait ended, or a put.
+    pub(crate) fn succeeded(&mut self, now: Instant, outcome: &Outcome) {
+        if outcome.kind == OperationKind::WaitUntil {
+            self.has_heard = true;
+            self.round_trips_ns.push(now.since(self.begun));
+        }
+    }
+
+    pub(crate) fn place(&self) -> String {
+        format!("measuring the fabric, {} of {PINGS} round trips", self.pings)
+    }
+
+    fn ping(&mut self, turn: &mut Turn<'_>) {
+        if self.is_asked && !std::mem::take(&mut self.has_heard) {
+            return;
+        }
+        self.is_asked = self.pings < PINGS;
+        if !self.is_asked {
+            return;
+        }
+        self.pings += 1;
+        self.begun = turn.now;
+        let is_large = self.pings > SMALL_PINGS;
+        let source =
+            if is_large { LocalRange { region: PROBE, offset: 0, length: PROBE_BYTES } } else { NOTHING };
+        self.signal(turn, 1, source, PROBE);
+        self.wait(turn, PING, self.pings, 1);
+    }
+
+    fn echo(&mut self, turn: &mut Turn<'_>) {
+        if std::mem::take(&mut self.has_heard) {
+            self.is_asked = false;
+            self.pings += 1;
+            self.signal(turn, 0, NOTHING, CONTROL);
+        }
+        if !self.is_asked && self.pings < PINGS {
+            self.is_asked = true;
+            self.wait(turn, PING, self.pings + 1, 0);
+        }
+    }
+
+    /// Put a number of pings to a peer's word, behind the source's bytes.
+    fn signal(
+        &self,
+        turn: &mut Turn<'_>,
+        peer: u16,
+        source: LocalRange,
+        region: rackloom_protocol::RegionId,
+    ) {
+        let word = turn.crew.address(peer, CONTROL, PING);
+        let target = if source.length == 0 { word } else { turn.crew.address(peer, region, 0) };
+        let signal = set(word.offset, word.key, self.pings);
+        let body = Body::Put { target, source, signal: Some(signal) };
+        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+    }
+
+    fn wait(&self, turn: &mut Turn<'_>, offset: u64, value: u64, peer: u16) {
+        let depends_on = Some(NodeId(peer));
+        let condition = Condition::AtLeast;
+        let body = Body::WaitUntil { region: CONTROL, offset, condition, value, depends_on };
+        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
+    }
+
+    fn tell(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+        let small = self.round_trips_ns[WARM_UP as usize..SMALL_PINGS as usize].to_vec();
+        let large = self.round_trips_ns[SMALL_PINGS as usize..].to_vec();
+        let measured = Measured::of(small, large);
+        if !self.is_told {
+            self.is_told = true;
+            write(turn.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
+            let source = LocalRange { region: CONTROL, offset: NUMBERS, length: 16 };
+            for peer in turn.crew.others() {
+                let target = turn.crew.address(peer, CONTROL, NUMBERS);
+                let signal = Some(set(AGREED, target.key, 1));
+                let body = Body::Put { target, source, signal };
+                turn.issuer.submit(Request::new(Tag::Phase { peer, item: 2 }, body));
+            }
+        }
+        Ok(turn.issuer.is_idle().then_some(measured))
+    }
+
+    fn hear(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+        if !self.is_told {
+            self.is_told = true;
+            self.has_heard = false;
+            self.wait(turn, AGREED, 1, 0);
+        }
+        if !self.has_heard || !turn.issuer.is_idle() {
+            return Ok(None);
+        }
+        let mut bytes = [0; 16];
+        read(turn.memory, CONTROL, NUMBERS as usize, &mut bytes)?;
+        let measured = Measured::from_bytes(bytes);
+        measured.map(Some).ok_or_else(|| format!("alpha and beta came as {bytes:02x?}"))
+    }
+}
+
+const fn set(offset: u64, key: rackloom_protocol::Key, value: u64) -> Signal {
+    Signal { region: CONTROL, offset, key, kind: SignalKind::Set, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_is_half_a_round_trip_and_beta_what_the_bytes_add() {
+        let measured = Measured::of(vec![9_000, 2_000, 2_100], vec![2_000 + 4 * PROBE_BYTES; 5]);
+        assert_eq!(measured.alpha_ns, 1_050.0);
+        assert!((measured.ns_per_byte - 4.0).abs() < 0.01, "{measured:?}");
+        assert_eq!(Measured::of(vec![100], vec![50]).ns_per_byte, 0.0, "noise is not a negative rate");
+    }
+
+    #[test]
+    fn numbers_survive_the_way_and_nonsense_is_refused() {
+        let measured = Measured { alpha_ns: 1234.5, ns_per_byte: 0.02 };
+        assert_eq!(Measured::from_bytes(measured.to_bytes()), Some(measured));
+        let nonsense = Measured { alpha_ns: f64::NAN, ns_per_byte: 0.02 };
+        assert_eq!(Measured::from_bytes(nonsense.to_bytes()), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! Which memory a collective takes, region by region, and which algorithms fit into what there is.
+//!
+//! | region | others may | holds |
+//! |---|---|---|
+//! | control | all | barrier, notices, the agreement on alpha and beta |
+//! | signals | write | one word per arrival, set to the number of the run |
+//! | input | nothing | what the rank gives |
+//! | output | write | what the rank gets |
+//! | scratch | write | working space of the algorithm |
+//! | probe | write | target of the transfers that measure beta; only where the algorithm is chosen |
+//!
+//! Regions are as large as the largest of all sizes and algorithms that may be run asks for.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::algorithm::{SEGMENTS_MAX, suitable};
+use rackloom_collectives::{Algorithm, Refused, Request, Schedule, build};
+use rackloom_protocol::{Access, RegionConfig, RegionId};
+use thiserror::Error;
+
+use super::settings::CollectiveSettings;
+use crate::crew::{CONTROL_BYTES, Crew};
+
+/// One word per arrival.
+pub(crate) const SIGNALS: RegionId = RegionId(2);
+/// What the rank gives.
+pub(crate) const INPUT: RegionId = RegionId(3);
+/// What the rank gets.
+pub(crate) const OUTPUT: RegionId = RegionId(4);
+/// Working space.
+pub(crate) const SCRATCH: RegionId = RegionId(5);
+/// Target of the transfers that measure beta.
+pub(crate) const PROBE: RegionId = RegionId(6);
+/// Bytes of a transfer that measures beta.
+pub(crate) const PROBE_BYTES: u64 = 256 << 10;
+
+const WRITE: Access = Access { read: false, write: true, atomic: false };
+
+/// Bytes that one rank needs, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryNeed {
+    /// What the rank gives.
+    pub input_bytes: u64,
+    /// What the rank gets.
+    pub output_bytes: u64,
+    /// Working space of the algorithm.
+    pub scratch_bytes: u64,
+    /// Signal words, barrier, measuring.
+    pub overhead_bytes: u64,
+}
+
+impl MemoryNeed {
+    /// All together.
+    #[must_use]
+    pub const fn total_bytes(&self) -> u64 {
+        self.input_bytes + self.output_bytes + self.scratch_bytes + self.overhead_bytes
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            input_bytes: self.input_bytes.max(other.input_bytes),
+            output_bytes: self.output_bytes.max(other.output_bytes),
+            scratch_bytes: self.scratch_bytes.max(other.scratch_bytes),
+            overhead_bytes: self.overhead_bytes.max(other.overhead_bytes),
+        }
+    }
+
+    const fn signal_bytes(&self, with_probe: bool) -> u64 {
+        self.overhead_bytes - CONTROL_BYTES - if with_probe { PROBE_BYTES } else { 0 }
+    }
+
+    /// The regions of a rank.
+    pub(crate) fn regions(&self, crew: &Crew, with_probe: bool) -> Vec<RegionConfig> {
+        let mut regions = vec![
+            crew.region(SIGNALS, self.signal_bytes(with_probe), WRITE),
+            crew.region(INPUT, self.input_bytes, Access::default()),
+            crew.region(OUTPUT, self.output_bytes, WRITE),
+            crew.region(SCRATCH, self.scratch_bytes, WRITE),
+        ];
+        if with_probe {
+            regions.push(crew.region(PROBE, PROBE_BYTES, WRITE));
+        }
+        regions
+    }
+}
+
+/// Why a collective job cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CollectiveError {
+    /// The request itself.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It does not fit.
+    #[error(
+        "{what} by {algorithm} needs {} bytes of memory at rank {rank} (input {}, output {}, working space {}, overhead {}), \
+         there are {memory_bytes}; hint: raise the members' memory or make the array smaller",
+        need.total_bytes(), need.input_bytes, need.output_bytes, need.scratch_bytes, need.overhead_bytes
+    )]
+    TooLarge {
+        /// The collective and its largest size.
+        what: String,
+        /// By what; where nothing was said, the one that needs least.
+        algorithm: Algorithm,
+        /// Where most is needed.
+        rank: usize,
+        /// How much.
+        need: MemoryNeed,
+        /// What the smallest endpoint has.
+        memory_bytes: u64,
+    },
+    /// Ranks of several tenants cannot work together.
+    #[error("the ranks belong to several tenants; hint: a collective needs all nodes in one")]
+    SeveralTenants,
+    /// An array of the user is not as long as the collective asks for.
+    #[error(
+        "rank {rank} gives {found} bytes, {collective} takes {expected}; hint: all arrays have the same shape"
+    )]
+    InputLength {
+        /// Whose.
+        rank: usize,
+        /// Its length.
+        found: u64,
+        /// The length asked for.
+        expected: u64,
+        /// By what.
+        collective: &'static str,
+    },
+}
+
+/// The algorithms that may be run, and the room for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// In the order of [`Algorithm::all`]; never empty.
+    pub(crate) algorithms: Vec<Algorithm>,
+    /// What each rank needs.
+    pub(crate) needs: Vec<MemoryNeed>,
+}
+
+/// What each rank needs for a collective job. Where no algorithm is named: for as many algorithms as fit, so that one of them
+/// can be chosen.
+///
+/// # Errors
+/// With the numbers, when not even one algorithm fits; or when the request is refused.
+pub fn memory_needed(
+    settings: &CollectiveSettings,
+    ranks: usize,
+) -> Result<Vec<MemoryNeed>, CollectiveError> {
+    plan(settings, ranks).map(|plan| plan.needs)
+}
+
+pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
+    let mut fitting: Option<Plan> = None;
+    let mut least: Option<(Algorithm, usize, MemoryNeed)> = None;
+    for algorithm in candidates(settings) {
+        let needs = needs_of(settings, ranks, algorithm)?;
+        let union = match &fitting {
+            Some(plan) => plan.needs.iter().zip(&needs).map(|(left, right)| left.max(*right)).collect(),
+            None => needs.clone(),
+        };
+        let fits = union.iter().all(|need| need.total_bytes() <= settings.memory_bytes);
+        if fits {
+            let mut algorithms = fitting.map(|plan| plan.algorithms).unwrap_or_default();
+            algorithms.push(algorithm);
+            fitting = Some(Plan { algorithms, needs: union });
+        }
+        let most = needs.into_iter().enumerate().max_by_key(|(_, need)| need.total_bytes());
+        if let Some((rank, need)) = most
+            && least.is_none_or(|(.., known)| need.total_bytes() < known.total_bytes())
+        {
+            least = Some((algorithm, rank, need));
+        }
+    }
+    let too_large = || match least {
+        Some((algorithm, rank, need)) => {
+            let largest = settings.sizes.iter().max().copied().unwrap_or(0);
+            let what = format!("{} of {} bytes", settings.collective, largest * settings.element.bytes());
+            CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
+        }
+        None => CollectiveError::Refused(Refused::Ranks(ranks)),
+    };
+    fitting.ok_or_else(too_large)
+}
+
+/// What may be run: what was asked for, or everything that can do it.
+fn candidates(settings: &CollectiveSettings) -> Vec<Algorithm> {
+    // How many segments are best is known only later; with most of them most signals are needed.
+    let segments = NonZeroUsize::new(SEGMENTS_MAX).unwrap_or(NonZeroUsize::MIN);
+    match settings.algorithm {
+        Some(algorithm) => vec![algorithm],
+        None => suitable(settings.collective, segments).collect(),
+    }
+}
+
+fn needs_of(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    algorithm: Algorithm,
+) -> Result<Vec<MemoryNeed>, CollectiveError> {
+    let mut needs = vec![MemoryNeed::default(); ranks];
+    for &elements in &settings.sizes {
+        let request = request(settings, ranks, elements);
+        let schedule = build(&request, algorithm)?;
+        for (rank, need) in needs.iter_mut().enumerate() {
+            *need = need.max(need_of(settings, &schedule, rank));
+        }
+    }
+    Ok(needs)
+}
+
+fn need_of(settings: &CollectiveSettings, schedule: &Schedule, rank: usize) -> MemoryNeed {
+    let program = &schedule.programs[rank];
+    let bytes = |elements: usize| (elements as u64).saturating_mul(settings.element.bytes() as u64);
+    let probe_bytes = if is_chosen(settings, schedule.ranks()) { PROBE_BYTES } else { 0 };
+    MemoryNeed {
+        input_bytes: bytes(program.input),
+        output_bytes: bytes(program.output),
+        scratch_bytes: bytes(program.scratch),
+        overhead_bytes: u64::from(program.arrivals) * 8 + CONTROL_BYTES + probe_bytes,
+    }
+}
+
+/// Whether the fabric has to be measured, so that an algorithm can be chosen.
+pub(crate) const fn is_chosen(settings: &CollectiveSettings, ranks: usize) -> bool {
+    settings.algorithm.is_none() && ranks > 1
+}
+
+pub(crate) fn request(settings: &CollectiveSettings, ranks: usize, elements: usize) -> Request<'_> {
+    Request { collective: settings.collective, ranks, elements, servers: &settings.servers }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(memory_bytes: u64) -> CollectiveSettings {
+        CollectiveSettings { sizes: vec![1000, 100_000], memory_bytes, ..CollectiveSettings::default() }
+    }
+
+    #[test]
+    fn a_named_algorithm_takes_what_its_largest_schedule_takes() {
+        let settings = CollectiveSettings { algorithm: Some(Algorithm::Ring), ..settings(1 << 30) };
+        let needs = memory_needed(&settings, 4).unwrap();
+        assert_eq!(needs.len(), 4);
+        assert_eq!((needs[2].input_bytes, needs[2].output_bytes), (400_000, 400_000));
+        let schedule = build(&request(&settings, 4, 100_000), Algorithm::Ring).unwrap();
+        let scratch_bytes = schedule.programs[2].scratch as u64 * 4;
+        assert!(scratch_bytes > 0 && needs[2].scratch_bytes == scratch_bytes, "{:?}", needs[2]);
+    }
+
+    #[test]
+    fn an_algorithm_that_does_not_fit_is_no_choice() {
+        let algorithms = |memory_bytes| plan(&settings(memory_bytes), 8).unwrap().algorithms;
+        assert!(algorithms(1 << 30).contains(&Algorithm::OneShot));
+        let few = algorithms(2 << 20);
+        assert!(!few.contains(&Algorithm::OneShot) && few.contains(&Algorithm::Ring), "{few:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_at_all_is_refused_with_the_numbers() {
+        let error = memory_needed(&settings(500_000), 4).unwrap_err().to_string();
+        for part in ["all-reduce of 400000 bytes", "input 400000", "there are 500000", "hint:"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

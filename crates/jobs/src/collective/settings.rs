@@ -1,0 +1,63 @@
+//! What is asked of a collective job; the same for every rank, because every rank derives every address from it.
+
+use rackloom_collectives::choose::TopologyKind;
+use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
+
+use super::inputs::Inputs;
+
+/// Settings of a collective job.
+#[derive(Clone, Debug)]
+pub struct CollectiveSettings {
+    /// What is promised.
+    pub collective: Collective,
+    /// How it is done; `None`: chosen per size, from what the fabric is measured to be.
+    pub algorithm: Option<Algorithm>,
+    /// How values are combined, where they are.
+    pub operation: ReduceOperation,
+    /// Type of one element.
+    pub element: ElementType,
+    /// Elements of the whole array, as [`Collective`] counts them, for each size.
+    pub sizes: Vec<usize>,
+    /// Runs per size that are measured; at least one is done.
+    pub repetitions: u32,
+    /// Runs per size before those.
+    pub warm_up: u32,
+    /// Seed of derived inputs and of keys.
+    pub seed: u64,
+    /// What the ranks give.
+    pub inputs: Inputs,
+    /// The server of each rank, by rank; empty when each has its own.
+    pub servers: Vec<usize>,
+    /// The kind of the rack.
+    pub topology: TopologyKind,
+    /// Planes of a star.
+    pub planes: u32,
+    /// Memory of the smallest endpoint.
+    pub memory_bytes: u64,
+    /// How long to wait at the start until every other rank can be reached.
+    pub start_timeout_ns: u64,
+    /// How long to wait, once the run is broken off, for outstanding operations to end.
+    pub drain_timeout_ns: u64,
+}
+
+impl Default for CollectiveSettings {
+    fn default() -> Self {
+        Self {
+            collective: Collective::AllReduce,
+            algorithm: None,
+            operation: ReduceOperation::Sum,
+            element: ElementType::F32,
+            sizes: vec![1 << 18],
+            repetitions: 20,
+            warm_up: 5,
+            seed: 0,
+            inputs: Inputs::Pattern,
+            servers: Vec::new(),
+            topology: TopologyKind::Custom,
+            planes: 1,
+            memory_bytes: 64 << 20,
+            start_timeout_ns: 30_000_000_000,
+            drain_timeout_ns: 5_000_000_000,
+        }
+    }
+}

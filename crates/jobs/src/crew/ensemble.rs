@@ -1,0 +1,404 @@
+//! A job of ranks that go through something together: gather, play, meet, play on, and end together.
+//!
+//! What is played is a [`Play`]; it knows neither the barrier nor what to do when somebody dies. When a rank dies, or an
+//! operation fails, each rank breaks off for itself: it tells the others, lets what is outstanding end, and finishes with a
+//! failure that names whom it lost. It never waits without an end: waits name the node that they depend on, whoever
+//! breaks off says so to all, and the last resort is a time limit.
+
+use std::collections::BTreeSet;
+
+use rackloom_protocol::{
+    Access, Completion, Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig,
+};
+
+use super::barrier::Barrier;
+use super::issuer::Issuer;
+use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
+use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, Rank};
+use crate::job::{Job, Output, Progress};
+use crate::report::JobResult;
+
+/// Time between looks at who can be reached, at the start.
+const GATHER_INTERVAL_NS: u64 = 1_000_000;
+/// Time until a busy endpoint is asked again, if no event comes first.
+const RETRY_INTERVAL_NS: u64 = 10_000;
+/// Failures that are kept in words.
+const FAILURES_MAX: usize = 16;
+
+/// What a play wants after a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Something outstanding must end first.
+    Waiting,
+    /// There is more local work: another turn at once.
+    Again,
+    /// All ranks must have come here before it goes on.
+    Meet,
+    /// This rank's part is over.
+    Done,
+    /// It cannot go on.
+    Broken(String),
+}
+
+/// What a play may touch in its turn.
+pub(crate) struct Turn<'a> {
+    pub(crate) now: Instant,
+    pub(crate) crew: &'a Crew,
+    pub(crate) issuer: &'a mut Issuer,
+    pub(crate) memory: &'a mut dyn Memory,
+}
+
+/// What the ranks go through together. Every rank asks for [`Step::Meet`] equally often.
+pub(crate) trait Play: Send {
+    /// Regions beside [`CONTROL`].
+    fn regions(&self, crew: &Crew) -> Vec<RegionConfig>;
+    /// Go on as far as possible without waiting, or as far as one turn may take.
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Step;
+    /// All ranks have come.
+    fn met(&mut self, now: Instant);
+    /// A request of the play ended well with this value. An error: the play cannot go on.
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
+    /// Where in the script the rank is.
+    fn place(&self, crew: &Crew) -> String;
+    /// What was found and measured.
+    fn contribute(&self, result: &mut JobResult);
+    /// What the job leaves in memory for the user, once it is complete.
+    fn output(&self) -> Option<Output>;
+}
+
+/// How long an ensemble waits, and how much it does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Until every other rank can be reached.
+    pub(crate) start_timeout_ns: u64,
+    /// Once the run is broken off, until outstanding operations have ended.
+    pub(crate) drain_timeout_ns: u64,
+    /// Operations under way per rank, waits not counted.
+    pub(crate) outstanding_max: usize,
+}
+
+/// Where a rank is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Gather { until: Option<Instant> },
+    Playing,
+    Meeting { is_last: bool },
+    Close,
+    BreakOff { until: Instant },
+    Over,
+}
+
+/// One rank of a job that plays `P`.
+pub(crate) struct Ensemble<P> {
+    crew: Crew,
+    issuer: Issuer,
+    play: P,
+    barrier: Barrier,
+    stage: Stage,
+    patience: Patience,
+    lost: BTreeSet<u16>,
+    failures: Vec<String>,
+    failures_omitted: u64,
+    is_complete: bool,
+    steps: u64,
+}
+
+impl<P: Play> Ensemble<P> {
+    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, seed: u64, patience: Patience, play: P) -> Self {
+        let issuer = Issuer::new(patience.outstanding_max, patience.start_timeout_ns);
+        let barrier = Barrier::new((0..ranks.len() as u16).collect(), rank.0);
+        Self {
+            crew: Crew { rank: rank.0, ranks, seed },
+            issuer,
+            play,
+            barrier,
+            stage: Stage::Gather { until: None },
+            patience,
+            lost: BTreeSet::new(),
+            failures: Vec::new(),
+            failures_omitted: 0,
+            is_complete: false,
+            steps: 0,
+        }
+    }
+
+    /// One turn on anything that takes commands.
+    pub(crate) fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+        let mut is_busy = false;
+        loop {
+            let before = self.progress();
+            while let Some(outcome) = self.issuer.pop_outcome() {
+                self.hear(now, memory, &outcome);
+            }
+            is_busy |= self.act(now, seat, memory);
+            self.issuer.pump(now, seat);
+            if is_busy || self.progress() == before {
+                break;
+            }
+        }
+        match self.stage {
+            Stage::Over => Progress::Finished,
+            _ if is_busy => Progress::Running(Some(now)),
+            Stage::Gather { .. } => Progress::Running(Some(now + GATHER_INTERVAL_NS)),
+            _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
+            Stage::BreakOff { until } => Progress::Running(Some(until)),
+            _ => Progress::Running(None),
+        }
+    }
+
+    fn progress(&self) -> u64 {
+        self.issuer.progress() + self.steps
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.steps += 1;
+    }
+
+    /// Do what the stage asks for. Returns whether more local work is to be done at once.
+    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) -> bool {
+        match self.stage {
+            Stage::Gather { until } => {
+                let until = until.unwrap_or(now + self.patience.start_timeout_ns);
+                self.stage = Stage::Gather { until: Some(until) };
+                self.gather(now, until, seat);
+            }
+            Stage::Playing => return self.play_on(now, memory),
+            Stage::Meeting { is_last } => {
+                if self.barrier.is_over() {
+                    self.barrier.finish(now, &mut self.issuer);
+                    self.pass(now, is_last);
+                }
+            }
+            Stage::Close => {
+                if self.issuer.is_empty() {
+                    self.is_complete = true;
+                    self.enter(Stage::Over);
+                }
+            }
+            Stage::BreakOff { until } => {
+                if self.issuer.is_empty() || now >= until {
+                    self.finish_broken_off();
+                }
+            }
+            Stage::Over => {}
+        }
+        false
+    }
+
+    fn gather(&mut self, now: Instant, until: Instant, seat: &dyn Seat) {
+        let missing: Vec<_> = self.crew.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        if missing.is_empty() {
+            let wait = Body::WaitUntil {
+                region: CONTROL,
+                offset: 8 * ABORT_WORD,
+                condition: Condition::NotEqual,
+                value: 0,
+                depends_on: None,
+            };
+            self.issuer.submit_urgent(Request::new(Tag::AbortWait, wait));
+            self.enter(Stage::Playing);
+        } else if now >= until {
+            missing.into_iter().for_each(|rank| self.lose(rank));
+            self.break_off(now, Some("some ranks could not be reached at the start".to_owned()));
+        }
+    }
+
+    fn play_on(&mut self, now: Instant, memory: &mut dyn Memory) -> bool {
+        let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+        match self.play.advance(&mut turn) {
+            Step::Waiting => {}
+            Step::Again => {
+                self.steps += 1;
+                return true;
+            }
+            Step::Meet => self.meet(now, false),
+            Step::Done => self.meet(now, true),
+            Step::Broken(reason) => self.break_off(now, Some(reason)),
+        }
+        false
+    }
+
+    fn meet(&mut self, now: Instant, is_last: bool) {
+        self.barrier.begin(now, &self.crew, &mut self.issuer);
+        self.enter(Stage::Meeting { is_last });
+    }
+
+    fn pass(&mut self, now: Instant, is_last: bool) {
+        if is_last {
+            self.issuer.cancel_waits();
+            self.enter(Stage::Close);
+        } else {
+            self.play.met(now);
+            self.enter(Stage::Playing);
+        }
+    }
+
+    /// A request ended.
+    fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+        if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
+            return;
+        }
+        match (outcome.result, outcome.tag) {
+            (Err(failure), _) => self.hear_failure(now, outcome, failure),
+            (Ok(notice), Tag::AbortWait) => self.hear_abort(now, notice),
+            (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
+                if !self.barrier.is_right(outcome, value) {
+                    let what = outcome.kind.name();
+                    self.fail(format!("a barrier's {what} ended with {value} at {}", self.place()));
+                }
+                self.barrier.succeeded(&self.crew, &mut self.issuer);
+            }
+            (Ok(_), Tag::AbortNotice) => {}
+            (Ok(value), Tag::Phase { .. }) => {
+                let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+                if let Err(reason) = self.play.succeeded(&mut turn, outcome, value) {
+                    self.break_off(now, Some(reason));
+                }
+            }
+        }
+    }
+
+    fn hear_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
+        match outcome.target {
+            Some(node) if failure.is_loss() => {
+                self.lose(node.0);
+                self.break_off(now, None);
+            }
+            target => {
+                let target =
+                    target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
+                let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
+                self.break_off(now, Some(text));
+            }
+        }
+    }
+
+    /// Another rank broke off; its notice may say whom it lost.
+    fn hear_abort(&mut self, now: Instant, notice: u64) {
+        let (sender, lost) = (notice as u16, (notice >> 16) as u16);
+        if let Some(lost) = lost.checked_sub(1) {
+            self.lose(lost);
+        }
+        let sender = self.crew.name(sender.wrapping_sub(1)).to_owned();
+        self.break_off(now, Some(format!("{sender} broke off")));
+    }
+
+    fn hear_loss(&mut self, now: Instant, node: NodeId) {
+        let is_rank = node.index() < self.crew.ranks.len();
+        if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
+            self.lose(node.0);
+            self.break_off(now, None);
+        }
+    }
+
+    fn lose(&mut self, rank: u16) {
+        if usize::from(rank) < self.crew.ranks.len() && rank != self.crew.rank {
+            self.lost.insert(rank);
+            self.issuer.lose(NodeId(rank));
+        }
+    }
+
+    /// Stop what is being done, tell the others, and let what is outstanding end.
+    fn break_off(&mut self, now: Instant, reason: Option<String>) {
+        if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
+            return;
+        }
+        let place = self.place();
+        let reason = reason.unwrap_or_else(|| format!("lost nodes [{}]", self.lost_names().join(", ")));
+        self.fail(format!("broke off at {place}: {reason}"));
+        self.issuer.break_off();
+        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
+        let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
+        for peer in self.crew.others().filter(|peer| !self.lost.contains(peer)) {
+            let target = self.crew.address(peer, CONTROL, 8 * ABORT_WORD);
+            let data = notice.to_le_bytes().to_vec();
+            let body = Body::Store { target, data, completion: Completion::Visible };
+            self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+        }
+        let until = now + self.patience.drain_timeout_ns;
+        self.enter(Stage::BreakOff { until });
+    }
+
+    fn finish_broken_off(&mut self) {
+        if !self.issuer.is_empty() {
+            let waiting = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
+            self.fail(format!("operations did not end in time: {waiting}"));
+        }
+        self.enter(Stage::Over);
+    }
+
+    fn lost_names(&self) -> Vec<String> {
+        self.lost.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
+    }
+
+    fn fail(&mut self, failure: String) {
+        if self.failures.len() < FAILURES_MAX {
+            self.failures.push(failure);
+        } else {
+            self.failures_omitted += 1;
+        }
+    }
+
+    /// Where in the script the rank is.
+    fn place(&self) -> String {
+        match self.stage {
+            Stage::Gather { .. } => "the start, waiting until every rank can be reached".to_owned(),
+            Stage::Playing => self.play.place(&self.crew),
+            Stage::Meeting { is_last } => {
+                let whom = self.crew.name(self.barrier.waits_for());
+                let which = if is_last { "the last barrier" } else { "the barrier before" };
+                let place = if is_last { String::new() } else { format!(" {}", self.play.place(&self.crew)) };
+                format!("{which}{place}, waiting for {whom}")
+            }
+            Stage::Close => "the end, closing".to_owned(),
+            Stage::BreakOff { .. } => "broken off, waiting for outstanding operations".to_owned(),
+            Stage::Over => "the end".to_owned(),
+        }
+    }
+}
+
+impl<P: Play> Job for Ensemble<P> {
+    fn regions(&self) -> Vec<RegionConfig> {
+        let control = self.crew.region(CONTROL, CONTROL_BYTES, Access::ALL);
+        std::iter::once(control).chain(self.play.regions(&self.crew)).collect()
+    }
+
+    fn handle_event(&mut self, now: Instant, event: &Event) {
+        match *event {
+            Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
+            Event::NodeLost { node } | Event::NodeRestarted { node } => self.hear_loss(now, node),
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress {
+        self.turn(now, endpoint, memory)
+    }
+
+    fn waiting_for(&self) -> String {
+        let outstanding = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
+        format!("{} ({outstanding})", self.place())
+    }
+
+    fn result(&mut self) -> JobResult {
+        let mut result = JobResult {
+            complete: self.is_complete,
+            operations: self.issuer.measurements.clone(),
+            failures: self.failures.clone(),
+            failures_omitted: self.failures_omitted,
+            lost_nodes: self.lost_names(),
+            ..JobResult::default()
+        };
+        self.play.contribute(&mut result);
+        result
+    }
+
+    fn output(&self) -> Option<Output> {
+        self.play.output().filter(|_| self.is_complete)
+    }
+
+    fn progress_count(&self) -> u64 {
+        self.progress()
+    }
+}

@@ -1,0 +1,126 @@
+//! Rows of a sweep over sizes, with the columns that nccl-tests made common.
+//!
+//! `time` is the mean over the measured runs of the rank for which that is longest. `algbw` is size over time; `busbw` is what
+//! each link must have carried whatever the algorithm, where that is defined. One GB is 10^9 bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// One size of one sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepRow {
+    /// What was done: a collective, or a kind of operation.
+    pub what: String,
+    /// Between whom, `n0->n1`; empty where all ranks took part.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pair: String,
+    /// By which algorithm; empty where there is only one way.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub algorithm: String,
+    /// Bytes of the whole array, or of one message.
+    pub size_bytes: u64,
+    /// Elements of the whole array, or messages per run.
+    pub count: u64,
+    /// Type of one element.
+    #[serde(rename = "type")]
+    pub element: String,
+    /// How values were combined; `none` where they were not.
+    pub op: String,
+    /// Measured runs.
+    pub repetitions: u32,
+    /// Microseconds per run (of a collective) or per message (of a pair).
+    pub time_us: f64,
+    /// Algorithm bandwidth.
+    #[serde(rename = "algbw_GBps")]
+    pub algorithm_gbps: f64,
+    /// Bus bandwidth.
+    #[serde(rename = "busbw_GBps")]
+    pub bus_gbps: f64,
+    /// Elements (or bytes of messages) that were not what they must be, over all runs.
+    pub wrong: u64,
+}
+
+impl SweepRow {
+    /// The row with time and bandwidths for `time_ns` per run; `bus_factor` turns one bandwidth into the other.
+    #[must_use]
+    pub fn timed(mut self, time_ns: f64, bus_factor: f64) -> Self {
+        self.time_us = time_ns / 1000.0;
+        self.algorithm_gbps = if time_ns > 0.0 { self.size_bytes as f64 / time_ns } else { 0.0 };
+        self.bus_gbps = self.algorithm_gbps * bus_factor;
+        self
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.what, &self.pair, &self.algorithm, self.size_bytes, &self.element, &self.op)
+            == (&other.what, &other.pair, &other.algorithm, other.size_bytes, &other.element, &other.op)
+    }
+
+    /// Another rank's view of the same row: the slower rank counts, wrong elements add up.
+    fn merge(&mut self, other: &Self) {
+        let wrong = self.wrong + other.wrong;
+        if other.time_us > self.time_us {
+            *self = other.clone();
+        }
+        self.wrong = wrong;
+    }
+}
+
+/// One sweep out of those of all ranks, in the order in which rows first occur.
+pub(crate) fn merge<'a>(ranks: impl IntoIterator<Item = &'a [SweepRow]>) -> Vec<SweepRow> {
+    let mut merged: Vec<SweepRow> = Vec::new();
+    for rows in ranks {
+        // Ranks report the same rows in the same order, so the search begins where the last one ended.
+        let mut next = 0;
+        for row in rows {
+            let found =
+                (next..merged.len()).chain(0..next.min(merged.len())).find(|at| merged[*at].is_same(row));
+            match found {
+                Some(at) => {
+                    merged[at].merge(row);
+                    next = at + 1;
+                }
+                None => merged.push(row.clone()),
+            }
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(size_bytes: u64, time_ns: f64, wrong: u64) -> SweepRow {
+        let row = SweepRow { what: "all-reduce".into(), size_bytes, wrong, ..SweepRow::default() };
+        row.timed(time_ns, 1.75)
+    }
+
+    #[test]
+    fn the_slowest_rank_makes_the_time_and_all_ranks_make_the_errors() {
+        let ranks = [vec![row(8, 100.0, 1), row(16, 50.0, 0)], vec![row(8, 70.0, 2), row(16, 80.0, 0)]];
+        let merged = merge(ranks.iter().map(Vec::as_slice));
+        assert_eq!(merged, [row(8, 100.0, 3), row(16, 80.0, 0)]);
+    }
+
+    #[test]
+    fn a_rank_that_came_less_far_leaves_the_rows_of_the_others() {
+        let ranks = [vec![row(8, 100.0, 0)], vec![row(8, 70.0, 0), row(16, 80.0, 0)]];
+        assert_eq!(merge(ranks.iter().map(Vec::as_slice)).len(), 2);
+    }
+
+    #[test]
+    fn bandwidths_are_in_gigabytes_per_second() {
+        let row = row(1_000_000, 1_000_000.0, 0);
+        assert_eq!((row.time_us, row.algorithm_gbps, row.bus_gbps), (1000.0, 1.0, 1.75));
+        assert_eq!(super::tests::row(5, 0.0, 0).algorithm_gbps, 0.0, "no time, no rate");
+    }
+
+    #[test]
+    fn columns_have_the_names_that_people_know() {
+        let written = serde_json::to_string(&row(8, 1.0, 0)).unwrap();
+        for column in
+            ["\"size_bytes\"", "\"type\"", "\"time_us\"", "\"algbw_GBps\"", "\"busbw_GBps\"", "\"wrong\""]
+        {
+            assert!(written.contains(column), "{written}");
+        }
+    }
+}

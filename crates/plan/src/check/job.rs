@@ -1,0 +1,81 @@
+//! The job's own settings, and what the run is held against.
+
+use crate::check::Inspection;
+use crate::job::{CollectiveName, CollectivePlan, JobKind, Sweep};
+use crate::mistake::Complaint;
+use crate::quantity::{Unit, shown};
+use crate::schema::{self, Table};
+
+pub(super) fn check(check: &mut Inspection<'_>) {
+    let job = check.plan.job;
+    match job.kind {
+        JobKind::None => {}
+        JobKind::Litmus => {
+            check.within(&schema::LITMUS, "bytes_max", job.bytes_max);
+            check.within(&schema::LITMUS, "rounds", job.rounds);
+        }
+        JobKind::Latency(plan) => sweep(check, &schema::LATENCY, &plan),
+        JobKind::Bandwidth(plan) => sweep(check, &schema::BANDWIDTH, &plan),
+        JobKind::Collective(plan) => {
+            check.within(&schema::COLLECTIVE, "segments", plan.segments);
+            sweep(check, &schema::COLLECTIVE, &plan.sweep);
+            elements(check, &plan);
+        }
+    }
+    expectations(check);
+}
+
+fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
+    check.within(table, "repetitions", plan.repetitions);
+    check.within(table, "warm_up", plan.warm_up);
+    let sizes = plan.sizes;
+    if sizes.from_bytes == sizes.to_bytes {
+        let (one, several) = (table.path_of("bytes"), table.path_of("sizes"));
+        let path =
+            if check.places.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
+        check.within_at(&path, table, "bytes", sizes.from_bytes);
+        return;
+    }
+    let [from, to, factor] = ["from", "to", "factor"].map(|key| table.path_of(&format!("sizes.{key}")));
+    let mut fine = check.within_at(&from, &schema::SIZES, "from", sizes.from_bytes);
+    fine &= check.within_at(&to, &schema::SIZES, "to", sizes.to_bytes);
+    check.within_at(&factor, &schema::SIZES, "factor", sizes.factor);
+    if fine && check.intact(&[&from, &to]) && sizes.from_bytes > sizes.to_bytes {
+        let (least, most) = (shown(sizes.from_bytes, Unit::Bytes), shown(sizes.to_bytes, Unit::Bytes));
+        let complaint = Complaint::new(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
+        check.complain(&[&from, &to], complaint.hint("sizes ascend"));
+    }
+}
+
+/// Sizes that a factor makes of whole elements are whole elements.
+fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
+    let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
+    let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
+    let counts = plan.collective != CollectiveName::Barrier;
+    if counts && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
+        let path = check.places.first_written(&paths).unwrap_or(paths[0]);
+        let message = format!(
+            "{} are no whole number of {} elements, which have {}",
+            shown(first, Unit::Bytes),
+            plan.element,
+            shown(element_bytes, Unit::Bytes)
+        );
+        check.complain(&[path], Complaint::new(message).hint("write a multiple, or another `type`"));
+    }
+}
+
+fn expectations(check: &mut Inspection<'_>) {
+    let expect = &check.plan.expect;
+    let (least, most) = (expect.retransmitted_min, expect.retransmitted_max);
+    if let Some(elapsed_max_ns) = expect.elapsed_max_ns {
+        check.within(&schema::EXPECT, "elapsed_max", elapsed_max_ns);
+    }
+    let paths = ["expect.retransmitted_min", "expect.retransmitted_max"];
+    if let (Some(least), Some(most)) = (least, most)
+        && least > most
+        && check.intact(&paths)
+    {
+        let message = format!("`{}` is {least}, more than `{}`, which is {most}", paths[0], paths[1]);
+        check.complain(&paths, Complaint::new(message).hint("no run could meet both"));
+    }
+}

@@ -1,0 +1,114 @@
+//! `job`: a word for a job with its default settings, or a table with one job and its own.
+
+use rackloom_protocol::{MemberRole, NodeId};
+
+use crate::defaults;
+use crate::document::Content;
+use crate::job::{
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
+};
+use crate::mistake::{Complaint, quoted};
+use crate::quantity::{bytes, whole};
+use crate::read::fields::{Fields, Reader};
+use crate::read::settings::bytes_as;
+use crate::read::topology::member_at;
+use crate::schema;
+use crate::shape::Shape;
+
+/// Read the job: `job: none`, or `job: {litmus: {...}}`.
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> JobPlan {
+    let base = defaults::JOB;
+    let Some(value) = rack.find("job") else { return base };
+    if matches!(value.content, Content::Text(_)) {
+        let words: Vec<_> =
+            JobKind::NAMES.iter().filter_map(|name| Some((*name, JobKind::from_name(name)?))).collect();
+        return JobPlan { kind: reader.choice(rack, "job", base.kind, &words), ..base };
+    }
+    let jobs = reader.open_under(rack, "job", &schema::JOB);
+    let Some(name) = reader.chosen(value, &jobs, "a rack has one job, found several") else { return base };
+    let kind = match name {
+        "collective" => JobKind::Collective(collective(reader, &jobs, shape)),
+        "latency" => {
+            let fields = reader.open_under(&jobs, name, &schema::LATENCY);
+            JobKind::Latency(sweep(reader, &fields, Sweep::LATENCY))
+        }
+        "bandwidth" => {
+            let fields = reader.open_under(&jobs, name, &schema::BANDWIDTH);
+            JobKind::Bandwidth(sweep(reader, &fields, Sweep::BANDWIDTH))
+        }
+        _ => {
+            let fields = reader.open_under(&jobs, "litmus", &schema::LITMUS);
+            return JobPlan {
+                kind: JobKind::Litmus,
+                bytes_max: reader.value(&fields, "bytes_max", base.bytes_max, bytes_as),
+                rounds: reader.value(&fields, "rounds", base.rounds, whole),
+            };
+        }
+    };
+    JobPlan { kind, ..base }
+}
+
+fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>) -> CollectivePlan {
+    let fields = reader.open_under(jobs, "collective", &schema::COLLECTIVE);
+    let base = CollectivePlan::default();
+    let collectives = CollectiveName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    let algorithms = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    let operators = OperatorName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    let elements = ElementName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    CollectivePlan {
+        collective: reader.choice(&fields, "collective", base.collective, &collectives),
+        algorithm: reader.choice(&fields, "algorithm", base.algorithm, &algorithms),
+        segments: reader.value(&fields, "segments", base.segments, whole),
+        op: reader.choice(&fields, "op", base.op, &operators),
+        element: reader.choice(&fields, "type", base.element, &elements),
+        sweep: sweep(reader, &fields, base.sweep),
+        root: root(reader, &fields, shape).unwrap_or(base.root),
+    }
+}
+
+fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> Option<NodeId> {
+    let (value, shape) = (fields.find("root")?, shape?);
+    let root = member_at(reader, shape, value, &fields.path_of("root"))?;
+    let (name, role) = &shape.members[root.index()];
+    if *role == MemberRole::Switch {
+        let message = format!("the root {} is a switch, which has no memory", quoted(name));
+        reader.complain(value.place, Complaint::new(message).hint("name a node"));
+        return None;
+    }
+    Some(root)
+}
+
+/// `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and how often.
+fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
+    let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
+    let several = fields.find("sizes");
+    if let (Some(value), Some(_)) = (several, fields.find("bytes")) {
+        let message = format!("`{}` and `{}` contradict", fields.path_of("bytes"), fields.path_of("sizes"));
+        reader.complain(value.place, Complaint::new(message).hint("name one size, or several"));
+    }
+    let sizes = match (several, one) {
+        (Some(_), _) => sizes(reader, fields).unwrap_or(base.sizes),
+        (None, Some(bytes)) => Sizes::one(bytes),
+        (None, None) => base.sizes,
+    };
+    Sweep {
+        sizes,
+        repetitions: reader.value(fields, "repetitions", base.repetitions, whole),
+        warm_up: reader.value(fields, "warm_up", base.warm_up, whole),
+    }
+}
+
+fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
+    let fields = reader.open_under(outer, "sizes", &schema::SIZES);
+    for key in ["from", "to"] {
+        if let (None, Some(value)) = (fields.find(key), outer.find("sizes")) {
+            let message = format!("`{}` has no `{key}`", outer.path_of("sizes"));
+            let hint = "write `{from: 8B, to: 64KiB, factor: 2}`";
+            reader.complain(value.place, Complaint::new(message).hint(hint));
+        }
+    }
+    let factor = reader.value(&fields, "factor", Sizes::FACTOR, whole);
+    let from_bytes = reader.value(&fields, "from", None, |text| bytes(text).map(Some));
+    let to_bytes = reader.value(&fields, "to", None, |text| bytes(text).map(Some));
+    Some(Sizes { from_bytes: from_bytes?, to_bytes: to_bytes?, factor })
+}

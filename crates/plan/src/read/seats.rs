@@ -1,0 +1,85 @@
+//! What one entry says about a seat, before it is known who inherits it.
+//!
+//! `defaults`, each group and each node say the same things with the same keys; [`Wishes`] holds what an entry says, and
+//! [`Wishes::or`] fills what it leaves open from the entry that it inherits from.
+
+use rackloom_protocol::Tenant;
+
+use crate::mistake::{Complaint, quoted};
+use crate::quantity::{bytes, whole};
+use crate::read::fields::{Fields, Reader};
+use crate::read::topology::member_name;
+use crate::schema;
+
+/// What an entry says; what is `None`, it leaves to the next one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes {
+    pub(crate) server: Option<String>,
+    pub(crate) tenant: Option<Tenant>,
+    /// With the path at which it is written.
+    pub(crate) memory_bytes: Option<(u64, String)>,
+    pub(crate) huge_pages: Option<bool>,
+    pub(crate) locked: Option<bool>,
+    pub(crate) numa_node: Option<u16>,
+}
+
+impl Wishes {
+    /// What is said here, else there.
+    pub(crate) fn or(self, other: &Self) -> Self {
+        let other = other.clone();
+        Self {
+            server: self.server.or(other.server),
+            tenant: self.tenant.or(other.tenant),
+            memory_bytes: self.memory_bytes.or(other.memory_bytes),
+            huge_pages: self.huge_pages.or(other.huge_pages),
+            locked: self.locked.or(other.locked),
+            numa_node: self.numa_node.or(other.numa_node),
+        }
+    }
+}
+
+/// Read what an entry says. That of a switch has a server alone.
+pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
+    let server = reader.value(fields, "server", None, |text| server_name(text).map(Some));
+    if fields.table().find("memory").is_none() {
+        return Wishes { server, ..Wishes::default() };
+    }
+    let tenant = reader.value(fields, "tenant", None, |text| whole(text).map(|number| Some(Tenant(number))));
+    memory(reader, fields, Wishes { server, tenant, ..Wishes::default() })
+}
+
+/// `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
+fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishes {
+    let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
+        let size = reader.value(fields, key, None, |text| bytes(text).map(Some))?;
+        Some((size, fields.path_of(key)))
+    };
+    if !fields.is_table("memory") {
+        return Wishes { memory_bytes: sized(reader, fields, "memory"), ..wishes };
+    }
+    let options = reader.open_under(fields, "memory", &schema::MEMORY);
+    Wishes {
+        memory_bytes: sized(reader, &options, "bytes"),
+        huge_pages: reader.flag(&options, "huge_pages", None),
+        locked: reader.flag(&options, "locked", None),
+        numa_node: reader.value(&options, "numa_node", None, numa_node),
+        ..wishes
+    }
+}
+
+fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
+    let (_, most, _) = schema::MEMORY.range_of("numa_node");
+    let number: u16 = whole(text)?;
+    if u64::from(number) <= most {
+        return Ok(Some(number));
+    }
+    Err(Complaint::new(format!("{number} is more than {most}")))
+}
+
+/// A name of a server.
+pub(crate) fn server_name(text: &str) -> Result<String, Complaint> {
+    member_name(text).map_err(|complaint| Complaint {
+        message: format!("{} is not a name of a server", quoted(text)),
+        ..complaint
+    })
+}

@@ -1,0 +1,121 @@
+//! The declaration of keys as a JSON schema, for editors that check and complete YAML.
+//!
+//! A schema sees single values: it knows words, units and ranges of counts, and neither whether a name names a member nor
+//! whether two values contradict each other. What it refuses, the reader refuses; not the other way round.
+
+use serde_json::{Map, Value, json};
+
+use crate::quantity::{BYTES, RATES, TIMES};
+use crate::read::NAME_CHARACTERS_MAX;
+use crate::schema::{By, Choose, Kind, RACK, REQUIRED, Table};
+
+/// A name: no two `-` in a row.
+const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
+
+/// The JSON schema (draft 2020-12) of rack files.
+#[must_use]
+pub fn schema() -> Value {
+    let mut tables = Map::new();
+    let mut schema = table(&RACK, &mut tables);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("rackloom rack file");
+    schema["$defs"] = Value::Object(tables);
+    schema
+}
+
+/// One table; the tables below it are added to `tables`, by name.
+fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    for key in table.keys {
+        let mut value = kind(&key.kind, tables);
+        value["description"] = json!(description(key.meaning, key.default, &key.kind));
+        properties.insert(key.name.to_owned(), value);
+    }
+    let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let required: Vec<&str> =
+        table.keys.iter().filter(|key| key.default == REQUIRED).map(|key| key.name).collect();
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if table.choose == Choose::One {
+        schema["minProperties"] = json!(1);
+        schema["maxProperties"] = json!(1);
+    }
+    schema
+}
+
+fn description(meaning: &str, default: &str, kind: &Kind) -> String {
+    let mut text = meaning.to_owned();
+    // Editors show no document to link to, and show words and tables themselves.
+    if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Probability) {
+        text = format!("{text} A {}.", kind.words());
+    }
+    if !default.is_empty() && default != REQUIRED {
+        text = format!("{text} Default: {default}.");
+    }
+    text
+}
+
+/// What one value looks like.
+fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
+    match of {
+        Kind::Name => name(),
+        Kind::Names => list(name()),
+        Kind::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Kind::Counts => list(json!({"type": "integer", "minimum": 1})),
+        Kind::Size(..) => pattern(&BYTES.pattern()),
+        Kind::Time(..) => pattern(&TIMES.pattern()),
+        Kind::Rate(..) => pattern(&format!("{}|unlimited", RATES.pattern())),
+        Kind::Probability => json!({"anyOf": [
+            {"type": "number", "minimum": 0, "maximum": 1},
+            pattern("[0-9]+(\\.[0-9]+)? *%"),
+        ]}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Word(words) => json!({"enum": words}),
+        Kind::Table(below) => reference(below, tables),
+        Kind::List(below) => list(reference(below, tables)),
+        Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
+        Kind::NamesByServer => by_name(NAME, list(name())),
+        Kind::CountsByDirection => {
+            by_name(&format!("{NAME}->{NAME}"), list(json!({"type": "integer", "minimum": 1})))
+        }
+        Kind::Either([first, second]) => json!({"anyOf": [kind(first, tables), kind(second, tables)]}),
+    }
+}
+
+fn reference(below: &'static Table, tables: &mut Map<String, Value>) -> Value {
+    if !tables.contains_key(below.name) {
+        let schema = table(below, tables);
+        tables.insert(below.name.to_owned(), schema);
+    }
+    json!({"$ref": format!("#/$defs/{}", below.name)})
+}
+
+fn name() -> Value {
+    let mut name = pattern(NAME);
+    name["maxLength"] = json!(NAME_CHARACTERS_MAX);
+    name
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+fn by_name(keys: &str, values: Value) -> Value {
+    json!({"type": "object", "propertyNames": pattern(keys), "additionalProperties": values})
+}
+
+/// A string that this pattern describes from its first character to its last.
+fn pattern(inner: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^({inner})$")})
+}
+
+impl By {
+    fn pattern(self) -> String {
+        match self {
+            Self::Member | Self::Group => NAME.to_owned(),
+            Self::Link => format!("{NAME}--{NAME}(#[1-9][0-9]*)?"),
+            Self::Tenant => "[0-9]+|0x[0-9A-Fa-f]+".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What links do to frames.
+
+use crate::schema::{Key, Kind, Table, key, table};
+
+/// A delay longer than this is no rack.
+const DELAY_NS_MAX: u64 = 10_000_000_000;
+const RATE_MIN: u64 = 1_000;
+const RATE_MAX: u64 = 100_000_000_000_000;
+
+pub(crate) static LINK: Table = table("link", KEYS);
+
+const KEYS: &[Key] = &[
+    key("rate", Kind::Rate(RATE_MIN, RATE_MAX), "`unlimited`", "Bits per second of the link."),
+    key(
+        "delay",
+        Kind::Time(0, DELAY_NS_MAX),
+        "`500ns` (ours)",
+        "From one end to the other, without serialisation.",
+    ),
+    key("loss", Kind::Probability, "0", "A frame is lost."),
+    key(
+        "corrupt",
+        Kind::Probability,
+        "0",
+        "One bit of a frame is flipped, anywhere in it, headers included.",
+    ),
+    key("duplicate", Kind::Probability, "0", "A frame is delivered twice."),
+    key("reorder", Kind::Probability, "0", "One to three later frames overtake a frame."),
+    key("seed", Kind::Count(0, u64::MAX), "the rack's", "Seed of this link's faults alone."),
+    key(
+        "drop_frames",
+        Kind::Either(&[Kind::Counts, Kind::CountsByDirection]),
+        "none",
+        "Lose exactly these data frames, counted from 1 in each direction; frames that carry no operations are not \
+         counted. A list holds for both directions; `{n0->n1: [901]}`, under `links` only, for one.",
+    ),
+];

@@ -1,0 +1,111 @@
+//! The top level of the file.
+
+use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
+use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
+
+use crate::job::JobKind;
+use crate::schema::{
+    By, CREDITS, DEFAULTS, EXPECT, GROUP, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED, SHAPE, TENANT,
+    TIMERS, TRANSPORT, Table, key, table,
+};
+
+/// Headers of a data frame, Ethernet header included.
+pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;
+/// The reply to one load request, which is never split, must fit.
+pub(crate) const FRAME_BYTES_MIN: u64 = HEADER_BYTES + OPERATION_HEADER as u64 + LOAD_BYTES_MAX as u64;
+/// An Ethernet frame of a 9000-byte MTU.
+const FRAME_BYTES_MAX: u64 = 9014;
+/// The core takes nothing larger on the Load/Store path.
+const STORE_BYTES_MAX: u64 = 16 << 10;
+const MILLISECOND_NS: u64 = 1_000_000;
+const DAY_NS: u64 = 24 * 3_600_000 * MILLISECOND_NS;
+
+const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobKind::NAMES), Kind::Table(&JOB)]);
+
+pub(crate) static RACK: Table = table("rack", KEYS);
+
+const KEYS: &[Key] = &[
+    key(
+        "name",
+        Kind::Name,
+        REQUIRED,
+        "Name of the rack. With the configuration hash it makes the 16-bit epoch that every frame carries.",
+    ),
+    key("seed", Kind::Count(0, u64::MAX), "1", "Seed of everything random: faults, data patterns."),
+    key("shape", Kind::Table(&SHAPE), REQUIRED, "Members and links."),
+    key("defaults", Kind::Table(&DEFAULTS), "", "What every node has that neither it nor its group says."),
+    key("groups", Kind::TableBy(By::Group, &GROUP), "", "What several nodes have alike."),
+    key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
+    key(
+        "servers",
+        Kind::NamesByServer,
+        "",
+        "Members that sit in one server: `{box0: [n0, n1], box1: [n2, n3]}`. A server may also be named by a group or \
+         by the member itself, but not differently.",
+    ),
+    key(
+        "tenants",
+        Kind::TableBy(By::Tenant, &TENANT),
+        "",
+        "Quotas of single tenants: `1: {memory_max: 16MiB}`.",
+    ),
+    key("link", Kind::Table(&LINK), "", "What every link does to frames."),
+    key(
+        "links",
+        Kind::TableBy(By::Link, &LINK),
+        "",
+        "What single links do instead: `n0--n1: {loss: 1%}`. Either end may be named first; the second of parallel links \
+         is `n0--n1#1`. Keys that are not named keep the value of `link`.",
+    ),
+    key(
+        "wire",
+        Kind::Word(&["shared-memory", "packet"]),
+        "`shared-memory`",
+        "What carries frames between real processes.",
+    ),
+    key(
+        "checks",
+        Kind::Word(&["auto", "always", "never"]),
+        "`auto`",
+        "End-to-end check of routed frames. `auto` turns it on for the packet wire and where any link corrupts (ours). \
+         `never` with corruption is refused.",
+    ),
+    key("timers", Kind::Table(&TIMERS), "", "When a link counts as lost and when as back."),
+    key("transport", Kind::Table(&TRANSPORT), "", "End-to-end reliability."),
+    key("packing", Kind::Table(&PACKING), "", "How small operations share a frame."),
+    key("credits", Kind::Table(&CREDITS), "", "Flow control of a link."),
+    key(
+        "frame_bytes_max",
+        Kind::Size(FRAME_BYTES_MIN, FRAME_BYTES_MAX),
+        "`4240B` (ours)",
+        "Largest frame, Ethernet header included. By default 4096 bytes of a put fit behind 130 bytes of headers; the \
+         least is what the reply to a load of 256 bytes takes. Long transfers are cut into multiples of 256 bytes.",
+    ),
+    key(
+        "ring_bytes",
+        Kind::Size(4 << 10, 1 << 30),
+        "`1MiB` (ours)",
+        "Ring of one link direction on the shared-memory wire, a power of two. Use 64KiB to 256KiB in large meshes.",
+    ),
+    key(
+        "ether_type",
+        Kind::Count(0x0600, 0xFFFF),
+        "`0x88B5`",
+        "EtherType of every frame: IEEE 802 local experimental EtherType 1.",
+    ),
+    key("outstanding_loads_max", Kind::Count(1, 65_536), "64", "Loads in flight per peer."),
+    key(
+        "rdma_threshold_bytes",
+        Kind::Size(0, STORE_BYTES_MAX),
+        "`4096B` (ours)",
+        "Operations larger than this take the bulk path.",
+    ),
+    key(
+        "watchdog",
+        Kind::Time(MILLISECOND_NS, DAY_NS),
+        "`30s` (ours)",
+        "A run without progress for this long ends and says who waits for what.",
+    ),
+    key("job", JOB_FORMS, "`litmus`", "What the rack shall do."),
+    key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),
+];

@@ -1,0 +1,135 @@
+//! Declared keys, the readers and the document tell the same story.
+
+use super::*;
+use crate::plan::Plan;
+
+/// Racks that use every key, each on a line of its own with its value, if that is a single one.
+fn racks() -> Vec<&'static str> {
+    let alternatives = include_str!("../../tests/every-key-alternatives.yaml").split("---\n");
+    std::iter::once(include_str!("../../tests/every-key.yaml")).chain(alternatives).collect()
+}
+
+/// The table and all that can stand below it, each once.
+fn tables(table: &'static Table, found: &mut Vec<&'static Table>) {
+    if found.iter().any(|other| other.name == table.name) {
+        return;
+    }
+    found.push(table);
+    table.keys.iter().for_each(|key| below(&key.kind, found));
+}
+
+fn below(kind: &'static Kind, found: &mut Vec<&'static Table>) {
+    match kind {
+        Kind::Table(table) | Kind::List(table) | Kind::TableBy(_, table) => tables(table, found),
+        Kind::Either(forms) => forms.iter().for_each(|form| below(form, found)),
+        _ => {}
+    }
+}
+
+/// How the document shows a table.
+fn shown_in_document(table: &Table) -> String {
+    let mut text = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
+    for Key { name, kind, default, meaning } in table.keys {
+        text += &format!("| `{name}` | {} | {default} | {meaning} |\n", kind.words());
+    }
+    text
+}
+
+#[test]
+fn the_document_shows_every_table_as_it_is_declared() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topology-file.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mut declared = Vec::new();
+    tables(&RACK, &mut declared);
+    for table in &declared {
+        let expected = format!("\n## `{}`\n", table.name);
+        let (_, section) =
+            document.split_once(&expected).unwrap_or_else(|| panic!("no section `{}`", table.name));
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let expected = shown_in_document(table);
+        assert!(section.contains(&expected), "the table of `{}` should be\n\n{expected}", table.name);
+        assert_eq!(section.matches("\n| `").count(), table.keys.len(), "`{}` has more rows", table.name);
+    }
+    let headings = document.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
+    assert_eq!(headings.count(), declared.len(), "a section for a table that does not exist");
+}
+
+/// The value that a default consists of, if it is one and not a sentence.
+fn literal(default: &'static str) -> Option<&'static str> {
+    let (value, rest) = match default.strip_prefix('`') {
+        Some(quoted) => quoted.split_once('`')?,
+        None => default.split_at(default.find(' ').unwrap_or(default.len())),
+    };
+    let is_alone = rest.is_empty() || rest == " (ours)" || rest.starts_with(';');
+    (is_alone && (default.starts_with('`') || value.parse::<u64>().is_ok())).then_some(value)
+}
+
+#[test]
+fn a_default_that_is_spelled_out_changes_nothing() {
+    let base = "name: r\nshape: {ring: {nodes: 4}}\n";
+    let hash = |text: &str| Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash;
+    let mut spelled_out = 0;
+    let tables = [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PACKING, &CREDITS, &MEMORY, &EXPECT];
+    let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH];
+    for table in tables.into_iter().chain(jobs) {
+        // With no settings of its own, a job is what its word means.
+        let bare = match table.name.split_once('.') {
+            Some(("job", job)) => hash(&format!("{base}job: {job}\n")),
+            _ => hash(base),
+        };
+        for key in table.keys {
+            let Some(value) = literal(key.default) else { continue };
+            let path = table.path_of(key.name);
+            let path = if table.name == MEMORY.name { format!("defaults.{path}") } else { path };
+            let (outer, inner) = path.rsplit_once('.').unwrap_or(("", &path));
+            let opened: String =
+                outer.split('.').filter(|key| !key.is_empty()).map(|key| format!("{{{key}: ")).collect();
+            let setting = format!("{opened}{{{inner}: {value}}}{}", "}".repeat(opened.matches('{').count()));
+            // The outermost braces are those of the file itself.
+            let line = &setting[1..setting.len() - 1];
+            assert_eq!(hash(&format!("{base}{line}\n")), bare, "{line}");
+            spelled_out += 1;
+        }
+    }
+    assert!(spelled_out > 40, "{spelled_out}");
+}
+
+#[test]
+fn a_switch_has_part_of_what_a_node_has() {
+    assert!(SWITCH.names().all(|name| NODE.find(name).is_some()));
+}
+
+#[test]
+fn every_key_is_read() {
+    for rack in racks() {
+        Plan::parse(rack, "every key").unwrap_or_else(|error| panic!("{error}"));
+        let lines: Vec<&str> = rack.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let Some((key, value)) = line.split_once(": ").filter(|_| !line.starts_with('#')) else {
+                continue;
+            };
+            // A value that no key takes: whoever reads it must complain, at this line.
+            let broken = format!("{key}: \"?{}\"", value.replace('"', ""));
+            let text = [&lines[..index], &[broken.as_str()], &lines[index + 1..]].concat().join("\n");
+            let error = Plan::parse(&text, "broken").expect_err(line);
+            let number = u32::try_from(index + 1).unwrap();
+            let heard = error.mistakes.iter().any(|mistake| mistake.line == number);
+            assert!(heard, "{line} is not read:\n{error}");
+        }
+    }
+}
+
+#[test]
+fn values_are_described_in_words() {
+    for (kind, words) in [
+        (Kind::Count(0, u64::MAX), "count"),
+        (Kind::Count(1, u64::MAX), "count, at least 1"),
+        (Kind::Size(0, 2048), "size, up to 2KiB"),
+        (Kind::Rate(1000, 2000), "rate, 1kbit/s to 2kbit/s, or `unlimited`"),
+        (Kind::Word(&["auto", "never"]), "`auto`, `never`"),
+        (Kind::Table(&CUSTOM_LINK), "table, see [shape.custom.links](#shapecustomlinks)"),
+        (Kind::Either(&[Kind::Name, Kind::Flag]), "name; or `true`, `false`"),
+    ] {
+        assert_eq!(kind.words(), words);
+    }
+}
