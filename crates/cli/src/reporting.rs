@@ -88,6 +88,11 @@ fn write_out(report: &Report, output: &Output) -> Result<(), Failure> {
         Style::for_stream(&io::stdout())
     };
     say(output, &present::report(report, style))?;
+    write(report, output)
+}
+
+/// Write the report for machines, if they want it.
+pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
     let Some(path) = &output.json else { return Ok(()) };
     let write = || -> io::Result<()> {
         let text = serde_json::to_string_pretty(report)? + "\n";

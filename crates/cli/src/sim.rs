@@ -15,7 +15,7 @@ use crate::source::Source;
 
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &arguments.overrides, None)?.plan()?;
+    let plan = Source::read(&arguments.file, &arguments.overrides, None, None)?.plan()?;
     reporting::must_be_writable(&arguments.output)?;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();

@@ -3,6 +3,7 @@
 use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::collective::{collective, planned};
 use crate::crew::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
@@ -24,6 +25,17 @@ pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
             Ok(litmus) => Box::new(litmus),
             Err(error) => Box::new(Idle::failed(error.to_string())),
         },
+        JobKind::Collective(asked) => {
+            let settings = planned::settings(plan, &asked, seed);
+            let job = settings.and_then(|settings| {
+                collective(rank, ranks(plan), settings).map_err(|error| error.to_string())
+            });
+            job.unwrap_or_else(|error| Box::new(Idle::failed(error)))
+        }
+        JobKind::Latency(_) | JobKind::Bandwidth(_) => Box::new(Idle::failed(format!(
+            "the {} job cannot be run yet; hint: use litmus, collective or none",
+            plan.job.kind.name()
+        ))),
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();

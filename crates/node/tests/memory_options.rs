@@ -113,7 +113,7 @@ fn little_lockable() -> std::io::Result<()> {
 fn bound_pages_are_bound() {
     let mut memory = HostMemory::default();
     memory.allocate(OTHER, BYTES).unwrap();
-    assert_eq!(memory.placement(OTHER).unwrap().numa_nodes, []);
+    assert!(memory.placement(OTHER).unwrap().numa_nodes.is_empty());
     let options = MemoryOptions { numa_node: Some(0), ..MemoryOptions::default() };
     match memory.allocate_with(REGION, BYTES, options) {
         Ok(granted) => assert_eq!(granted.numa_node, Some(0)),

@@ -11,6 +11,7 @@
 mod check;
 mod expected;
 mod inputs;
+pub(crate) mod planned;
 mod probe;
 mod room;
 mod run;
