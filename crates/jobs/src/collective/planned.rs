@@ -98,9 +98,9 @@ mod tests {
         let rackloom_plan::JobKind::Collective(asked) = plan.job.kind else {
             panic!("a collective was asked for")
         };
-        for algorithm in rackloom_plan::AlgorithmName::ALL {
-            for element in rackloom_plan::ElementName::ALL {
-                for op in rackloom_plan::OperatorName::ALL {
+        for algorithm in rackloom_plan::AlgorithmName::ALL.iter().copied() {
+            for element in rackloom_plan::ElementName::ALL.iter().copied() {
+                for op in rackloom_plan::OperatorName::ALL.iter().copied() {
                     settings(&plan, &CollectivePlan { algorithm, element, op, ..asked }, 1).expect("known");
                 }
             }

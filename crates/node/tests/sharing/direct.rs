@@ -149,8 +149,12 @@ fn what_is_not_imported_is_left_to_the_wire() {
     assert!(bench.direct.reaches(PARENT_NODE, REGION));
     bench.direct.forget(PARENT_NODE);
     assert!(bench.leaves(store(0, b"x", Completion::Visible)));
-    bench.owner.serve();
-    assert_eq!(bench.owner.exporter.importers(REGION), 0, "forgetting is dropping");
+    // The closing of a socket is news that the owner hears at one of its next looks.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while bench.owner.exporter.importers(REGION) > 0 {
+        assert!(std::time::Instant::now() < deadline, "forgetting is dropping");
+        bench.owner.serve();
+    }
 }
 
 #[test]
