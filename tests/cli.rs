@@ -25,12 +25,15 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-run", help(&["run", "--help"]));
     insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
+    insta::assert_snapshot!("help-up", help(&["up", "--help"]));
+    insta::assert_snapshot!("help-status", help(&["status", "--help"]));
+    insta::assert_snapshot!("help-down", help(&["down", "--help"]));
 }
 
 #[test]
 fn every_option_is_in_the_document() {
     let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");
-    for command in ["run", "sim", "check"] {
+    for command in ["run", "sim", "check", "up", "status", "down"] {
         let help = help(&[command, "--help"]);
         let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
         for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {
@@ -51,7 +54,7 @@ fn every_shipped_file_is_a_plan() {
 
 #[test]
 fn a_missing_file_is_bad_input_with_place_and_hint() {
-    for command in ["run", "sim", "check"] {
+    for command in ["run", "sim", "check", "up"] {
         let ended = refused(&[command, "topologies/no-such-rack.yaml"]);
         for part in ["error: ", "where: topologies/no-such-rack.yaml", "hint: "] {
             assert!(ended.stderr.contains(part), "{}", ended.stderr);
@@ -90,6 +93,11 @@ fn bad_arguments_are_bad_input() {
         &["sim", ring, "--transport", "hope"],
         &["run", ring, "--seed", "-1"],
         &["seat"],
+        &["keep"],
+        &["seat", "--join", "no-place"],
+        &["up", ring, "--name", "a/b"],
+        &["up", ring, "--job", "hope"],
+        &["down", "--all", "ring-4"],
     ] {
         refused(arguments);
     }

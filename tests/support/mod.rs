@@ -147,6 +147,12 @@ impl Rackloom {
         self
     }
 
+    /// With a place of its own for racks that stay.
+    pub(crate) fn in_run_directory(mut self, session: &Path) -> Self {
+        self.command.env("XDG_RUNTIME_DIR", session);
+        self
+    }
+
     /// Start it.
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.
@@ -226,8 +232,8 @@ impl Members {
     }
 }
 
-/// A process that has ended, or of which only the record is left until somebody asks for it.
-fn is_gone(pid: Pid) -> bool {
+/// Whether a process has ended, or only its record is left until somebody asks for it.
+pub(crate) fn is_gone(pid: Pid) -> bool {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let Ok(text) = std::fs::read_to_string(path) else { return true };
     text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))

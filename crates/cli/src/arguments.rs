@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
@@ -28,9 +28,21 @@ pub(crate) enum Command {
     /// Print the plan of a rack file, or every mistake in it
     #[command(after_help = Exit::help())]
     Check(CheckArguments),
-    /// One member of a rack; started by `run`
+    /// Start a rack in the background; it stays until `down`
+    #[command(after_help = Exit::help())]
+    Up(UpArguments),
+    /// Show the racks that are up, and how their members are
+    #[command(after_help = Exit::help())]
+    Status(StatusArguments),
+    /// End a rack that is up
+    #[command(after_help = Exit::help())]
+    Down(DownArguments),
+    /// One member of a rack; started by `run` and `up`, or by hand for a vacant seat
     #[command(hide = true)]
-    Seat,
+    Seat(SeatArguments),
+    /// The supervisor of a rack that stays; started by `up`
+    #[command(hide = true)]
+    Keep,
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +59,76 @@ pub(crate) struct RunArguments {
     /// Once all links are up, write who runs where (names and process ids) to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) pids: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) logging: Logging,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArguments {
+    /// The rack file
+    pub(crate) file: PathBuf,
+    /// Name of the rack, in place of the file's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// GPU nodes whose seats are left for other processes to take
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub(crate) vacant: Vec<String>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// What carries the frames
+    #[arg(long, value_enum)]
+    pub(crate) wire: Option<Wire>,
+    #[command(flatten)]
+    pub(crate) logging: Logging,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Name of the rack; all racks if absent
+    pub(crate) name: Option<String>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DownArguments {
+    /// Name of the rack; may be absent if only one is up
+    pub(crate) name: Option<String>,
+    /// Every rack that is up
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SeatArguments {
+    /// Take a vacant seat of a rack that is up
+    #[arg(long, value_name = "RACK/SEAT")]
+    pub(crate) join: Option<String>,
+}
+
+/// What is said off the hot path, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Logging {
+    /// Write what each member logs to a file of its own in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log_dir: Option<PathBuf>,
+    /// Log more: links and losses (-v), paths (-vv)
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Logging {
+    /// What the command line says about how much is logged; nothing if it says nothing.
+    pub(crate) fn level(&self) -> Option<&'static str> {
+        match self.verbose {
+            0 => None,
+            1 => Some("info"),
+            _ => Some("debug"),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -82,6 +164,9 @@ impl Output {
 /// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.
 #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Overrides {
+    /// What the rack does
+    #[arg(long, value_enum)]
+    pub(crate) job: Option<Job>,
     /// Seed of the job's data and of every injected fault
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -100,6 +185,15 @@ pub(crate) struct Overrides {
     /// Share of frames that arrive after a later one
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) reorder: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Job {
+    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner
+    Litmus,
+    /// Bring the links up, and nothing more
+    None,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]

@@ -8,7 +8,7 @@ use crate::{present, reporting};
 
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &Overrides::default(), None)?.plan()?;
+    let plan = Source::read(&arguments.file, &Overrides::default(), None, None)?.plan()?;
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

@@ -4,8 +4,11 @@
 
 use std::process::ExitCode;
 
+use serde::{Deserialize, Serialize};
+
 /// Why the process ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Exit {
     Pass,
     Fail,

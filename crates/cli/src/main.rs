@@ -1,7 +1,8 @@
 //! The `rackloom` command: racks from files, as processes or in virtual time.
 //!
 //! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
-//! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `sim` · `check` · `present`
+//! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
+//! · `sim` · `check` · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
 mod arguments;
@@ -15,6 +16,7 @@ mod reporting;
 mod seat;
 mod sim;
 mod source;
+mod standing;
 mod supervisor;
 
 use std::io;
@@ -22,15 +24,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    log_to_stderr();
-    match obey(Arguments::parse().command) {
+    let command = Arguments::parse().command;
+    log_to_stderr(&command);
+    match obey(command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            failure.tell();
             failure.exit.into()
         }
     }
@@ -41,13 +44,25 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(arguments) => supervisor::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
-        Command::Seat => seat::run(),
+        Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
+        Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
+        Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
+        Command::Seat(SeatArguments { join: None }) => seat::run(),
+        Command::Seat(SeatArguments { join: Some(place) }) => standing::join(&place),
+        Command::Keep => standing::keep().map(ExitCode::from),
     }
 }
 
-/// Quiet unless asked; seats inherit the wish through the environment.
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("RACKLOOM_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+/// Quiet unless asked; seats hear of the wish through their environment.
+fn log_to_stderr(command: &Command) {
+    let asked = match command {
+        Command::Run(arguments) => arguments.logging.level(),
+        _ => None,
+    };
+    let filter = match asked {
+        Some(level) => tracing_subscriber::EnvFilter::new(level),
+        None => tracing_subscriber::EnvFilter::try_from_env(supervisor::LOG_VARIABLE)
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
+    };
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
 }

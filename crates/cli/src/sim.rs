@@ -15,14 +15,15 @@ use crate::source::Source;
 
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &arguments.overrides, None)?.plan()?;
+    let plan = Source::read(&arguments.file, &arguments.overrides, None, None)?.plan()?;
+    reporting::must_be_writable(&arguments.output)?;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
     let stalled = simulation.run().err();
     let report = report(&plan, &mut simulation, stalled.as_ref());
-    reporting::deliver(&report, &arguments.output)?;
-    Ok(if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) })
+    let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
+    reporting::deliver(&report, &arguments.output, exit)
 }
 
 fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -> Report {

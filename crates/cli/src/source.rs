@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use rackloom_plan::{Plan, WireKind};
+use rackloom_plan::{JobKind, Plan, WireKind};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{Overrides, Transport, Wire};
+use crate::arguments::{Job, Overrides, Transport, Wire};
 use crate::failure::Failure;
 
 /// Everything from which a plan is built.
@@ -22,16 +22,23 @@ pub(crate) struct Source {
     pub(crate) overrides: Overrides,
     /// What the command line says about the wire.
     pub(crate) wire: Option<Wire>,
+    /// The rack's name, if it is another than the file's.
+    pub(crate) rack: Option<String>,
 }
 
 impl Source {
-    pub(crate) fn read(file: &Path, overrides: &Overrides, wire: Option<Wire>) -> Result<Self, Failure> {
+    pub(crate) fn read(
+        file: &Path,
+        overrides: &Overrides,
+        wire: Option<Wire>,
+        rack: Option<String>,
+    ) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::bad_input(format!("cannot read the rack file: {error}"))
                 .at_path(file)
                 .hint("rack files that come with the project are in topologies/")
         })?;
-        Ok(Self { name: file.display().to_string(), text, overrides: overrides.clone(), wire })
+        Ok(Self { name: file.display().to_string(), text, overrides: overrides.clone(), wire, rack })
     }
 
     /// The plan, with what the command line says, checked.
@@ -39,6 +46,9 @@ impl Source {
         let mut plan =
             Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(error.to_string()))?;
         self.overrides.apply(&mut plan);
+        if let Some(rack) = &self.rack {
+            plan.change(|plan| plan.name.clone_from(rack));
+        }
         if let Some(wire) = self.wire {
             plan.set_wire(wire.into());
         }
@@ -50,6 +60,7 @@ impl Source {
 impl Overrides {
     fn apply(&self, plan: &mut Plan) {
         plan.change(|plan| {
+            plan.job.kind = self.job.map_or(plan.job.kind, JobKind::from);
             plan.seed = self.seed.unwrap_or(plan.seed);
             plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
         });
@@ -59,6 +70,15 @@ impl Overrides {
             profile.duplicate = self.duplicate.unwrap_or(profile.duplicate);
             profile.reorder = self.reorder.unwrap_or(profile.reorder);
         });
+    }
+}
+
+impl From<Job> for JobKind {
+    fn from(job: Job) -> Self {
+        match job {
+            Job::Litmus => Self::Litmus,
+            Job::None => Self::None,
+        }
     }
 }
 

@@ -8,8 +8,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::sockopt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
 
 /// A longer line from the supervisor is a mistake; its rack file fits well within.
 const LINE_BYTES_MAX: usize = 64 << 20;
@@ -42,6 +45,27 @@ impl Channel {
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self { stream, incoming: Vec::new(), scanned: 0, outgoing: Vec::new(), ended: false })
+    }
+
+    /// Standard input, if it is a socket. `starter`: who makes it one.
+    pub(crate) fn of_stdin(starter: &str) -> Result<Self, Failure> {
+        let stdin = io::stdin();
+        if sockopt::socket_type(stdin.as_fd()).is_err() {
+            return Err(Failure::bad_input("this command needs a socket as its standard input")
+                .hint(format!("it is started by {starter}")));
+        }
+        let open = || Self::new(UnixStream::from(stdin.as_fd().try_clone_to_owned()?));
+        open().map_err(|error| Failure::could_not_start("cannot use the socket on standard input", error))
+    }
+
+    /// Takes a socket of which the first bytes have been read already.
+    pub(crate) fn resume(stream: UnixStream, read: Vec<u8>) -> io::Result<Self> {
+        Ok(Self { incoming: read, ..Self::new(stream)? })
+    }
+
+    /// The same socket once more.
+    pub(crate) fn duplicate(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
     }
 
     /// The next message, if a whole one has come.

@@ -3,13 +3,17 @@
 //! The supervisor gives [`Order`]s, a seat gives [`Notice`]s. Nothing said here is needed to move a frame, and there is
 //! nothing a seat waits for except its [`Start`]. The end of the socket means the end of the seat.
 
+mod bounded;
+pub(crate) mod descriptors;
 mod line;
+pub(crate) mod request;
 
 use std::os::fd::RawFd;
 
-use rackloom_jobs::report::MemberReport;
+use rackloom_jobs::report::{EventRecord, MemberReport};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use bounded::BoundedLines;
 pub(crate) use line::{Channel, Heard};
 
 use crate::source::Source;
@@ -22,12 +26,14 @@ pub(crate) enum Order {
     Start(Box<Start>),
     /// Say what you wait for.
     SayWaiting,
+    /// Say how you are.
+    SayStatus,
     /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
     Report,
 }
 
 /// Everything a seat needs to begin.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Start {
     /// The rack file's text and what the command line says instead: the seat builds the plan again, so nothing of it
     /// is lost on the way.
@@ -40,6 +46,10 @@ pub(crate) struct Start {
     pub(crate) origin_monotonic_ns: u64,
     /// What its ports are plugged into.
     pub(crate) grant: Grant,
+    /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
+    pub(crate) vacant: Vec<u16>,
+    /// Whether the supervisor wants to hear of every event as it happens, and not only in the report.
+    pub(crate) tell_events: bool,
 }
 
 /// The wires of one seat.
@@ -86,11 +96,20 @@ pub(crate) enum Notice {
     },
     /// The job is over; the member goes on serving others.
     Finished,
+    /// No live path leads to this GPU node any more.
+    Lost {
+        /// Its number in the plan.
+        member: u16,
+    },
     /// The answer to [`Order::SayWaiting`].
     Waiting {
         /// One line per thing.
         lines: Vec<String>,
     },
+    /// The answer to [`Order::SayStatus`].
+    Status(SeatStatus),
+    /// Something happened, and the supervisor wants to hear of it.
+    Happened(EventRecord),
     /// The answer to [`Order::Report`].
     Report(Box<MemberReport>),
     /// The seat could not begin, or cannot go on; it ends.
@@ -98,4 +117,53 @@ pub(crate) enum Notice {
         /// Why.
         what: String,
     },
+}
+
+/// How a seat is.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct SeatStatus {
+    /// Links that carry data now.
+    pub(crate) links_up: u16,
+    /// Memory registered with the fabric.
+    pub(crate) memory_used_bytes: u64,
+    /// Whether its job is over.
+    pub(crate) finished: bool,
+}
+
+impl Grant {
+    /// Every descriptor that the message names, each once.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
+                let mut all = vec![*doorbell];
+                all.extend(neighbour_doorbells);
+                all.extend(ports.iter().flat_map(|port| port.end));
+                all
+            }
+            Self::Packet { .. } => Vec::new(),
+        }
+    }
+
+    /// The same wires under other numbers: of a process that was handed the descriptors and did not inherit them.
+    /// `None` if a descriptor is missing.
+    pub(crate) fn renumbered(&self, number: impl Fn(RawFd) -> Option<RawFd>) -> Option<Self> {
+        match self {
+            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
+                let port = |port: &SharedMemoryPort| {
+                    let [send, receive, carrier] = port.end;
+                    let end = [number(send)?, number(receive)?, number(carrier)?];
+                    Some(SharedMemoryPort { end, neighbour: port.neighbour })
+                };
+                Some(Self::SharedMemory {
+                    doorbell: number(*doorbell)?,
+                    neighbour_doorbells: neighbour_doorbells
+                        .iter()
+                        .map(|fd| number(*fd))
+                        .collect::<Option<_>>()?,
+                    ports: ports.iter().map(port).collect::<Option<_>>()?,
+                })
+            }
+            Self::Packet { .. } => None,
+        }
+    }
 }

@@ -2,13 +2,15 @@
 
 mod plan;
 mod report;
+mod status;
 mod table;
 pub(crate) mod units;
 
 use std::io::IsTerminal;
 
-pub(crate) use plan::{members, plan};
+pub(crate) use plan::{members, plan, role};
 pub(crate) use report::report;
+pub(crate) use status::{members_status, rack_status};
 
 /// Whether to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
     table.render()
 }
 
-const fn role(role: MemberRole) -> &'static str {
+pub(crate) const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => "gpu node",
         MemberRole::Switch => "switch",

@@ -36,7 +36,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let policy = WaitPolicy::for_members(plan.members.len());
     let devices = devices(&plan, &config, &start.grant)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
-    let observer = Observer::new(&plan, node, &config);
+    let observer = Observer::new(&plan, node, &config, &start.vacant);
+    let mut memory_used_bytes = 0;
     let body = match member.role {
         MemberRole::Switch => {
             let runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
@@ -45,11 +46,12 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         MemberRole::Endpoint => {
             let job = rackloom_jobs::build(&plan, node, plan.seed);
             let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
+            memory_used_bytes = job.regions().iter().map(|region| region.length).sum();
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             Body::Endpoint(Box::new(Work::new(runtime, job)))
         }
     };
-    Ok(Seat::new(body, observer))
+    Ok(Seat::new(body, observer, memory_used_bytes, start.tell_events))
 }
 
 /// Allocate and register what the job asks for.

@@ -8,11 +8,7 @@ mod begin;
 mod observe;
 mod serve;
 
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-
-use rustix::net::sockopt;
 
 use crate::control::{Channel, Heard, Notice, Order, Start};
 use crate::exit::Exit;
@@ -20,37 +16,31 @@ use crate::failure::Failure;
 
 /// Be a seat until the control socket ends.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
-    let mut channel = control_socket()?;
+    let mut channel = Channel::of_stdin("`rackloom run FILE`")?;
     let start = match channel.hear_first::<Order>() {
         Ok(Heard::Message(Order::Start(start))) => start,
         Ok(Heard::End) => return Ok(ExitCode::SUCCESS),
         Ok(_) => return Err(Failure::new(Exit::CouldNotStart, "the supervisor's first line is not a start")),
         Err(error) => return Err(Failure::could_not_start("cannot read from the supervisor", error)),
     };
-    let what = match live(*start, &mut channel) {
-        Ok(()) => return Ok(ExitCode::SUCCESS),
+    Ok(take(*start, channel))
+}
+
+/// Be this seat until its control socket ends.
+pub(crate) fn take(start: Start, mut channel: Channel) -> ExitCode {
+    let what = match live(start, &mut channel) {
+        Ok(()) => return ExitCode::SUCCESS,
         Err(what) => what,
     };
     // The supervisor prints it, with the member's name; if it is gone, nobody needs to know any more.
     let _ = channel.say(&Notice::Failed { what });
-    Ok(Exit::CouldNotStart.into())
+    Exit::CouldNotStart.into()
 }
 
 fn live(start: Start, channel: &mut Channel) -> Result<(), String> {
     let seat = begin::begin(start)?;
-    let _prefix = tracing::info_span!("seat", name = seat.name()).entered();
+    let _prefix = tracing::error_span!("seat", name = seat.name()).entered();
     tracing::debug!("ready");
     channel.say(&Notice::Ready).map_err(|error| error.to_string())?;
     seat.serve(channel).map_err(|error| format!("control socket: {error}"))
-}
-
-/// Standard input, if it is a socket.
-fn control_socket() -> Result<Channel, Failure> {
-    let stdin = std::io::stdin();
-    if sockopt::socket_type(stdin.as_fd()).is_err() {
-        return Err(Failure::bad_input("a seat needs the supervisor's socket as its standard input")
-            .hint("seats are started by `rackloom run FILE`"));
-    }
-    let open = || Channel::new(UnixStream::from(stdin.as_fd().try_clone_to_owned()?));
-    open().map_err(|error| Failure::could_not_start("cannot use the supervisor's socket", error))
 }

@@ -1,7 +1,7 @@
 //! What a seat notices about itself: events for the report, whether all links have been up, how far the job is.
 
 use rackloom::Ports;
-use rackloom_jobs::report::{EventLog, JobResult, MemberReport, MemberState, PortReport};
+use rackloom_jobs::report::{EventLog, EventRecord, JobResult, MemberReport, MemberState, PortReport};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId, PortId};
 
@@ -14,18 +14,31 @@ pub(super) struct Observer {
     names: Vec<String>,
     edges: Vec<u16>,
     events: EventLog,
-    /// Ports that have never been up.
+    /// Ports that have never been up, and must be before the rack counts as up.
     dark: Vec<bool>,
+    /// Ports that carry data now.
+    lit: Vec<bool>,
+}
+
+/// What an event was, beyond itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// It brought up the last link that had to come up.
+    pub(super) links_up: bool,
+    /// A line about it, if it deserves one.
+    pub(super) record: Option<EventRecord>,
 }
 
 impl Observer {
-    pub(super) fn new(plan: &Plan, node: NodeId, config: &MemberConfig) -> Self {
+    /// `vacant`: members whose links nobody waits for.
+    pub(super) fn new(plan: &Plan, node: NodeId, config: &MemberConfig, vacant: &[u16]) -> Self {
         Self {
             node,
             names: plan.members.iter().map(|member| member.name.clone()).collect(),
             edges: config.ports.iter().map(|port| port.edge).collect(),
             events: EventLog::default(),
-            dark: vec![true; config.ports.len()],
+            dark: config.ports.iter().map(|port| !vacant.contains(&port.neighbour.0)).collect(),
+            lit: vec![false; config.ports.len()],
         }
     }
 
@@ -33,15 +46,47 @@ impl Observer {
         &self.names[self.node.index()]
     }
 
-    /// Remember an event. Returns whether it brought up the last link that had never been up.
-    pub(super) fn see(&mut self, now: Instant, event: &Event) -> bool {
-        if !matches!(event, Event::Completed { .. } | Event::FrameDropped { .. }) {
-            tracing::debug!(at_ns = now.0, ?event);
+    /// A line of the core with the plan's names for its member numbers.
+    pub(super) fn with_names(&self, line: &str) -> String {
+        let named = |word: &str| {
+            let number = word.strip_prefix('m')?.parse::<usize>().ok()?;
+            self.names.get(number).cloned()
+        };
+        let words = line.split(' ').map(|word| named(word).unwrap_or_else(|| word.to_owned()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether no link has to come up that has never been up.
+    pub(super) fn is_lit(&self) -> bool {
+        !self.dark.contains(&true)
+    }
+
+    /// Links that carry data now.
+    pub(super) fn links_up(&self) -> usize {
+        self.lit.iter().filter(|lit| **lit).count()
+    }
+
+    /// Remember an event.
+    pub(super) fn see(&mut self, now: Instant, event: &Event) -> Seen {
+        let Some(record) = EventRecord::of(now, self.node, event, &self.names) else {
+            return Seen::default();
+        };
+        match event {
+            Event::PathChanged { .. } => tracing::debug!(at_ns = now.0, "{}", record.text),
+            _ => tracing::info!(at_ns = now.0, "{}", record.text),
         }
-        self.events.push_event(now, self.node, event, &self.names);
-        let Event::LinkChanged { port, to: LinkState::Up, .. } = *event else { return false };
-        let was_dark = self.dark.get_mut(port.index()).is_some_and(std::mem::take);
-        was_dark && !self.dark.contains(&true)
+        self.events.push(record.clone());
+        Seen { links_up: self.see_link(event), record: Some(record) }
+    }
+
+    /// Returns whether the event brought up the last link that had to come up.
+    fn see_link(&mut self, event: &Event) -> bool {
+        let Event::LinkChanged { port, to, .. } = *event else { return false };
+        if let Some(lit) = self.lit.get_mut(port.index()) {
+            *lit = to.carries_data();
+        }
+        let lights = to == LinkState::Up && self.dark.get_mut(port.index()).is_some_and(std::mem::take);
+        lights && self.is_lit()
     }
 
     /// Everything, as the report of this member.

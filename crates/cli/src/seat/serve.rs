@@ -7,10 +7,10 @@ use std::io;
 
 use rackloom::{HostMemory, Ports, Runtime};
 use rackloom_jobs::{Job, Progress};
-use rackloom_protocol::{Endpoint, Event, Instant, Member, Switch};
+use rackloom_protocol::{Endpoint, Event, Instant, Member, MemberRole, Switch};
 
 use super::observe::Observer;
-use crate::control::{Channel, Heard, Notice, Order};
+use crate::control::{Channel, Heard, Notice, Order, SeatStatus};
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
@@ -41,6 +41,9 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
+    memory_used_bytes: u64,
+    /// Whether the supervisor wants to hear of events as they happen.
+    tells_events: bool,
 }
 
 impl Work {
@@ -120,9 +123,17 @@ impl Body {
 }
 
 impl Seat {
-    pub(super) fn new(body: Body, observer: Observer) -> Self {
+    pub(super) fn new(body: Body, observer: Observer, memory_used_bytes: u64, tells_events: bool) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
-        Self { body, observer, events: Vec::new(), control_due, progress_due }
+        Self {
+            body,
+            observer,
+            events: Vec::new(),
+            control_due,
+            progress_due,
+            memory_used_bytes,
+            tells_events,
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -131,6 +142,10 @@ impl Seat {
 
     /// Live until the control socket ends.
     pub(super) fn serve(mut self, channel: &mut Channel) -> io::Result<()> {
+        if self.observer.is_lit() {
+            // Every neighbour's seat is vacant.
+            channel.say(&Notice::LinksUp)?;
+        }
         loop {
             let now = self.body.now();
             let was_finished = self.body.is_finished();
@@ -155,10 +170,20 @@ impl Seat {
     fn tell_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         let any = !self.events.is_empty();
         for event in self.events.drain(..) {
-            if self.observer.see(now, &event) {
+            let seen = self.observer.see(now, &event);
+            if seen.links_up {
                 channel.say(&Notice::LinksUp)?;
             }
+            if let (true, Some(record)) = (self.tells_events, seen.record) {
+                channel.say_if_heard(&Notice::Happened(record))?;
+            }
             if let Body::Endpoint(work) = &mut self.body {
+                if let Event::NodeLost { node } = event
+                    && work.runtime.member().config().graph.members.get(node.index())
+                        == Some(&MemberRole::Endpoint)
+                {
+                    channel.say(&Notice::Lost { member: node.0 })?;
+                }
                 work.job.handle_event(now, &event);
             }
         }
@@ -178,12 +203,23 @@ impl Seat {
         loop {
             match channel.hear::<Order>()? {
                 Heard::Message(Order::SayWaiting) => {
-                    channel.say(&Notice::Waiting { lines: self.body.waiting_for() })?;
+                    let lines = self.body.waiting_for();
+                    let lines = lines.iter().map(|line| self.observer.with_names(line)).collect();
+                    channel.say(&Notice::Waiting { lines })?;
                 }
+                Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Report) => self.report(now, channel)?,
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }
+        }
+    }
+
+    fn status(&self) -> SeatStatus {
+        SeatStatus {
+            links_up: self.observer.links_up() as u16,
+            memory_used_bytes: self.memory_used_bytes,
+            finished: self.body.is_finished(),
         }
     }
 

@@ -1,178 +1,273 @@
-//! `rackloom run`: one process per member, and nothing but the control plane in this one.
+//! The supervisor of a rack of processes: one process per member, and nothing but the control plane in this one.
 //!
-//! The supervisor makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame
-//! and never tells a seat that another one died. While it is stopped, the rack goes on; when it dies, the rack ends.
+//! It makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame and never
+//! tells a seat that another one died. While it is stopped, the rack goes on; when it dies, the rack ends.
+//!
+//! `rackloom run` ([`run`]) and a rack that stays ([`crate::standing`]) drive the same supervisor from one
+//! [`Milestone`] to the next and differ in what they do there.
 
+mod attendance;
+mod conclude;
+mod logs;
 mod process;
-mod rack;
+pub(crate) mod rack;
+mod run;
 mod wiring;
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
-use rackloom_jobs::report::{MemberReport, MemberState, Report};
+use rackloom_jobs::report::EventRecord;
 use rackloom_plan::Plan;
 use rackloom_protocol::{MemberRole, NodeId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+pub(crate) use self::attendance::Attendance;
+pub(crate) use self::conclude::Conclusion;
+pub(crate) use self::logs::Logs;
+pub(crate) use self::process::LOG_VARIABLE;
+pub(crate) use self::run::run;
 
 use self::process::{Heard, Process};
-use self::rack::{Ending, Rack, Step, TICK_NS};
-use self::wiring::Wiring;
-use crate::arguments::RunArguments;
+use self::rack::{Rack, Step, TICK_NS};
+use self::wiring::{Plugs, Wiring};
 use crate::control::{Order, Start};
-use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::present;
-use crate::reporting::{self, Findings};
 use crate::source::Source;
 
-/// Run a rack as processes.
-pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides, arguments.wire)?;
-    let plan = source.plan()?;
-    // Before the first thread: a namespace of one's own is refused to a process that has several.
-    let wiring = Wiring::prepare(&plan)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::could_not_start("cannot start the supervisor", error))?;
-    let (told, heard) = unbounded_channel();
-    let mut supervisor = Supervisor::new(&plan, wiring, arguments);
-    {
-        // Processes and sockets register with the runtime, but cables are laid outside of it.
-        let _within = runtime.enter();
-        supervisor.fill_seats(&source, &told)?;
-    }
-    let (rack, elapsed_ns) = runtime.block_on(supervisor.supervise(heard))?;
-    conclude(&plan, rack, elapsed_ns, arguments)
+/// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
+const NAMING_SLACK_NS: u64 = 1_000_000_000;
+
+/// What whoever drives a supervisor has to act on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Milestone {
+    /// All links have been up.
+    LinksUp,
+    /// The answer to [`Supervisor::ask_status`] is in the rack.
+    StatusKnown,
+    /// A seat told of an event.
+    Happened(EventRecord),
+    /// No process is left.
+    Over,
 }
 
-struct Supervisor<'a> {
-    plan: &'a Plan,
-    arguments: &'a RunArguments,
+/// A rack of processes, from the first one to the last.
+pub(crate) struct Supervisor {
+    pub(crate) plan: Plan,
+    pub(crate) rack: Rack,
+    pub(crate) clock: Clock,
+    source: Source,
+    logs: Logs,
+    stays: bool,
     wiring: Wiring,
-    rack: Rack,
-    processes: Vec<Process>,
-    clock: Clock,
+    /// By member; nobody for a vacant seat.
+    processes: Vec<Option<Process>>,
+    /// What belongs to whoever takes a vacant seat.
+    waiting_plugs: BTreeMap<usize, Plugs>,
+    told: UnboundedSender<(usize, Heard)>,
+    heard: UnboundedReceiver<(usize, Heard)>,
+    steps: VecDeque<Step>,
 }
 
-impl<'a> Supervisor<'a> {
-    fn new(plan: &'a Plan, wiring: Wiring, arguments: &'a RunArguments) -> Self {
-        let members =
-            plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
-        let rack = Rack::new(members, plan.watchdog_ns);
-        Self { plan, arguments, wiring, rack, processes: Vec::new(), clock: Clock::begin() }
-    }
+/// What wakes a supervisor beside its seats.
+pub(crate) struct Alarms {
+    signals: [Signal; 2],
+    ticks: Interval,
+}
 
-    /// From the first process to the last. Returns what is known then, and how long it took.
-    async fn supervise(
-        mut self,
-        mut heard: UnboundedReceiver<(usize, Heard)>,
-    ) -> Result<(Rack, u64), Failure> {
+impl Alarms {
+    /// Needs a runtime.
+    pub(crate) fn set() -> Result<Self, Failure> {
         let listen =
             |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
-        let mut signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
+        let signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let steps = self.next_steps(&mut heard, &mut signals, &mut ticks).await;
-            for step in steps {
-                if step == Step::Over {
-                    let elapsed_ns = self.clock.now().0;
-                    return Ok((self.rack, elapsed_ns));
-                }
-                self.take(step)?;
-            }
-        }
+        Ok(Self { signals, ticks })
+    }
+}
+
+/// The supervisor's own threads: none.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::could_not_start("cannot start the supervisor", error))
+}
+
+impl Supervisor {
+    /// Wires, and no process yet. To be called before the first thread: a namespace of one's own is refused to a process
+    /// that has several.
+    pub(crate) fn prepare(source: Source, plan: Plan, logs: Logs) -> Result<Self, Failure> {
+        let wiring = Wiring::prepare(&plan)?;
+        let members =
+            plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
+        let timers = &plan.timers;
+        let detection_ns = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
+        let rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
+        let (told, heard) = unbounded_channel();
+        Ok(Self {
+            plan,
+            rack,
+            clock: Clock::begin(),
+            source,
+            logs,
+            stays: false,
+            wiring,
+            processes: Vec::new(),
+            waiting_plugs: BTreeMap::new(),
+            told,
+            heard,
+            steps: VecDeque::new(),
+        })
     }
 
-    /// Wait for something to happen. What seats have said goes first, so that a supervisor that was stopped for a while
-    /// hears everything before it counts time.
-    async fn next_steps(
-        &mut self,
-        heard: &mut UnboundedReceiver<(usize, Heard)>,
-        [interrupt, terminate]: &mut [Signal; 2],
-        ticks: &mut tokio::time::Interval,
-    ) -> Vec<Step> {
-        tokio::select! {
-            biased;
-            Some((member, what)) = heard.recv() => match what {
-                Heard::Notice(notice) => self.rack.heard(member, notice),
-                Heard::Ended(how) => self.rack.ended(member, how),
-            },
-            _ = interrupt.recv() => self.rack.interrupted(),
-            _ = terminate.recv() => self.rack.interrupted(),
-            _ = ticks.tick() => self.rack.tick(),
-        }
+    /// Make it a rack that ends only when it is told to, with seats left for others to take.
+    pub(crate) fn stay(&mut self, vacant: &[usize]) {
+        self.stays = true;
+        self.rack.stay(vacant);
     }
 
-    /// One process per member, then the first line to each. If one cannot be started, the others end with this
-    /// function's error.
-    fn fill_seats(&mut self, source: &Source, told: &UnboundedSender<(usize, Heard)>) -> Result<(), Failure> {
+    /// One process per member that is not vacant, then the first line to each. If one cannot be started, the others end
+    /// with this function's error. To be called within a runtime, because processes and sockets register with it, but
+    /// not from asynchronous code, because cables are laid here.
+    pub(crate) fn fill_seats(&mut self) -> Result<(), Failure> {
         let mut grants = Vec::new();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
-            let plugs = self.wiring.plugs(self.plan, NodeId(member as u16));
-            let process = Process::start(member, &plugs, told.clone()).map_err(|error| {
-                Failure::could_not_start(format!("cannot start a process for {}", seat.name), error)
-            })?;
-            seat.pid = process.pid;
-            self.processes.push(process);
-            grants.push(plugs.grant);
+            let plugs = self.wiring.plugs(&self.plan, NodeId(member as u16));
+            if seat.is_vacant {
+                self.waiting_plugs.insert(member, plugs);
+                self.processes.push(None);
+                grants.push(None);
+                continue;
+            }
+            let no_process =
+                |error| Failure::could_not_start(format!("cannot start a process for {}", seat.name), error);
+            let log = self.logs.of_member(&seat.name).map_err(no_process)?;
+            let process = Process::start(member, &plugs, log, self.logs.level(), self.told.clone())
+                .map_err(no_process)?;
+            (seat.pid, seat.taken_at_ns) = (process.pid, self.clock.now().0);
+            self.processes.push(Some(process));
+            grants.push(Some(plugs.grant));
         }
-        let pids: Vec<_> = self.processes.iter().map(|process| process.pid).collect();
-        self.wiring.connect(self.plan, &pids)?;
-        for (member, (process, grant)) in self.processes.iter().zip(grants).enumerate() {
-            process.say(Order::Start(Box::new(Start {
-                source: source.clone(),
-                member: member as u16,
-                incarnation: incarnation(),
-                origin_monotonic_ns: self.clock.origin_ns(),
-                grant,
-            })));
+        let pids: Vec<_> = self.rack.seats.iter().map(|seat| seat.pid).collect();
+        self.wiring.connect(&self.plan, &pids)?;
+        for (member, grant) in grants.into_iter().enumerate() {
+            if let (Some(process), Some(grant)) = (&self.processes[member], grant) {
+                process.say(Order::Start(Box::new(self.start_of(member, grant))));
+            }
         }
         Ok(())
     }
 
-    fn take(&mut self, step: Step) -> Result<(), Failure> {
+    /// Drive the rack until there is something to act on. Dropping the future loses nothing.
+    ///
+    /// What seats have said goes first, so that a supervisor that was stopped for a while hears everything before it
+    /// counts time.
+    pub(crate) async fn next_milestone(&mut self, alarms: &mut Alarms) -> Milestone {
+        loop {
+            while let Some(step) = self.steps.pop_front() {
+                if let Some(milestone) = self.take(step) {
+                    return milestone;
+                }
+            }
+            let [interrupt, terminate] = &mut alarms.signals;
+            let steps = tokio::select! {
+                biased;
+                Some((member, what)) = self.heard.recv() => match what {
+                    Heard::Notice(notice) => self.rack.heard(member, notice),
+                    Heard::Ended(how) => self.rack.ended(member, how),
+                },
+                _ = interrupt.recv() => self.rack.interrupted(),
+                _ = terminate.recv() => self.rack.interrupted(),
+                _ = alarms.ticks.tick() => self.rack.tick(),
+            };
+            self.steps.extend(steps);
+        }
+    }
+
+    /// As if Ctrl-C had been pressed.
+    pub(crate) fn interrupt(&mut self) {
+        let steps = self.rack.interrupted();
+        self.steps.extend(steps);
+    }
+
+    /// Take a rack that stays down, in order.
+    pub(crate) fn take_down(&mut self) {
+        let steps = self.rack.asked_down();
+        self.steps.extend(steps);
+    }
+
+    /// Ask every living seat how it is. [`Milestone::StatusKnown`] follows in bounded time.
+    pub(crate) fn ask_status(&mut self) {
+        let steps = self.rack.asked_status();
+        self.steps.extend(steps);
+    }
+
+    /// Give a vacant seat to a process of this user. An error if nobody may take it.
+    pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> io::Result<Attendance> {
+        let plugs = self.waiting_plugs.get(&member).ok_or(io::ErrorKind::AlreadyExists)?;
+        let wires = plugs.duplicates()?;
+        let start = self.start_of(member, plugs.grant.clone());
+        // From here on only the taker has an end: its death must be seen.
+        self.waiting_plugs.remove(&member);
+        let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
+        self.processes[member] = Some(process);
+        self.rack.taken(member, pid, self.clock.now().0);
+        Ok(attendance)
+    }
+
+    /// Everything a seat needs to begin.
+    fn start_of(&self, member: usize, grant: crate::control::Grant) -> Start {
+        let vacant = self.waiting_plugs.keys().filter(|vacant| **vacant != member);
+        Start {
+            source: self.source.clone(),
+            member: member as u16,
+            incarnation: incarnation(),
+            origin_monotonic_ns: self.clock.origin_ns(),
+            grant,
+            vacant: vacant.map(|member| *member as u16).collect(),
+            tell_events: self.stays,
+        }
+    }
+
+    fn take(&mut self, step: Step) -> Option<Milestone> {
         match step {
-            Step::LinksUp => self.announce()?,
+            Step::LinksUp => return Some(Milestone::LinksUp),
+            Step::StatusKnown => return Some(Milestone::StatusKnown),
+            Step::Happened(record) => return Some(Milestone::Happened(record)),
+            Step::Over => return Some(Milestone::Over),
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
+            Step::AskStatus => self.say_to_living(|| Order::SayStatus),
             Step::AskReports => self.say_to_living(|| Order::Report),
             Step::Release => {
                 for member in self.rack.living() {
-                    self.processes[member].close();
+                    if let Some(process) = &mut self.processes[member] {
+                        process.close();
+                    }
                     self.wiring.wake(member);
                 }
             }
-            Step::Kill(members) => members.into_iter().for_each(|member| self.processes[member].kill()),
-            Step::Over => {}
+            Step::Kill(members) => {
+                members
+                    .into_iter()
+                    .filter_map(|member| self.processes[member].as_ref())
+                    .for_each(Process::kill);
+            }
         }
-        Ok(())
+        None
     }
 
     fn say_to_living(&self, order: impl Fn() -> Order) {
         for member in self.rack.living() {
-            self.processes[member].say(order());
+            if let Some(process) = &self.processes[member] {
+                process.say(order());
+            }
             self.wiring.wake(member);
-        }
-    }
-
-    /// All links are up: who is who, for people and for scripts.
-    fn announce(&self) -> Result<(), Failure> {
-        let pids: Vec<u32> = self.rack.seats.iter().map(|seat| seat.pid).collect();
-        let took = present::units::time(self.clock.now().0);
-        let table = present::members(self.plan, Some(&pids));
-        let links = self.plan.links.len();
-        reporting::say(&self.arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
-        match &self.arguments.pids {
-            Some(path) => write_pids(path, self.plan, &pids, self.clock.origin_ns()).map_err(|error| {
-                Failure::could_not_start("cannot write the process ids", error).at_path(path)
-            }),
-            None => Ok(()),
         }
     }
 }
@@ -185,63 +280,4 @@ fn incarnation() -> u64 {
     let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::NONBLOCK);
     let nanoseconds = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
     nanoseconds & !0xffff | u64::from(u16::from_ne_bytes(chance))
-}
-
-/// Written beside and renamed, so that whoever waits for the file finds it whole.
-fn write_pids(path: &Path, plan: &Plan, pids: &[u32], origin_monotonic_ns: u64) -> io::Result<()> {
-    let members: Vec<_> = plan
-        .members
-        .iter()
-        .zip(pids)
-        .map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid}))
-        .collect();
-    let text =
-        serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = std::fs::File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&beside, path)
-}
-
-/// Join the reports, print, and say how it went.
-fn conclude(plan: &Plan, rack: Rack, elapsed_ns: u64, arguments: &RunArguments) -> Result<Exit, Failure> {
-    let ending = rack.ending.clone().unwrap_or(Ending::Complete);
-    if let Ending::CouldNotStart(what) = ending {
-        return Err(Failure::new(Exit::CouldNotStart, what));
-    }
-    let node_lost = rack.seats.iter().any(|seat| seat.is_endpoint && seat.death.is_some());
-    let mut failures = Vec::new();
-    if ending == Ending::Interrupted {
-        failures.push("interrupted".to_owned());
-    }
-    if ending == Ending::Stalled {
-        failures.push(format!("no progress for {}", present::units::time(plan.watchdog_ns)));
-        for seat in &rack.seats {
-            let lines = seat.waiting.as_deref().unwrap_or(&[]);
-            failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
-        }
-    }
-    let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
-    let findings = Findings { failures, elapsed_ns, wire: plan.wire.name(), clock: "wall", trace_hash: None };
-    let report = Report::assemble(reporting::context(plan, findings), &members);
-    reporting::deliver(&report, &arguments.output)?;
-    Ok(match ending {
-        Ending::Interrupted => Exit::Interrupted,
-        Ending::Stalled => Exit::Stalled,
-        _ if node_lost => Exit::NodeLost,
-        _ => reporting::exit_of(&report),
-    })
-}
-
-/// What a seat said, or what can be said about a dead one.
-fn member_report(seat: rack::Seat) -> MemberReport {
-    let state = match &seat.death {
-        None => MemberState::Lost,
-        Some(how) if how.starts_with("killed") => MemberState::Killed,
-        Some(_) => MemberState::Exited,
-    };
-    let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, Some(seat.pid), state));
-    report.pid = Some(seat.pid);
-    report
 }

@@ -3,7 +3,11 @@
 //! The child cannot outlive the supervisor: the kernel kills it when the parent is gone, and, independently, it ends when
 //! its socket does. It has a process group of its own, so that Ctrl-C reaches only the supervisor, which then takes
 //! the rack down in order.
+//!
+//! Who takes a vacant seat runs in a process that is nobody's child here: its end is the end of its socket, and all that
+//! the supervisor can do to it is to cut that.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -11,15 +15,22 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::attendance::Attendance;
 use super::wiring::Plugs;
-use crate::control::{Notice, Order};
+use crate::control::{BoundedLines, Notice, Order, Start};
+
+/// Names what is logged.
+pub(crate) const LOG_VARIABLE: &str = "RACKLOOM_LOG";
+
+/// A longer line is no report.
+pub(super) const NOTICE_BYTES_MAX: usize = 64 << 20;
 
 /// What a seat's task tells the supervisor.
 #[derive(Debug)]
@@ -42,11 +53,13 @@ impl Process {
     pub(super) fn start(
         member: usize,
         plugs: &Plugs,
+        log: Option<File>,
+        log_level: Option<&str>,
         heard: UnboundedSender<(usize, Heard)>,
     ) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = spawn(theirs.into(), plugs)?;
+        let child = spawn(theirs.into(), plugs, log, log_level)?;
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let (orders, given) = unbounded_channel();
@@ -54,6 +67,20 @@ impl Process {
         tokio::spawn(write_orders(writer, given));
         tokio::spawn(attend(member, child, reader, Arc::clone(&kill), heard));
         Ok(Self { pid, orders: Some(orders), kill })
+    }
+
+    /// A seat that a process from elsewhere takes. Its socket is served by whoever drives the [`Attendance`].
+    pub(super) fn elsewhere(
+        member: usize,
+        pid: u32,
+        start: Start,
+        wires: Vec<OwnedFd>,
+        heard: UnboundedSender<(usize, Heard)>,
+    ) -> (Self, Attendance) {
+        let (orders, given) = unbounded_channel();
+        let kill = Arc::new(Notify::new());
+        let attendance = Attendance { member, start, wires, given, kill: Arc::clone(&kill), heard };
+        (Self { pid, orders: Some(orders), kill }, attendance)
     }
 
     /// Say something, without waiting for it to be heard.
@@ -76,12 +103,18 @@ impl Process {
 }
 
 /// The same program as `rackloom seat`, with the socket as its standard input.
-fn spawn(socket: OwnedFd, plugs: &Plugs) -> io::Result<Child> {
+fn spawn(socket: OwnedFd, plugs: &Plugs, log: Option<File>, log_level: Option<&str>) -> io::Result<Child> {
     use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
     let parent: Pid = getpid();
     let (inherited, own_network) = (plugs.inherited.clone(), plugs.own_network);
     let mut command = Command::new("/proc/self/exe");
     command.arg("seat").stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
+    if let Some(log) = log {
+        command.stderr(log);
+    }
+    if let Some(level) = log_level {
+        command.env(LOG_VARIABLE, level);
+    }
     // SAFETY: needed to arrange what only the child can arrange for itself. Between fork and exec the closure makes
     // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied numbers.
     unsafe {
@@ -101,7 +134,7 @@ fn spawn(socket: OwnedFd, plugs: &Plugs) -> io::Result<Child> {
 }
 
 /// Write orders as fast as the seat reads; at the end of the orders, end the socket.
-async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Order>) {
+pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Order>) {
     while let Some(order) = orders.recv().await {
         let Ok(mut line) = serde_json::to_vec(&order) else { continue };
         line.push(b'\n');
@@ -120,14 +153,12 @@ async fn attend(
     kill: Arc<Notify>,
     heard: UnboundedSender<(usize, Heard)>,
 ) {
-    let mut lines = BufReader::new(socket).lines();
+    let mut lines = BoundedLines::new(socket, NOTICE_BYTES_MAX);
     loop {
         tokio::select! {
-            line = lines.next_line() => {
+            line = lines.next() => {
                 let Ok(Some(line)) = line else { break };
-                let notice = serde_json::from_str(&line)
-                    .unwrap_or_else(|error| Notice::Failed { what: format!("said something unintelligible: {error}") });
-                let _ = heard.send((member, Heard::Notice(notice)));
+                let _ = heard.send((member, Heard::Notice(notice_in(&line))));
             }
             () = kill.notified() => { let _ = child.start_kill(); }
         }
@@ -139,6 +170,11 @@ async fn attend(
         }
     };
     let _ = heard.send((member, Heard::Ended(how)));
+}
+
+pub(super) fn notice_in(line: &[u8]) -> Notice {
+    serde_json::from_slice(line)
+        .unwrap_or_else(|error| Notice::Failed { what: format!("said something unintelligible: {error}") })
 }
 
 fn how_it_ended(status: ExitStatus) -> String {

@@ -5,26 +5,40 @@
 //! which nobody gets further: seats are asked what they wait for, then for their reports. Time is counted in ticks rather
 //! than by a clock, so that the time during which the supervisor itself was stopped counts for nothing.
 //!
-//! A death is noted here and told to nobody: the other members find out from their links.
+//! A death is noted here and told to nobody: the other members find out from their links, and the run goes on until they
+//! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
+//!
+//! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
+//! count for nothing until somebody takes them.
 
-use rackloom_jobs::report::MemberReport;
+use rackloom_jobs::report::{EventRecord, MemberReport};
 
-use crate::control::Notice;
+use crate::control::{Notice, SeatStatus};
 
 /// Time between two calls of [`Rack::tick`].
-pub(super) const TICK_NS: u64 = 50_000_000;
+pub(crate) const TICK_NS: u64 = 50_000_000;
 /// How long seats may take to say what they wait for.
 const ANSWER_NS: u64 = 1_000_000_000;
+/// How long seats may take to say how they are.
+const SURVEY_NS: u64 = 500_000_000;
 /// How long seats may take to report, and then again to end.
 const FAREWELL_NS: u64 = 5_000_000_000;
+/// How long a seat that its neighbours have lost may take to report all the same.
+const LAST_WORD_NS: u64 = 500_000_000;
 
 /// What the supervisor must do now.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// All links were up: say so.
     LinksUp,
     /// Ask the living seats what they wait for.
     AskWaiting,
+    /// Ask the living seats how they are.
+    AskStatus,
+    /// Every living seat has said how it is, or time was up.
+    StatusKnown,
+    /// A seat told of an event.
+    Happened(EventRecord),
     /// Ask the living seats for their reports.
     AskReports,
     /// Let everybody go.
@@ -37,13 +51,17 @@ pub(super) enum Step {
 
 /// Why the run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// Every living GPU node has finished.
     Complete,
     /// A seat could not begin.
     CouldNotStart(String),
+    /// A seat ended before all links were up.
+    LostEarly(String),
     /// Nobody got further.
     Stalled,
+    /// The user asked a rack that stays to go.
+    TakenDown,
     /// Ctrl-C or SIGTERM.
     Interrupted,
 }
@@ -52,64 +70,154 @@ pub(super) enum Ending {
 enum Phase {
     Opening,
     Running,
-    Asking { left_ns: u64 },
-    Reporting { left_ns: u64 },
-    Releasing { left_ns: u64 },
+    /// Everybody has finished, but not everybody has named the dead yet.
+    Naming {
+        left_ns: u64,
+    },
+    Asking {
+        left_ns: u64,
+    },
+    Reporting {
+        left_ns: u64,
+    },
+    Releasing {
+        left_ns: u64,
+    },
     Killing,
     Over,
 }
 
 /// One member as the supervisor sees it.
 #[derive(Debug, Default)]
-pub(super) struct Seat {
-    pub(super) name: String,
-    pub(super) is_endpoint: bool,
-    pub(super) pid: u32,
+pub(crate) struct Seat {
+    pub(crate) name: String,
+    pub(crate) is_endpoint: bool,
+    /// Nobody has taken it yet.
+    pub(crate) is_vacant: bool,
+    pub(crate) pid: u32,
+    /// When it was taken, on the run's clock.
+    pub(crate) taken_at_ns: u64,
     /// How the process ended before it had reported, if it did.
-    pub(super) death: Option<String>,
+    pub(crate) death: Option<String>,
     /// What it waited for when the watchdog asked.
-    pub(super) waiting: Option<Vec<String>>,
+    pub(crate) waiting: Option<Vec<String>>,
+    /// How it was when it was asked last.
+    pub(crate) status: Option<SeatStatus>,
     /// What it said last.
-    pub(super) report: Option<MemberReport>,
+    pub(crate) report: Option<MemberReport>,
+    pub(crate) ended: bool,
     ready: bool,
     links_up: bool,
     finished: bool,
-    ended: bool,
+    /// GPU nodes that it has lost.
+    lost: Vec<usize>,
     progress: u64,
+}
+
+impl Seat {
+    /// Whether somebody sits in it.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.ended && !self.is_vacant
+    }
+
+    /// Whether every link that can be up has been up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.links_up
+    }
 }
 
 /// All members, and how far the run is.
 #[derive(Debug)]
-pub(super) struct Rack {
-    pub(super) seats: Vec<Seat>,
-    pub(super) ending: Option<Ending>,
+pub(crate) struct Rack {
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) ending: Option<Ending>,
     phase: Phase,
+    stays: bool,
     watchdog_ns: u64,
+    naming_ns: u64,
     idle_ns: u64,
+    survey_left_ns: Option<u64>,
 }
 
 impl Rack {
-    pub(super) fn new(members: impl IntoIterator<Item = (String, bool)>, watchdog_ns: u64) -> Self {
+    /// `naming_ns`: how long members may take to notice a death.
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = (String, bool)>,
+        watchdog_ns: u64,
+        naming_ns: u64,
+    ) -> Self {
         let seats =
             members.into_iter().map(|(name, is_endpoint)| Seat { name, is_endpoint, ..Seat::default() });
-        Self { seats: seats.collect(), ending: None, phase: Phase::Opening, watchdog_ns, idle_ns: 0 }
+        Self {
+            seats: seats.collect(),
+            ending: None,
+            phase: Phase::Opening,
+            stays: false,
+            watchdog_ns,
+            naming_ns,
+            idle_ns: 0,
+            survey_left_ns: None,
+        }
+    }
+
+    /// Make it a rack that ends only when it is told to, with seats that nobody has taken yet.
+    pub(crate) fn stay(&mut self, vacant: &[usize]) {
+        self.stays = true;
+        vacant.iter().for_each(|member| self.seats[*member].is_vacant = true);
     }
 
     /// Members whose processes still run.
-    pub(super) fn living(&self) -> impl Iterator<Item = usize> {
-        self.seats.iter().enumerate().filter(|(_, seat)| !seat.ended).map(|(member, _)| member)
+    pub(crate) fn living(&self) -> impl Iterator<Item = usize> {
+        self.seats.iter().enumerate().filter(|(_, seat)| seat.is_alive()).map(|(member, _)| member)
+    }
+
+    /// Whether all links have been up and nobody has been asked to leave.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    /// Somebody took a vacant seat.
+    pub(crate) fn taken(&mut self, member: usize, pid: u32, at_ns: u64) {
+        let seat = &mut self.seats[member];
+        (seat.is_vacant, seat.pid, seat.taken_at_ns) = (false, pid, at_ns);
+    }
+
+    /// Somebody wants to know how everybody is.
+    pub(crate) fn asked_status(&mut self) -> Vec<Step> {
+        if self.survey_left_ns.is_some() {
+            return Vec::new();
+        }
+        self.survey_left_ns = Some(SURVEY_NS);
+        self.seats.iter_mut().for_each(|seat| seat.status = None);
+        let mut steps = vec![Step::AskStatus];
+        steps.extend(self.end_survey());
+        steps
+    }
+
+    /// The user wants a rack that stays to go.
+    pub(crate) fn asked_down(&mut self) -> Vec<Step> {
+        match self.phase {
+            Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::TakenDown),
+            _ => Vec::new(),
+        }
     }
 
     /// A seat said something.
-    pub(super) fn heard(&mut self, member: usize, notice: Notice) -> Vec<Step> {
+    pub(crate) fn heard(&mut self, member: usize, notice: Notice) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
         match notice {
             Notice::Ready => seat.ready = true,
             Notice::LinksUp => seat.links_up = true,
             Notice::Finished => seat.finished = true,
+            Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count } if count == seat.progress => return Vec::new(),
             Notice::Progress { count } => seat.progress = count,
             Notice::Waiting { lines } => seat.waiting = Some(lines),
+            Notice::Status(status) => {
+                seat.status = Some(status);
+                return self.end_survey();
+            }
+            Notice::Happened(record) => return vec![Step::Happened(record)],
             Notice::Report(report) => seat.report = Some(*report),
             Notice::Failed { what } => {
                 seat.death = Some(what.clone());
@@ -126,28 +234,58 @@ impl Rack {
     }
 
     /// A seat's process ended.
-    pub(super) fn ended(&mut self, member: usize, how: String) -> Vec<Step> {
+    pub(crate) fn ended(&mut self, member: usize, how: String) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
         seat.ended = true;
         if seat.report.is_none() {
             seat.death.get_or_insert(how);
         }
         self.idle_ns = 0;
-        self.settle()
+        let mut steps = self.end_survey();
+        if self.stays && self.phase == Phase::Opening {
+            let seat = &self.seats[member];
+            let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
+            steps.extend(self.end(Ending::CouldNotStart(what)));
+        } else if self.phase == Phase::Opening {
+            // The fabric will never be whole, and who was never met cannot be missed.
+            let seat = &self.seats[member];
+            let how = seat.death.as_deref().unwrap_or("ended");
+            let what = format!("{} ended before all links were up: {how}", seat.name);
+            steps.extend(self.end(Ending::LostEarly(what)));
+        } else {
+            steps.extend(self.settle());
+        }
+        steps
     }
 
     /// The user wants out; asking twice is impatience.
-    pub(super) fn interrupted(&mut self) -> Vec<Step> {
+    pub(crate) fn interrupted(&mut self) -> Vec<Step> {
         match self.phase {
-            Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::Interrupted),
+            Phase::Opening | Phase::Running | Phase::Naming { .. } | Phase::Asking { .. } => {
+                self.end(Ending::Interrupted)
+            }
             Phase::Reporting { .. } | Phase::Releasing { .. } => self.kill(),
             Phase::Killing | Phase::Over => Vec::new(),
         }
     }
 
     /// [`TICK_NS`] have passed, or more.
-    pub(super) fn tick(&mut self) -> Vec<Step> {
+    pub(crate) fn tick(&mut self) -> Vec<Step> {
+        if let Some(left_ns) = &mut self.survey_left_ns {
+            *left_ns = left_ns.saturating_sub(TICK_NS);
+        }
+        let mut steps = self.end_survey();
+        steps.extend(self.tick_phase());
+        steps
+    }
+
+    fn tick_phase(&mut self) -> Vec<Step> {
+        let nobody_sits = self.living().next().is_none();
         match &mut self.phase {
+            // Who waits for its user gets nowhere by intent.
+            Phase::Running if self.stays => Vec::new(),
+            // If every seat is vacant, nobody says that all links are up.
+            Phase::Opening if nobody_sits => self.settle(),
             Phase::Opening | Phase::Running => {
                 self.idle_ns += TICK_NS;
                 if self.idle_ns < self.watchdog_ns {
@@ -156,13 +294,24 @@ impl Rack {
                 self.phase = Phase::Asking { left_ns: ANSWER_NS };
                 vec![Step::AskWaiting]
             }
+            Phase::Naming { left_ns } => {
+                *left_ns = left_ns.saturating_sub(TICK_NS);
+                if *left_ns == 0 { self.end(Ending::Complete) } else { Vec::new() }
+            }
             Phase::Asking { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 { self.end(Ending::Stalled) } else { Vec::new() }
             }
             Phase::Reporting { left_ns } | Phase::Releasing { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
-                if *left_ns == 0 { self.kill() } else { Vec::new() }
+                let left_ns = *left_ns;
+                if left_ns == 0 {
+                    self.kill()
+                } else if left_ns == FAREWELL_NS - LAST_WORD_NS {
+                    self.give_up_the_hung()
+                } else {
+                    Vec::new()
+                }
             }
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -176,22 +325,62 @@ impl Rack {
         steps
     }
 
+    /// The end of the survey, if all have answered or time is up.
+    fn end_survey(&mut self) -> Vec<Step> {
+        let Some(left_ns) = self.survey_left_ns else { return Vec::new() };
+        if left_ns > 0 && !self.all_living(|seat| seat.status.is_some()) {
+            return Vec::new();
+        }
+        self.survey_left_ns = None;
+        vec![Step::StatusKnown]
+    }
+
     fn kill(&mut self) -> Vec<Step> {
         self.phase = Phase::Killing;
-        for seat in self.seats.iter_mut().filter(|seat| !seat.ended && seat.report.is_none()) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive() && seat.report.is_none()) {
             seat.death.get_or_insert_with(|| "gave no report in time".to_owned());
         }
         vec![Step::Kill(self.living().collect())]
     }
 
+    /// Seats that others have lost and that do not report either are not worth the whole farewell.
+    fn give_up_the_hung(&mut self) -> Vec<Step> {
+        let silent = |member: &usize| self.seats[*member].report.is_none();
+        let hung: Vec<_> =
+            self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
+        for member in &hung {
+            let what = "hung: lost by its neighbours, and gave no report";
+            self.seats[*member].death.get_or_insert_with(|| what.to_owned());
+        }
+        if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
+    }
+
+    /// Whether a GPU node that has finished its work has lost this one.
+    fn is_presumed_dead(&self, member: usize) -> bool {
+        self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
+    }
+
+    /// Whether every living GPU node that can still speak has noticed every dead one.
+    fn all_dead_are_named(&self) -> bool {
+        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
+        dead.map(|(member, _)| member).all(|member| {
+            let mut witnesses =
+                self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && seat.finished);
+            witnesses.all(|seat| seat.lost.contains(&member))
+        })
+    }
+
     /// What follows from what is known now.
     fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
-        if self.phase == Phase::Opening && self.seats.iter().all(|seat| seat.links_up) {
+        if self.phase == Phase::Opening && self.seats.iter().all(|seat| seat.is_vacant || seat.links_up) {
             self.phase = Phase::Running;
             steps.push(Step::LinksUp);
         }
-        if matches!(self.phase, Phase::Opening | Phase::Running) && self.is_finished() {
+        if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
+            self.phase = Phase::Naming { left_ns: self.naming_ns };
+        }
+        if matches!(self.phase, Phase::Naming { .. }) && self.all_dead_are_named() {
             steps.extend(self.end(Ending::Complete));
         }
         if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
@@ -202,7 +391,7 @@ impl Rack {
             steps.push(Step::Release);
         }
         let leaving = matches!(self.phase, Phase::Releasing { .. } | Phase::Killing);
-        if leaving && self.seats.iter().all(|seat| seat.ended) {
+        if leaving && !self.seats.iter().any(Seat::is_alive) {
             self.phase = Phase::Over;
             steps.push(Step::Over);
         }
@@ -210,118 +399,17 @@ impl Rack {
     }
 
     fn all_living(&self, is_so: impl Fn(&Seat) -> bool) -> bool {
-        self.seats.iter().all(|seat| seat.ended || is_so(seat))
+        self.seats.iter().all(|seat| !seat.is_alive() || is_so(seat))
     }
 
     /// Whether no living GPU node still works. Switches have no work of their own.
     fn is_finished(&self) -> bool {
-        self.seats.iter().all(|seat| seat.ended || seat.finished || !seat.is_endpoint)
+        let is_done = |(member, seat): (usize, &Seat)| {
+            seat.ended || seat.finished || !seat.is_endpoint || self.is_presumed_dead(member)
+        };
+        self.seats.iter().enumerate().all(is_done)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use rackloom_jobs::report::MemberState;
-
-    use super::*;
-
-    const WATCHDOG_NS: u64 = 10 * TICK_NS;
-
-    fn rack() -> Rack {
-        let members = [("n0", true), ("n1", true), ("s0", false)];
-        Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS)
-    }
-
-    fn running() -> Rack {
-        let mut rack = rack();
-        for member in 0..3 {
-            assert_eq!(rack.heard(member, Notice::Ready), []);
-        }
-        assert_eq!(rack.heard(0, Notice::LinksUp), []);
-        assert_eq!(rack.heard(1, Notice::LinksUp), []);
-        assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
-        rack
-    }
-
-    fn report() -> Notice {
-        Notice::Report(Box::new(MemberReport::silent("n", None, MemberState::Finished)))
-    }
-
-    fn ticks(rack: &mut Rack, count: u64) -> Vec<Step> {
-        (0..count).flat_map(|_| rack.tick()).collect()
-    }
-
-    #[test]
-    fn nobody_leaves_before_everybody_has_reported() {
-        let mut rack = running();
-        assert_eq!(rack.heard(0, Notice::Finished), []);
-        assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
-        assert_eq!(rack.heard(0, report()), []);
-        assert_eq!(rack.heard(1, report()), []);
-        assert_eq!(rack.heard(2, report()), [Step::Release]);
-        assert_eq!(rack.ended(0, "exit 0".into()), []);
-        assert_eq!(rack.ended(1, "exit 0".into()), []);
-        assert_eq!(rack.ended(2, "exit 0".into()), [Step::Over]);
-        assert_eq!(rack.ending, Some(Ending::Complete));
-        assert!(rack.seats.iter().all(|seat| seat.death.is_none()));
-    }
-
-    #[test]
-    fn a_death_is_noted_and_the_others_go_on() {
-        let mut rack = running();
-        assert_eq!(rack.ended(0, "killed by signal 9".into()), []);
-        assert_eq!(rack.seats[0].death.as_deref(), Some("killed by signal 9"));
-        assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
-    }
-
-    #[test]
-    fn progress_feeds_the_watchdog_and_repetition_does_not() {
-        let mut rack = running();
-        assert_eq!(ticks(&mut rack, 9), []);
-        assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
-        assert_eq!(ticks(&mut rack, 9), []);
-        assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
-        assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);
-        for member in 0..2 {
-            assert_eq!(rack.heard(member, Notice::Waiting { lines: vec!["a signal".into()] }), []);
-        }
-        assert_eq!(rack.heard(2, Notice::Waiting { lines: vec![] }), [Step::AskReports]);
-        assert_eq!(rack.ending, Some(Ending::Stalled));
-    }
-
-    #[test]
-    fn seats_that_answer_nothing_are_ended_in_bounded_time() {
-        let mut rack = running();
-        assert_eq!(ticks(&mut rack, 10), [Step::AskWaiting]);
-        assert_eq!(ticks(&mut rack, ANSWER_NS / TICK_NS), [Step::AskReports]);
-        rack.heard(1, report());
-        assert_eq!(ticks(&mut rack, FAREWELL_NS / TICK_NS), [Step::Kill(vec![0, 1, 2])]);
-        assert_eq!(ticks(&mut rack, 1_000), []);
-        assert_eq!(rack.seats[0].death.as_deref(), Some("gave no report in time"));
-        assert_eq!(rack.seats[1].death, None);
-    }
-
-    #[test]
-    fn a_seat_that_cannot_begin_ends_the_run_with_its_name() {
-        let mut rack = rack();
-        assert_eq!(rack.heard(1, Notice::Failed { what: "no memory".into() }), [Step::AskReports]);
-        assert_eq!(rack.ending, Some(Ending::CouldNotStart("n1: no memory".into())));
-    }
-
-    #[test]
-    fn the_first_interrupt_asks_and_the_second_kills() {
-        let mut rack = running();
-        assert_eq!(rack.interrupted(), [Step::AskReports]);
-        assert_eq!(rack.interrupted(), [Step::Kill(vec![0, 1, 2])]);
-        assert_eq!(rack.ending, Some(Ending::Interrupted));
-    }
-
-    #[test]
-    fn a_rack_whose_members_are_all_dead_is_over() {
-        let mut rack = running();
-        rack.ended(2, "killed by signal 9".into());
-        rack.ended(0, "killed by signal 9".into());
-        let steps = rack.ended(1, "killed by signal 9".into());
-        assert_eq!(steps, [Step::AskReports, Step::Release, Step::Over]);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 //! death because the dead one's socket has no other owner, and the supervisor must not be one.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rackloom::namespaces::{Cable, CableEnd, enter_supervisor_namespaces, lay_cables};
 use rackloom::wires::{Doorbell, shared_memory};
@@ -49,6 +49,19 @@ pub(super) struct Plugs {
     pub(super) own_network: bool,
     /// Keeps the descriptors open until the process has them.
     _ends: Vec<(NodeId, shared_memory::End)>,
+}
+
+impl Plugs {
+    /// Descriptors of one's own for the same wires, in the order in which the grant names them.
+    pub(super) fn duplicates(&self) -> io::Result<Vec<OwnedFd>> {
+        let duplicate = |fd: &RawFd| {
+            // SAFETY: needed because a grant names its wires by number. All are open: ends of links belong to `self`, and
+            // doorbells to the wiring, which outlives every plug that it gives. The borrow ends with the line.
+            let wire = unsafe { BorrowedFd::borrow_raw(*fd) };
+            wire.try_clone_to_owned()
+        };
+        self.inherited.iter().map(duplicate).collect()
+    }
 }
 
 impl Wiring {
@@ -147,14 +160,7 @@ impl SharedMemoryWiring {
         let doorbell = self.doorbells[node.index()].fd();
         let neighbour_doorbells: Vec<_> =
             neighbours.iter().map(|node| self.doorbells[node.index()].fd()).collect();
-        let mut inherited = vec![doorbell];
-        inherited.extend(&neighbour_doorbells);
-        inherited.extend(ports.iter().flat_map(|port| port.end));
-        Plugs {
-            grant: Grant::SharedMemory { doorbell, neighbour_doorbells, ports },
-            inherited,
-            own_network: false,
-            _ends: ends,
-        }
+        let grant = Grant::SharedMemory { doorbell, neighbour_doorbells, ports };
+        Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: ends }
     }
 }

@@ -1,0 +1,94 @@
+//! Descriptors that travel over a Unix socket with the line that names them.
+//!
+//! The kernel attaches descriptors to bytes, at most [`BATCH_MAX`] to one message, so the first bytes of a line carry
+//! a batch each and the rest of the line carries none. The receiver reads until the line is whole and keeps what came.
+//! Nothing here knows what a descriptor is for.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+/// The kernel takes no more in one message.
+const BATCH_MAX: usize = 253;
+
+/// The most that one line may carry: a seat of the largest rack needs fewer.
+pub(crate) const DESCRIPTORS_MAX: usize = 16 * BATCH_MAX;
+
+/// How many bytes of a line carry descriptors.
+pub(crate) fn carrying_bytes(descriptors: usize) -> usize {
+    descriptors.div_ceil(BATCH_MAX)
+}
+
+/// Send byte `place` of a line with its batch. Does not wait: a full socket is [`io::ErrorKind::WouldBlock`].
+pub(crate) fn send_batch(
+    socket: impl AsFd,
+    line: &[u8],
+    place: usize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let batch = descriptors.chunks(BATCH_MAX).nth(place).unwrap_or_default();
+    let byte = line.get(place..=place).ok_or(io::ErrorKind::InvalidInput)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(batch)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[IoSlice::new(byte)], &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
+/// Read some bytes and the descriptors that come with them; they are closed on exec. Zero bytes are the end.
+pub(crate) fn receive(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if descriptors.len() > DESCRIPTORS_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "more descriptors than any seat needs"));
+    }
+    Ok(received.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn more_descriptors_than_one_message_takes_arrive_in_order_with_the_line() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let files: Vec<OwnedFd> =
+            (0..BATCH_MAX + 7).map(|_| ours.as_fd().try_clone_to_owned().unwrap()).collect();
+        let borrowed: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let line = b"abc\n";
+        let carrying = carrying_bytes(borrowed.len());
+        assert_eq!(carrying, 2);
+        for place in 0..carrying {
+            send_batch(&ours, line, place, &borrowed).unwrap();
+        }
+        io::Write::write_all(&mut &ours, &line[carrying..]).unwrap();
+
+        let (mut text, mut descriptors) = (Vec::new(), Vec::new());
+        while !text.ends_with(b"\n") {
+            let mut chunk = [0; 16];
+            let count = receive(&theirs, &mut chunk, &mut descriptors).unwrap();
+            text.extend_from_slice(&chunk[..count]);
+        }
+        assert_eq!(text, line);
+        assert_eq!(descriptors.len(), files.len());
+    }
+}

@@ -1,0 +1,210 @@
+//! What anybody who may open a standing rack's control socket can ask, and what it answers: one JSON object per line.
+//!
+//! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
+//! refuse fields they do not know, so that a misspelled wish is not granted as another one.
+
+use rackloom_jobs::report::{EventRecord, Report};
+use serde::{Deserialize, Serialize};
+
+use super::Start;
+
+/// Version of this language; grows when a line changes its meaning.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// A longer request is a mistake.
+pub(crate) const REQUEST_BYTES_MAX: usize = 64 << 10;
+
+/// A wish that names nothing more.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// One line from a client.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// How is everybody?
+    Status(Nothing),
+    /// Take the rack down.
+    Down(Nothing),
+    /// Tell what happens from now on.
+    Subscribe(Nothing),
+    /// Give me a vacant seat.
+    Join(Join),
+}
+
+/// Which seat.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Join {
+    /// Its name in the plan.
+    pub(crate) seat: String,
+}
+
+/// One line from the rack.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    /// To `status`.
+    Status(Box<RackStatus>),
+    /// To `down`, once no member is left.
+    Down(Box<Report>),
+    /// To `subscribe`; events follow.
+    Subscribed(Nothing),
+    /// Something happened.
+    Event(EventRecord),
+    /// The client was too slow for this many events.
+    Missed(u64),
+    /// To `join`: the seat, with its wires attached. From here on the connection is the seat's.
+    Joined(Box<Joined>),
+    /// To a request that is refused or not understood.
+    Error(Refusal),
+}
+
+/// Why not.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Refusal {
+    /// What is wrong.
+    pub(crate) what: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+/// A seat that was given away.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Joined {
+    /// The numbers under which `start` names the attached descriptors, in their order.
+    pub(crate) descriptors: Vec<i32>,
+    /// Everything the seat needs to begin.
+    pub(crate) start: Start,
+}
+
+/// How a rack is.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct RackStatus {
+    /// [`PROTOCOL`].
+    pub(crate) protocol: u32,
+    /// Name of the rack.
+    pub(crate) name: String,
+    /// Process of the supervisor.
+    pub(crate) pid: u32,
+    /// `starting`, `up` or `going`.
+    pub(crate) state: String,
+    /// Name of the wire.
+    pub(crate) wire: String,
+    /// Name of the job.
+    pub(crate) job: String,
+    /// Identity of the rack on the wire.
+    pub(crate) epoch: u16,
+    /// Hash of the plan.
+    pub(crate) config_hash: String,
+    /// How long there has been a supervisor.
+    pub(crate) uptime_ns: u64,
+    /// Links that both ends say carry data; an end that did not answer does not count.
+    pub(crate) links_up: usize,
+    /// Links of the plan.
+    pub(crate) links_total: usize,
+    /// Members in the plan's order.
+    pub(crate) members: Vec<MemberStatus>,
+}
+
+/// How a member is.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct MemberStatus {
+    /// Its name.
+    pub(crate) name: String,
+    /// `gpu node` or `switch`.
+    pub(crate) role: String,
+    /// Its process; none if the seat is vacant.
+    pub(crate) pid: Option<u32>,
+    /// The server it sits in.
+    pub(crate) server: String,
+    /// Its partition.
+    pub(crate) tenant: u32,
+    /// `vacant`, `starting`, `working`, `up`, `silent` or `lost`.
+    pub(crate) state: String,
+    /// How a lost one ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// Memory registered with the fabric.
+    pub(crate) memory_used_bytes: Option<u64>,
+    /// Memory of the node.
+    pub(crate) memory_bytes: u64,
+    /// Its links that carry data, as it sees them.
+    pub(crate) links_up: Option<u16>,
+    /// Its links.
+    pub(crate) links_total: usize,
+    /// How long its process has been there.
+    pub(crate) uptime_ns: Option<u64>,
+}
+
+impl Answer {
+    /// A refusal.
+    pub(crate) fn refuse(what: impl Into<String>, hint: Option<&str>) -> Self {
+        Self::Error(Refusal { what: what.into(), hint: hint.map(str::to_owned) })
+    }
+
+    /// The line, with its end.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        // These types have no maps with other keys than strings, which is all that could fail.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+impl Request {
+    /// From a client's line.
+    pub(crate) fn from_line(line: &[u8]) -> Result<Self, Answer> {
+        serde_json::from_slice(line).map_err(|error| {
+            Answer::refuse(
+                format!("not a request: {error}"),
+                Some("one JSON object per line: {\"status\": {}}, {\"down\": {}}, {\"subscribe\": {}}, {\"join\": {\"seat\": \"n2\"}}"),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of the fenced examples.
+    fn examples(document: &str) -> Vec<&str> {
+        let blocks = document.split("```json\n").skip(1).filter_map(|block| block.split("```").next());
+        blocks.flat_map(str::lines).collect()
+    }
+
+    #[test]
+    fn every_example_of_the_document_is_a_line_of_this_language() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
+        let document = std::fs::read_to_string(path).expect("docs/control-socket.md is there");
+        let examples = examples(&document);
+        let mut requests = Vec::new();
+        for line in &examples {
+            match Request::from_line(line.as_bytes()) {
+                Ok(request) => requests.push(request),
+                Err(_) => drop(
+                    serde_json::from_str::<Answer>(line).unwrap_or_else(|error| panic!("{line}: {error}")),
+                ),
+            }
+        }
+        let join = Request::Join(Join { seat: "n2".into() });
+        for request in
+            [Request::Status(Nothing {}), Request::Down(Nothing {}), Request::Subscribe(Nothing {}), join]
+        {
+            assert!(requests.contains(&request), "the document lacks an example of {request:?}");
+        }
+        assert!(examples.len() > requests.len(), "the document shows answers as well");
+    }
+
+    #[test]
+    fn a_misspelled_wish_is_not_granted_as_another_one() {
+        for line in
+            ["{\"status\": {\"name\": 1}}", "{\"Status\": {}}", "{\"join\": {\"seat\": \"n1\", \"x\": 1}}"]
+        {
+            assert!(Request::from_line(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

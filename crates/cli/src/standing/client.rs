@@ -1,0 +1,73 @@
+//! The other end of a control socket: one question, one answer, never for ever.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use crate::control::request::{Answer, Request};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The longest answer: a report of the largest rack fits well within.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// Ask, and wait for the answer; at most `patience` between two pieces of it.
+pub(super) fn ask(
+    mut stream: &UnixStream,
+    rack: &str,
+    request: &Request,
+    patience: Duration,
+) -> Result<Answer, Failure> {
+    let mut exchange = || -> io::Result<Answer> {
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_read_timeout(Some(patience))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = Vec::new();
+        BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut answer)?;
+        if answer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_slice(&answer)?)
+    };
+    match exchange() {
+        Ok(Answer::Error(refusal)) => {
+            let failure = Failure::new(Exit::BadInput, format!("rack {rack}: {}", refusal.what));
+            Err(refusal.hint.into_iter().fold(failure, Failure::hint))
+        }
+        Ok(answer) => Ok(answer),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            let what = format!("rack {rack} does not answer");
+            Err(Failure::new(Exit::Stalled, what).hint("its supervisor may be stopped or overloaded"))
+        }
+        Err(error) => {
+            Err(Failure::new(Exit::Stalled, format!("rack {rack} ended without an answer: {error}")))
+        }
+    }
+}
+
+/// The process at the other end, to be waited for; `None` if it cannot be told.
+pub(super) fn peer(stream: &UnixStream) -> Option<OwnedFd> {
+    let pid = socket_peercred(stream).ok()?.pid;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Wait for the end of a process, at most `patience`.
+pub(super) fn wait_for_end(process: &OwnedFd, patience: Duration) {
+    let mut interest = [PollFd::new(process, PollFlags::IN)];
+    let patience = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: 0 };
+    // Whether it ended, or time was up, or a signal came: there is nothing more to do about it.
+    let _ = poll(&mut interest, Some(&patience));
+}
+
+/// The rack said something else than what was asked.
+pub(super) fn beside_the_point(rack: &str) -> Failure {
+    Failure::new(Exit::Stalled, format!("rack {rack} answers another question"))
+        .hint("is its supervisor of another version?")
+}

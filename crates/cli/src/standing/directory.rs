@@ -1,0 +1,274 @@
+//! Where standing racks live on disk: one private directory per user, one directory in it per rack.
+//!
+//! `RUN/NAME/lock` is locked for as long as the rack's supervisor lives, so whether a rack is dead is a question for the
+//! kernel and not for a process number in a file. Racks are claimed, swept and released under `RUN/.lock`, so nobody
+//! takes a lock in a directory that another one is about to remove. The next start sweeps what a killed supervisor left.
+//!
+//! Sockets are bound and connected through `/proc/self/fd`, because a socket's address holds only 107 bytes and because
+//! that way it is this directory and not whatever its path names by now.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::getuid;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+const LOCK: &str = "lock";
+const SOCKET: &str = "control";
+const NAME_BYTES_MAX: usize = 64;
+/// How long others may be busy with the run directory.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// The private directory of all standing racks of a user.
+#[derive(Clone, Debug)]
+pub(crate) struct RunDirectory {
+    path: PathBuf,
+}
+
+/// A rack's own directory, for as long as its supervisor lives; removed on drop.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    run: RunDirectory,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl RunDirectory {
+    /// The user's run directory; made if it is not there, refused if it is not private.
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let run = Self { path: place() };
+        run.make_private().map_err(|error| {
+            Failure::could_not_start("cannot use the run directory", error)
+                .at_path(&run.path)
+                .hint("it must be a directory of yours that nobody else can enter (mode 0700)")
+        })?;
+        Ok(run)
+    }
+
+    fn make_private(&self) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // Not followed if it is a link: in a directory such as /tmp anybody may have put it there.
+        let found = fs::symlink_metadata(&self.path)?;
+        let refuse = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
+        match () {
+            () if !found.is_dir() => refuse("it is not a directory"),
+            () if found.uid() != getuid().as_raw() => refuse("it belongs to somebody else"),
+            () if found.mode() & 0o077 != 0 => refuse("others can enter it"),
+            () => Ok(()),
+        }
+    }
+
+    /// Sweep what dead racks left, and make this rack's directory. An error if a rack of this name lives.
+    pub(crate) fn claim(&self, name: &str) -> Result<Claim, Failure> {
+        check_name(name)?;
+        let path = self.path.join(name);
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Failure::new(Exit::CouldNotStart, format!("a rack named {name} is up already")).hint(
+                    "give this one another name with --name, or take that one down with `rackloom down`",
+                )
+            }
+            _ => Failure::could_not_start("cannot claim the rack's directory", error).at_path(&path),
+        };
+        let lock = self.claim_at(&path).map_err(failed)?;
+        Ok(Claim { run: self.clone(), path, _lock: lock })
+    }
+
+    fn claim_at(&self, path: &Path) -> io::Result<File> {
+        let _alone = self.lock_all()?;
+        for entry in fs::read_dir(&self.path)?.flatten() {
+            if entry.file_type()?.is_dir() && is_dead(&entry.path())? {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        DirBuilder::new().mode(0o700).create(path)?;
+        let lock = open_lock(&path.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(lock)
+    }
+
+    /// Nobody else claims, sweeps or releases while this lives.
+    fn lock_all(&self) -> io::Result<File> {
+        let lock = open_lock(&self.path.join(".lock"))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(lock),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                    std::thread::sleep(LOOK_AGAIN)
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A connection to every rack whose supervisor takes connections, by name.
+    pub(crate) fn living(&self) -> Result<Vec<(String, UnixStream)>, Failure> {
+        let list = || -> io::Result<Vec<_>> {
+            let mut found = Vec::new();
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                if let Ok(stream) = connect_in(&entry.path()) {
+                    found.push((name, stream));
+                }
+            }
+            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Ok(found)
+        };
+        list().map_err(|error| Failure::could_not_start("cannot list the racks", error).at_path(&self.path))
+    }
+
+    /// A connection to one rack. `None` if none of this name lives.
+    pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>, Failure> {
+        check_name(name)?;
+        match connect_in(&self.path.join(name)) {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(Failure::could_not_start(format!("cannot reach rack {name}"), error)),
+        }
+    }
+}
+
+impl Claim {
+    /// The rack's directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The rack's control socket, ready to be connected to.
+    pub(crate) fn listen(&self) -> io::Result<UnixListener> {
+        let directory = File::open(&self.path)?;
+        UnixListener::bind(socket_in(&directory))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Without the lock of all it would be a race; then the next start sweeps.
+        if let Ok(_alone) = self.run.lock_all() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn connect_in(path: &Path) -> io::Result<UnixStream> {
+    let directory = File::open(path)?;
+    UnixStream::connect(socket_in(&directory))
+}
+
+fn socket_in(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+/// Whether no supervisor holds the lock of a rack's directory.
+fn is_dead(path: &Path) -> io::Result<bool> {
+    let lock = open_lock(&path.join(LOCK))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The session's runtime directory if there is one, which the system empties; else a directory of the user's own.
+fn place() -> PathBuf {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match session.filter(|path| path.is_absolute() && path.is_dir()) {
+        Some(path) => path.join("rackloom"),
+        None => PathBuf::from(format!("/tmp/rackloom-{}", getuid().as_raw())),
+    }
+}
+
+/// A name that is also a name of a directory, and of nothing else.
+pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if begins_well && name.len() <= NAME_BYTES_MAX && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(Failure::bad_input(format!("{name:?} cannot be the name of a rack that stays")).hint(format!(
+        "letters, digits, '.', '_' and '-', at most {NAME_BYTES_MAX}; --name gives another one"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_directory(name: &str) -> RunDirectory {
+        let path = std::env::temp_dir().join(format!("rackloom-test-{}-{name}", std::process::id()));
+        let run = RunDirectory { path };
+        run.make_private().unwrap();
+        run
+    }
+
+    #[test]
+    fn a_rack_is_claimed_once_and_again_after_its_release() {
+        let run = run_directory("claim");
+        let claim = run.claim("ring").unwrap();
+        assert_eq!(run.claim("ring").unwrap_err().exit, Exit::CouldNotStart);
+        let other = run.claim("star").unwrap();
+        assert!(claim.path().exists(), "the claim of another one sweeps nobody who lives");
+        drop(claim);
+        assert!(!run.path.join("ring").exists());
+        drop(run.claim("ring").unwrap());
+        drop(other);
+        fs::remove_dir_all(&run.path).unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_rack_left_is_swept_by_the_next_start() {
+        let run = run_directory("sweep");
+        let left = run.path.join("dead");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join(LOCK), "").unwrap();
+        fs::write(left.join(SOCKET), "").unwrap();
+        let claim = run.claim("next").unwrap();
+        assert!(!left.exists() && claim.path().exists());
+        drop(claim);
+        fs::remove_dir_all(&run.path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let run = run_directory("open");
+        fs::set_permissions(&run.path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(run.make_private().is_err());
+        fs::remove_dir_all(&run.path).unwrap();
+        std::os::unix::fs::symlink("/tmp", &run.path).unwrap();
+        assert!(run.make_private().is_err(), "a link is not followed");
+        fs::remove_file(&run.path).unwrap();
+    }
+
+    #[test]
+    fn names_stay_within_the_directory() {
+        for good in ["ring-8", "a", "A.b_c"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "../x", "a/b", ".lock", "-v", "a b", "ä", &"x".repeat(65)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `rackloom seat --join RACK/SEAT`: a vacant seat, taken by this process.
+//!
+//! The seat's endpoint, memory and event loop live here; the wires come as descriptors over the rack's control socket,
+//! and that connection is then the seat's own. This process' death is the node's death.
+
+use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::directory::RunDirectory;
+use super::not_up;
+use crate::control::request::{Answer, Join, Joined, Request};
+use crate::control::{Channel, Start, descriptors};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::seat;
+
+/// How long the rack may take to hand over the seat.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A start names the whole rack file.
+const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// Take the seat, and be its node until the rack goes.
+pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
+    let (rack, seat) = place.split_once('/').ok_or_else(|| {
+        Failure::bad_input(format!("{place:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
+    })?;
+    let stream = RunDirectory::open()?.connect(rack)?.ok_or_else(|| not_up(rack))?;
+    let request = Request::Join(Join { seat: seat.to_owned() });
+    let (joined, wires, rest) = receive(&stream, &request)
+        .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
+    let start = with_wires(joined, wires).ok_or_else(|| {
+        Failure::new(Exit::CouldNotStart, format!("seat {place} came without some of its wires"))
+    })?;
+    let channel = stream
+        .set_read_timeout(None)
+        .and_then(|()| Channel::resume(stream, rest))
+        .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
+    Ok(seat::take(start, channel))
+}
+
+type Received = (Joined, Vec<OwnedFd>, Vec<u8>);
+
+/// Ask for the seat; the answer, its descriptors, and what the rack said after it.
+fn receive(mut stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
+    use std::io::Write;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let (mut bytes, mut wires, mut chunk) = (Vec::new(), Vec::new(), [0; 16 << 10]);
+    let end = loop {
+        let count = descriptors::receive(stream, &mut chunk, &mut wires)?;
+        let scanned = bytes.len();
+        bytes.extend_from_slice(&chunk[..count]);
+        if let Some(end) = bytes[scanned..].iter().position(|byte| *byte == b'\n') {
+            break scanned + end + 1;
+        }
+        if count == 0 || bytes.len() > LINE_BYTES_MAX {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    };
+    let rest = bytes.split_off(end);
+    Ok(match serde_json::from_slice(&bytes)? {
+        Answer::Joined(joined) => Ok((*joined, wires, rest)),
+        Answer::Error(refusal) => {
+            Err(refusal.hint.into_iter().fold(Failure::bad_input(refusal.what), Failure::hint))
+        }
+        _ => Err(super::client::beside_the_point("")),
+    })
+}
+
+/// The start under the numbers that the wires have here. They belong to whoever opens the grant.
+fn with_wires(joined: Joined, wires: Vec<OwnedFd>) -> Option<Start> {
+    let Joined { descriptors, mut start } = joined;
+    if descriptors.len() != wires.len() {
+        return None;
+    }
+    let wires: Vec<_> = wires.into_iter().map(IntoRawFd::into_raw_fd).collect();
+    let here = |there| Some(wires[descriptors.iter().position(|fd| *fd == there)?]);
+    start.grant = start.grant.renumbered(here)?;
+    Some(start)
+}

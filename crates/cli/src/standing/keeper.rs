@@ -1,0 +1,245 @@
+//! The supervisor of a rack that stays, in the background: started by `rackloom up`, ended by `rackloom down`.
+//!
+//! It hears what to do from its launcher over a socket, as a seat hears from its supervisor, and says there whether the
+//! rack came up. A launcher that goes before that takes the rack with it; after that nobody but the control socket, a
+//! signal or the machine ends it.
+
+use std::path::{Path, PathBuf};
+
+use rackloom_jobs::report::EventRecord;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+
+use super::directory::{Claim, RunDirectory};
+use super::door::{self, Asked, Counter, Reply};
+use super::state;
+use crate::control::request::{Answer, Joined, Request};
+use crate::control::{Channel, Heard};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::source::Source;
+use crate::supervisor::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
+
+/// What the launcher says.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Keep {
+    pub(super) source: Source,
+    /// Seats that are left for others to take, by place in the plan.
+    pub(super) vacant: Vec<u16>,
+    /// Where the logs go, if not beside the rack's socket.
+    pub(super) log_dir: Option<PathBuf>,
+    pub(super) log_level: Option<String>,
+}
+
+/// What the launcher hears.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Outcome {
+    /// All links are up that can be.
+    Up {},
+    /// There is no rack.
+    Failed { exit: Exit, what: String },
+}
+
+/// Be the supervisor of a rack that stays.
+pub(crate) fn keep() -> Result<Exit, Failure> {
+    let mut launcher = Channel::of_stdin("`rackloom up FILE`")?;
+    let keep = match launcher.hear_first::<Keep>() {
+        Ok(Heard::Message(keep)) => keep,
+        Ok(_) => return Ok(Exit::Interrupted),
+        Err(error) => return Err(Failure::could_not_start("cannot read from the launcher", error)),
+    };
+    match keep_up(keep, &mut launcher) {
+        Ok(exit) => Ok(exit),
+        Err(failure) => {
+            // If the rack was up, the launcher has gone and those who asked have been told.
+            let _ = launcher.say(&Outcome::Failed { exit: failure.exit, what: failure.to_string() });
+            Err(failure)
+        }
+    }
+}
+
+fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
+    let plan = keep.source.plan()?;
+    let claim = RunDirectory::open()?.claim(&plan.name)?;
+    let log_dir = keep.log_dir.unwrap_or_else(|| claim.path().join("logs"));
+    let logs = Logs::new(Some(&log_dir), keep.log_level.as_deref())?;
+    complain_into(&logs, &log_dir)?;
+    let listener = claim.listen();
+    let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
+    let mut supervisor = Supervisor::prepare(keep.source, plan, logs)?;
+    supervisor.stay(&vacant);
+    let runtime = runtime()?;
+    let listener = {
+        let _within = runtime.enter();
+        supervisor.fill_seats()?;
+        let listener = listener.and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            UnixListener::from_std(listener)
+        });
+        listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?
+    };
+    runtime.block_on(Keeper::new(supervisor, claim).live(listener, launcher))
+}
+
+/// From here on nobody reads standard error; what is said there belongs to the logs.
+fn complain_into(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
+    let redirect = || {
+        let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
+        rustix::stdio::dup2_stderr(file)?;
+        Ok(())
+    };
+    redirect().map_err(|error: std::io::Error| {
+        Failure::could_not_start("cannot write the supervisor's log", error).at_path(log_dir)
+    })
+}
+
+struct Keeper {
+    supervisor: Supervisor,
+    claim: Claim,
+    was_up: bool,
+    /// Who wants to know how everybody is.
+    status_askers: Vec<oneshot::Sender<Reply>>,
+    /// Who wants the rack to go.
+    down_askers: Vec<oneshot::Sender<Reply>>,
+}
+
+impl Keeper {
+    fn new(supervisor: Supervisor, claim: Claim) -> Self {
+        Self { supervisor, claim, was_up: false, status_askers: Vec::new(), down_askers: Vec::new() }
+    }
+
+    async fn live(mut self, listener: UnixListener, launcher: &mut Channel) -> Result<Exit, Failure> {
+        let (counter, mut asked, open) = Counter::new();
+        let events = counter.events.clone();
+        let door = tokio::spawn(door::keep_open(listener, counter));
+        let mut alarms = Alarms::set()?;
+        let gone = launcher_gone(launcher)?;
+        tokio::pin!(gone);
+        loop {
+            tokio::select! {
+                biased;
+                milestone = self.supervisor.next_milestone(&mut alarms) => match milestone {
+                    Milestone::Over => break,
+                    reached => self.act_on(reached, &events, launcher),
+                },
+                Some(question) = asked.recv() => self.answer(question),
+                () = &mut gone, if !self.was_up => {
+                    self.supervisor.interrupt();
+                    // Once is enough: a second interrupt would kill.
+                    self.was_up = true;
+                }
+            }
+        }
+        let concluded = self.conclude(asked);
+        drop(open);
+        let _ = door.await;
+        concluded
+    }
+
+    fn act_on(
+        &mut self,
+        milestone: Milestone,
+        events: &tokio::sync::broadcast::Sender<EventRecord>,
+        launcher: &mut Channel,
+    ) {
+        match milestone {
+            Milestone::LinksUp => {
+                self.was_up = true;
+                // A launcher that has gone in this very moment misses nothing that `status` does not say.
+                let _ = launcher.say(&Outcome::Up {});
+            }
+            Milestone::StatusKnown => {
+                for asker in self.status_askers.drain(..) {
+                    let status = state::of_rack(&self.supervisor);
+                    let _ = asker.send(Reply::Answer(Answer::Status(Box::new(status))));
+                }
+            }
+            // Fails if nobody listens.
+            Milestone::Happened(record) => drop(events.send(record)),
+            Milestone::Over => {}
+        }
+    }
+
+    fn answer(&mut self, Asked { request, pid, reply }: Asked) {
+        match request {
+            Request::Status(_) => {
+                self.status_askers.push(reply);
+                self.supervisor.ask_status();
+            }
+            Request::Down(_) => {
+                self.down_askers.push(reply);
+                self.supervisor.take_down();
+            }
+            // Served by the client's own task.
+            Request::Subscribe(_) => {}
+            Request::Join(join) => {
+                let answer = self.give_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
+                let _ = reply.send(answer);
+            }
+        }
+    }
+
+    fn give_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
+        let vacant = Some("`rackloom status` shows which seats are vacant");
+        let node = self.supervisor.plan.node_named(seat);
+        let node =
+            node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), vacant))?;
+        if !self.supervisor.rack.seats[node.index()].is_vacant {
+            return Err(Answer::refuse(format!("{seat} is not vacant"), vacant));
+        }
+        if !self.supervisor.rack.is_running() {
+            return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
+        }
+        let attendance = self
+            .supervisor
+            .give_seat(node.index(), pid)
+            .map_err(|error| Answer::refuse(format!("cannot give {seat} away: {error}"), None))?;
+        let start = attendance.start.clone();
+        let joined = Joined { descriptors: start.grant.descriptors(), start };
+        Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(attendance)))
+    }
+
+    /// Nobody is left: release the name, then tell those who asked. In this order, because they may want the name again.
+    fn conclude(self, mut asked: mpsc::Receiver<Asked>) -> Result<Exit, Failure> {
+        let Self { supervisor, claim, was_up, status_askers, mut down_askers } = self;
+        let name = supervisor.plan.name.clone();
+        let concluded = supervisor.conclude();
+        drop(claim);
+        asked.close();
+        let mut late = status_askers;
+        while let Ok(Asked { request, reply, .. }) = asked.try_recv() {
+            if matches!(request, Request::Down(_)) { down_askers.push(reply) } else { late.push(reply) }
+        }
+        for asker in late {
+            let _ = asker.send(Reply::Answer(Answer::refuse(format!("rack {name} is going"), None)));
+        }
+        for asker in down_askers {
+            let answer = match &concluded {
+                Ok(conclusion) => Answer::Down(Box::new(conclusion.report.clone())),
+                Err(failure) => Answer::refuse(failure.to_string(), None),
+            };
+            let _ = asker.send(Reply::Answer(answer));
+        }
+        let Conclusion { report, exit } = concluded?;
+        if was_up {
+            return Ok(exit);
+        }
+        let what =
+            if exit == Exit::Stalled { "the links did not come up" } else { "the rack did not come up" };
+        let lines: Vec<_> = report.failures.iter().map(|failure| format!("\n  {failure}")).collect();
+        Err(Failure::new(exit, format!("{what}{}", lines.concat())))
+    }
+}
+
+/// Resolves when the launcher's end of the socket is closed.
+fn launcher_gone(launcher: &Channel) -> Result<impl Future<Output = ()> + use<>, Failure> {
+    let failed = |error| Failure::could_not_start("cannot watch the launcher", error);
+    let mut stream = launcher.duplicate().and_then(UnixStream::from_std).map_err(failed)?;
+    Ok(async move {
+        let mut byte = [0];
+        while stream.read(&mut byte).await.is_ok_and(|count| count > 0) {}
+    })
+}

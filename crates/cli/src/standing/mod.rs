@@ -1,0 +1,238 @@
+//! Racks that stay: `rackloom up`, `rackloom status`, `rackloom down`, and whoever takes a vacant seat.
+//!
+//! Reading order: [`directory`] (where they live, and which of them are dead) · [`keeper`] (the supervisor in the
+//! background) · [`door`] (its control socket) · [`state`] (what it says about itself) · [`client`] (the other end) ·
+//! [`join`] (a seat in a process from elsewhere).
+//!
+//! What is said over the socket is [`crate::control::request`] and `docs/control-socket.md`. There is no daemon and no
+//! registry: what is up is what the run directory holds.
+
+mod client;
+mod directory;
+mod door;
+mod join;
+mod keeper;
+mod state;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rackloom_jobs::report::{Report, Verdict};
+use rackloom_plan::{JobKind, Plan, WireKind};
+use rackloom_protocol::MemberRole;
+use serde::Serialize;
+
+pub(crate) use self::join::join;
+pub(crate) use self::keeper::keep;
+
+use self::directory::RunDirectory;
+use self::keeper::{Keep, Outcome};
+use crate::arguments::{DownArguments, Job, Output, StatusArguments, UpArguments};
+use crate::control::request::{Answer, Nothing, RackStatus, Request};
+use crate::control::{Channel, Heard};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::source::Source;
+use crate::{present, reporting};
+
+/// How long a rack may take to say how it is.
+const STATUS_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a rack may take to go: its members get time to report and time to leave.
+const DOWN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// `rackloom up`: a rack in the background; returns once it is up.
+pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
+    let mut overrides = arguments.overrides.clone();
+    // A rack that stays works for those who come; it does the file's job only if it is told to.
+    overrides.job.get_or_insert(Job::None);
+    let source = Source::read(&arguments.file, &overrides, arguments.wire, arguments.name.clone())?;
+    let plan = source.plan()?;
+    directory::check_name(&plan.name)?;
+    let vacant = vacant(&plan, &arguments.vacant)?;
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()));
+    let keep = Keep {
+        source,
+        vacant,
+        log_dir: arguments.logging.log_dir.as_deref().map(absolute).transpose()?,
+        log_level: arguments.logging.level().map(str::to_owned),
+    };
+    let run = RunDirectory::open()?;
+    start(&keep)?;
+    let stream = run.connect(&plan.name)?.ok_or_else(|| {
+        Failure::new(Exit::NodeLost, format!("rack {} came up and is gone already", plan.name))
+    })?;
+    let status = ask_status(&stream, &plan.name)?;
+    let took = present::units::time(status.uptime_ns);
+    let text = format!(
+        "{}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
+        present::members_status(&status),
+        status.links_up,
+        status.links_total,
+        status.name
+    );
+    reporting::say(&Output { json: None }, &text)?;
+    Ok(Exit::Pass)
+}
+
+/// `rackloom status`: how racks are.
+pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let run = RunDirectory::open()?;
+    let racks = match &arguments.name {
+        Some(name) => vec![(name.clone(), run.connect(name)?.ok_or_else(|| not_up(name))?)],
+        None => run.living()?,
+    };
+    let (mut racks_up, mut first_failure) = (Vec::new(), None);
+    for (name, stream) in racks {
+        match ask_status(&stream, &name) {
+            Ok(status) => racks_up.push(status),
+            // The others are shown all the same.
+            Err(failure) => first_failure = first_failure.or(Some(failure)),
+        }
+    }
+    let text = if arguments.json {
+        let racks = Racks { racks: &racks_up };
+        serde_json::to_string_pretty(&racks)
+            .map_err(|error| Failure::could_not_start("cannot print", error))?
+    } else if racks_up.is_empty() && first_failure.is_none() {
+        "no rack is up".to_owned()
+    } else {
+        racks_up.iter().map(present::rack_status).collect::<Vec<_>>().join("\n\n")
+    };
+    reporting::say(&Output { json: None }, &text)?;
+    first_failure.map_or(Ok(Exit::Pass), Err)
+}
+
+/// What `status --json` prints.
+#[derive(Serialize)]
+struct Racks<'a> {
+    racks: &'a [RackStatus],
+}
+
+/// `rackloom down`: end racks; returns once nothing of them is left.
+pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
+    let run = RunDirectory::open()?;
+    let mut exit = Exit::Pass;
+    for (name, stream) in chosen(&run, arguments)? {
+        let supervisor = client::peer(&stream);
+        let answer = client::ask(&stream, &name, &Request::Down(Nothing {}), DOWN_PATIENCE)?;
+        let Answer::Down(report) = answer else { return Err(client::beside_the_point(&name)) };
+        if let Some(supervisor) = supervisor {
+            client::wait_for_end(&supervisor, DOWN_PATIENCE);
+        }
+        let had_job = report.job != JobKind::None.name();
+        reporting::say(&arguments.output, &farewell(&name, &report, had_job))?;
+        if had_job && report.verdict == Verdict::Fail {
+            exit = Exit::Fail;
+        }
+        reporting::write(&report, &arguments.output)?;
+    }
+    Ok(exit)
+}
+
+fn farewell(name: &str, report: &Report, had_job: bool) -> String {
+    let uptime = present::units::time(report.elapsed_ns);
+    let mut text = format!("rack {name} is down after {uptime}");
+    if had_job {
+        let verdict = if report.verdict == Verdict::Pass { "pass" } else { "fail" };
+        text += &format!("; {}: {verdict}", report.job);
+    }
+    text
+}
+
+/// The racks that `down` means.
+fn chosen(run: &RunDirectory, arguments: &DownArguments) -> Result<Vec<(String, UnixStream)>, Failure> {
+    if let Some(name) = &arguments.name {
+        return Ok(vec![(name.clone(), run.connect(name)?.ok_or_else(|| not_up(name))?)]);
+    }
+    let racks = run.living()?;
+    if arguments.all || racks.len() == 1 {
+        return Ok(racks);
+    }
+    let names: Vec<_> = racks.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() {
+        return Err(Failure::bad_input("no rack is up"));
+    }
+    Err(Failure::bad_input(format!("several racks are up: {}", names.join(", ")))
+        .hint("name one of them, or say --all"))
+}
+
+fn not_up(name: &str) -> Failure {
+    Failure::bad_input(format!("no rack named {name} is up"))
+        .hint("`rackloom status` lists the racks that are")
+}
+
+fn ask_status(stream: &UnixStream, name: &str) -> Result<RackStatus, Failure> {
+    match client::ask(stream, name, &Request::Status(Nothing {}), STATUS_PATIENCE)? {
+        Answer::Status(status) => Ok(*status),
+        _ => Err(client::beside_the_point(name)),
+    }
+}
+
+/// Seats that are left for others, by place in the plan.
+fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
+    if !names.is_empty() && plan.wire == WireKind::Packet {
+        return Err(Failure::bad_input(
+            "the packet wire has no vacant seats: its interfaces belong to processes",
+        )
+        .hint("use --wire shared-memory"));
+    }
+    let seat = |name: &String| {
+        let node = plan.node_named(name);
+        let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
+        node.map(|node| node.0).ok_or_else(|| {
+            Failure::bad_input(format!("--vacant: {name} is no GPU node of rack {}", plan.name))
+        })
+    };
+    names.iter().map(seat).collect()
+}
+
+/// Start the supervisor, and wait until it says how it went.
+fn start(keep: &Keep) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::could_not_start("cannot start the supervisor", error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("keep").stdin(std::os::fd::OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.current_dir("/");
+    leave_the_terminal(&mut command);
+    let mut supervisor = command.spawn().map_err(failed)?;
+    // The command holds the other end until it is dropped; then the end of the supervisor is the end of the socket.
+    drop(command);
+    let mut channel = Channel::new(ours).map_err(failed)?;
+    channel.say(keep).map_err(failed)?;
+    let heard = loop {
+        channel.flush().map_err(failed)?;
+        match channel.hear_first::<Outcome>().map_err(failed)? {
+            Heard::Nothing => {}
+            heard => break heard,
+        }
+    };
+    match heard {
+        Heard::Message(Outcome::Up {}) => Ok(()),
+        Heard::Message(Outcome::Failed { exit, what }) => {
+            // It has nothing more to say; what it held is free once it has ended.
+            let _ = supervisor.wait();
+            Err(Failure::new(exit, what))
+        }
+        Heard::End | Heard::Nothing => {
+            let how = supervisor.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            Err(Failure::new(Exit::CouldNotStart, format!("the supervisor ended without a word ({how})")))
+        }
+    }
+}
+
+/// A session of its own: neither Ctrl-C nor a closed terminal reaches it.
+fn leave_the_terminal(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: needed because only the child can leave its session. Between fork and exec the closure makes one system
+    // call: it allocates nothing, takes no lock and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! From a rack that is over to its report and its exit code.
+
+use rackloom_jobs::report::{MemberReport, MemberState, Report};
+
+use super::Supervisor;
+use super::rack::{Ending, Seat};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::present;
+use crate::reporting::{self, Findings};
+
+/// How it went.
+pub(crate) struct Conclusion {
+    pub(crate) report: Report,
+    pub(crate) exit: Exit,
+}
+
+impl Supervisor {
+    /// Join the reports and say how it went. A rack that never came up is a failure.
+    pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
+        let Self { plan, rack, clock, .. } = self;
+        let elapsed_ns = clock.now().0;
+        let ending = rack.ending.clone().unwrap_or(Ending::Complete);
+        if let Ending::CouldNotStart(what) = ending {
+            return Err(Failure::new(Exit::CouldNotStart, what));
+        }
+        let node_lost = rack.seats.iter().any(|seat| seat.is_endpoint && seat.death.is_some());
+        let mut failures = Vec::new();
+        if let Ending::LostEarly(what) = &ending {
+            failures.push(what.clone());
+        }
+        if ending == Ending::Interrupted {
+            failures.push("interrupted".to_owned());
+        }
+        if ending == Ending::Stalled {
+            failures.push(format!("no progress for {}", present::units::time(plan.watchdog_ns)));
+            for seat in &rack.seats {
+                let lines = seat.waiting.as_deref().unwrap_or(&[]);
+                failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
+            }
+        }
+        let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
+        let findings =
+            Findings { failures, elapsed_ns, wire: plan.wire.name(), clock: "wall", trace_hash: None };
+        let report = Report::assemble(reporting::context(&plan, findings), &members);
+        let exit = match ending {
+            Ending::Interrupted => Exit::Interrupted,
+            Ending::Stalled => Exit::Stalled,
+            _ if node_lost => Exit::NodeLost,
+            _ => reporting::exit_of(&report),
+        };
+        Ok(Conclusion { report, exit })
+    }
+}
+
+/// What a seat said, or what can be said about a dead one.
+fn member_report(seat: Seat) -> MemberReport {
+    let state = match &seat.death {
+        _ if seat.is_vacant => MemberState::Unstarted,
+        None => MemberState::Lost,
+        Some(how) if how.starts_with("killed") => MemberState::Killed,
+        Some(_) => MemberState::Exited,
+    };
+    let pid = (!seat.is_vacant).then_some(seat.pid);
+    let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, pid, state));
+    report.pid = pid;
+    report
+}

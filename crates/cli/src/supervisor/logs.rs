@@ -1,0 +1,42 @@
+//! Where members write their logs: a file each, or the supervisor's standard error.
+//!
+//! A member logs to its own standard error and knows nothing of files; what is logged, and that nothing is logged on
+//! the path of a frame, is the seat's business.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Where the logs go, and how much is said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Logs {
+    directory: Option<PathBuf>,
+    level: Option<String>,
+}
+
+impl Logs {
+    /// Make the directory, if there is to be one.
+    pub(crate) fn new(directory: Option<&Path>, level: Option<&str>) -> Result<Self, Failure> {
+        if let Some(directory) = directory {
+            std::fs::create_dir_all(directory).map_err(|error| {
+                Failure::could_not_start("cannot make the directory of logs", error).at_path(directory)
+            })?;
+        }
+        Ok(Self { directory: directory.map(Path::to_owned), level: level.map(str::to_owned) })
+    }
+
+    /// A fresh log of this name; `None` if logs go to standard error.
+    pub(crate) fn of_member(&self, name: &str) -> io::Result<Option<File>> {
+        self.directory
+            .as_ref()
+            .map(|directory| File::create(directory.join(format!("{name}.log"))))
+            .transpose()
+    }
+
+    /// What the command line says about how much is logged.
+    pub(crate) fn level(&self) -> Option<&str> {
+        self.level.as_deref()
+    }
+}

@@ -1,0 +1,200 @@
+//! What follows from what, step by step.
+
+use rackloom_jobs::report::MemberState;
+
+use super::*;
+
+const WATCHDOG_NS: u64 = 10 * TICK_NS;
+
+fn rack() -> Rack {
+    let members = [("n0", true), ("n1", true), ("s0", false)];
+    Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS, 3 * TICK_NS)
+}
+
+fn running() -> Rack {
+    let mut rack = rack();
+    for member in 0..3 {
+        assert_eq!(rack.heard(member, Notice::Ready), []);
+    }
+    assert_eq!(rack.heard(0, Notice::LinksUp), []);
+    assert_eq!(rack.heard(1, Notice::LinksUp), []);
+    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
+    rack
+}
+
+fn report() -> Notice {
+    Notice::Report(Box::new(MemberReport::silent("n", None, MemberState::Finished)))
+}
+
+fn ticks(rack: &mut Rack, count: u64) -> Vec<Step> {
+    (0..count).flat_map(|_| rack.tick()).collect()
+}
+
+#[test]
+fn nobody_leaves_before_everybody_has_reported() {
+    let mut rack = running();
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
+    assert_eq!(rack.heard(0, report()), []);
+    assert_eq!(rack.heard(1, report()), []);
+    assert_eq!(rack.heard(2, report()), [Step::Release]);
+    assert_eq!(rack.ended(0, "exit 0".into()), []);
+    assert_eq!(rack.ended(1, "exit 0".into()), []);
+    assert_eq!(rack.ended(2, "exit 0".into()), [Step::Over]);
+    assert_eq!(rack.ending, Some(Ending::Complete));
+    assert!(rack.seats.iter().all(|seat| seat.death.is_none()));
+}
+
+#[test]
+fn a_death_is_noted_and_the_others_go_on() {
+    let mut rack = running();
+    assert_eq!(rack.ended(0, "killed by signal 9".into()), []);
+    assert_eq!(rack.seats[0].death.as_deref(), Some("killed by signal 9"));
+    assert_eq!(rack.heard(1, Notice::Finished), [], "member 1 has not noticed the death yet");
+    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), [Step::AskReports]);
+}
+
+#[test]
+fn members_get_bounded_time_to_notice_a_death() {
+    let mut rack = running();
+    rack.ended(0, "killed by signal 9".into());
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(ticks(&mut rack, 2), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+}
+
+#[test]
+fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
+    let mut rack = running();
+    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), []);
+    assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
+    rack.heard(1, report());
+    rack.heard(2, report());
+    assert_eq!(ticks(&mut rack, LAST_WORD_NS / TICK_NS), [Step::Kill(vec![0])]);
+    assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and gave no report"));
+    assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Release]);
+}
+
+#[test]
+fn a_death_before_the_links_are_up_ends_the_run_at_once() {
+    let mut rack = rack();
+    rack.heard(0, Notice::Ready);
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::AskReports]);
+    let what = "n1 ended before all links were up: killed by signal 9";
+    assert_eq!(rack.ending, Some(Ending::LostEarly(what.into())));
+}
+
+#[test]
+fn progress_feeds_the_watchdog_and_repetition_does_not() {
+    let mut rack = running();
+    assert_eq!(ticks(&mut rack, 9), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
+    assert_eq!(ticks(&mut rack, 9), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);
+    for member in 0..2 {
+        assert_eq!(rack.heard(member, Notice::Waiting { lines: vec!["a signal".into()] }), []);
+    }
+    assert_eq!(rack.heard(2, Notice::Waiting { lines: vec![] }), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::Stalled));
+}
+
+#[test]
+fn seats_that_answer_nothing_are_ended_in_bounded_time() {
+    let mut rack = running();
+    assert_eq!(ticks(&mut rack, 10), [Step::AskWaiting]);
+    assert_eq!(ticks(&mut rack, ANSWER_NS / TICK_NS), [Step::AskReports]);
+    rack.heard(1, report());
+    assert_eq!(ticks(&mut rack, FAREWELL_NS / TICK_NS), [Step::Kill(vec![0, 1, 2])]);
+    assert_eq!(ticks(&mut rack, 1_000), []);
+    assert_eq!(rack.seats[0].death.as_deref(), Some("gave no report in time"));
+    assert_eq!(rack.seats[1].death, None);
+}
+
+#[test]
+fn a_seat_that_cannot_begin_ends_the_run_with_its_name() {
+    let mut rack = rack();
+    assert_eq!(rack.heard(1, Notice::Failed { what: "no memory".into() }), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::CouldNotStart("n1: no memory".into())));
+}
+
+#[test]
+fn the_first_interrupt_asks_and_the_second_kills() {
+    let mut rack = running();
+    assert_eq!(rack.interrupted(), [Step::AskReports]);
+    assert_eq!(rack.interrupted(), [Step::Kill(vec![0, 1, 2])]);
+    assert_eq!(rack.ending, Some(Ending::Interrupted));
+}
+
+#[test]
+fn a_rack_whose_members_are_all_dead_is_over() {
+    let mut rack = running();
+    rack.ended(2, "killed by signal 9".into());
+    rack.ended(0, "killed by signal 9".into());
+    let steps = rack.ended(1, "killed by signal 9".into());
+    assert_eq!(steps, [Step::AskReports, Step::Release, Step::Over]);
+}
+
+fn staying(vacant: &[usize]) -> Rack {
+    let mut rack = rack();
+    rack.stay(vacant);
+    rack
+}
+
+fn status() -> Notice {
+    Notice::Status(SeatStatus { links_up: 1, memory_used_bytes: 2, finished: true })
+}
+
+#[test]
+fn a_rack_that_stays_ends_only_when_it_is_told_to() {
+    let mut rack = staying(&[]);
+    for member in 0..3 {
+        rack.heard(member, Notice::LinksUp);
+        assert_eq!(rack.heard(member, Notice::Finished), []);
+    }
+    assert!(rack.is_running());
+    assert_eq!(ticks(&mut rack, 100), []);
+    assert_eq!(rack.asked_down(), [Step::AskReports]);
+    assert_eq!(rack.asked_down(), [], "asking twice changes nothing");
+    for member in 0..2 {
+        assert_eq!(rack.heard(member, report()), []);
+    }
+    assert_eq!(rack.heard(2, report()), [Step::Release]);
+    assert_eq!(rack.ending, Some(Ending::TakenDown));
+}
+
+#[test]
+fn a_vacant_seat_counts_for_nothing_until_it_is_taken() {
+    let mut rack = staying(&[1]);
+    assert_eq!(rack.living().collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(rack.heard(0, Notice::LinksUp), []);
+    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
+    rack.taken(1, 77, 5);
+    assert_eq!(rack.living().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(rack.asked_down(), [Step::AskReports]);
+    rack.heard(0, report());
+    rack.heard(2, report());
+    assert_eq!(rack.ended(1, "left".into()), [Step::Release], "who took a seat is waited for");
+}
+
+#[test]
+fn a_rack_that_stays_does_not_come_up_without_one_of_its_members() {
+    let mut rack = staying(&[]);
+    assert_eq!(rack.ended(2, "killed by signal 9".into()), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::CouldNotStart("s0: killed by signal 9".into())));
+}
+
+#[test]
+fn a_survey_waits_for_the_living_and_not_for_ever() {
+    let mut rack = staying(&[0]);
+    rack.heard(1, Notice::LinksUp);
+    rack.heard(2, Notice::LinksUp);
+    assert_eq!(rack.asked_status(), [Step::AskStatus]);
+    assert_eq!(rack.asked_status(), [], "one survey serves all who ask");
+    assert_eq!(rack.heard(1, status()), []);
+    assert_eq!(rack.heard(2, status()), [Step::StatusKnown]);
+    assert_eq!(rack.asked_status(), [Step::AskStatus]);
+    assert_eq!(rack.heard(1, status()), []);
+    assert_eq!(ticks(&mut rack, SURVEY_NS / TICK_NS), [Step::StatusKnown]);
+    assert_eq!(rack.seats[2].status, None);
+}

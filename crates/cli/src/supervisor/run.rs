@@ -1,0 +1,69 @@
+//! `rackloom run`: a rack for the length of one job.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
+use crate::arguments::RunArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::source::Source;
+use crate::{present, reporting};
+
+/// Run a rack as processes.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let source = Source::read(&arguments.file, &arguments.overrides, arguments.wire, None)?;
+    let plan = source.plan()?;
+    reporting::must_be_writable(&arguments.output)?;
+    if let Some(path) = &arguments.pids {
+        reporting::must_be_writable_at(path)?;
+    }
+    let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
+    let mut supervisor = Supervisor::prepare(source, plan, logs)?;
+    let runtime = runtime()?;
+    {
+        let _within = runtime.enter();
+        supervisor.fill_seats()?;
+    }
+    runtime.block_on(async {
+        let mut alarms = Alarms::set()?;
+        loop {
+            match supervisor.next_milestone(&mut alarms).await {
+                Milestone::LinksUp => announce(&supervisor, arguments)?,
+                Milestone::StatusKnown | Milestone::Happened(_) => {}
+                Milestone::Over => return Ok::<_, Failure>(()),
+            }
+        }
+    })?;
+    let Conclusion { report, exit } = supervisor.conclude()?;
+    reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// All links are up: who is who, for people and for scripts.
+fn announce(supervisor: &Supervisor, arguments: &RunArguments) -> Result<(), Failure> {
+    let pids: Vec<u32> = supervisor.rack.seats.iter().map(|seat| seat.pid).collect();
+    let took = present::units::time(supervisor.clock.now().0);
+    let table = present::members(&supervisor.plan, Some(&pids));
+    let links = supervisor.plan.links.len();
+    reporting::say(&arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
+    match &arguments.pids {
+        Some(path) => write_pids(path, supervisor, &pids)
+            .map_err(|error| Failure::could_not_start("cannot write the process ids", error).at_path(path)),
+        None => Ok(()),
+    }
+}
+
+/// Written beside and renamed, so that whoever waits for the file finds it whole.
+fn write_pids(path: &Path, supervisor: &Supervisor, pids: &[u32]) -> io::Result<()> {
+    let members = supervisor.plan.members.iter().zip(pids);
+    let members: Vec<_> =
+        members.map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid})).collect();
+    let origin_monotonic_ns = supervisor.clock.origin_ns();
+    let text =
+        serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let mut file = std::fs::File::create(&beside)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&beside, path)
+}

@@ -1,0 +1,433 @@
+//! Racks that stay: they come up, say how they are, go, and leave nothing; whatever is said to their control socket.
+//!
+//! Each test has a run directory of its own, so that it finds the racks of nobody else, and takes its racks down however it
+//! ends.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use support::{Ended, TOPOLOGIES, is_gone, rack_file, rackloom, scratch, send, topology, within};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A user's session, with the racks in it.
+struct Session {
+    path: PathBuf,
+}
+
+impl Session {
+    fn begin() -> Self {
+        let path = scratch("session");
+        std::fs::create_dir(&path).expect("the scratch folder can be written");
+        Self { path }
+    }
+
+    fn rackloom(&self, arguments: &[&str]) -> Ended {
+        rackloom(arguments).in_run_directory(&self.path).finish()
+    }
+
+    fn passes(&self, arguments: &[&str]) -> String {
+        let ended = self.rackloom(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    fn up(&self, file: &Path, more: &[&str]) -> String {
+        let mut arguments = vec!["up", file.to_str().expect("a plain path")];
+        arguments.extend(more);
+        self.passes(&arguments)
+    }
+
+    fn racks(&self) -> Vec<Value> {
+        let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
+        status["racks"].as_array().expect("a list of racks").clone()
+    }
+
+    fn rack(&self, name: &str) -> Value {
+        let found = self.racks().into_iter().find(|rack| rack["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} is not up"))
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.path.join("rackloom")
+    }
+
+    fn connect(&self, name: &str) -> Client {
+        let stream =
+            UnixStream::connect(self.directory().join(name).join("control")).expect("the rack listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Client(BufReader::new(stream))
+    }
+
+    /// Racks of which anything is left on disk.
+    fn left_on_disk(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory()).expect("the run directory is there");
+        let names =
+            entries.map(|entry| entry.expect("it can be listed").file_name().into_string().expect("UTF-8"));
+        names.filter(|name| name != ".lock").collect()
+    }
+
+    /// Processes that know this session.
+    fn processes(&self) -> Vec<u32> {
+        let mark = self.path.as_os_str().as_encoded_bytes();
+        let knows = |pid: &u32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.windows(mark.len()).any(|window| window == mark)
+        };
+        let all = std::fs::read_dir("/proc").expect("/proc is there").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(knows).filter(|pid| !is_gone(Pid::from_raw(*pid as i32).expect("no zero"))).collect()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.path).finish();
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// One connection to a control socket.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn say(&mut self, bytes: &[u8]) {
+        // The other end may have had enough already.
+        let _ = self.0.get_mut().write_all(bytes);
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("an answer in time");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        self.say(format!("{request}\n").as_bytes());
+        self.answer()
+    }
+}
+
+fn pids(rack: &Value) -> Vec<Pid> {
+    let members =
+        rack["members"].as_array().expect("members").iter().filter_map(|member| member["pid"].as_i64());
+    members.chain(rack["pid"].as_i64()).map(|pid| Pid::from_raw(pid as i32).expect("no zero")).collect()
+}
+
+fn all_gone(pids: &[Pid]) {
+    for pid in pids {
+        within(PATIENCE, "the end of a process", || is_gone(*pid).then_some(()));
+    }
+}
+
+fn member<'r>(rack: &'r Value, name: &str) -> &'r Value {
+    let members = rack["members"].as_array().expect("members");
+    members.iter().find(|member| member["name"] == name).expect("there is such a member")
+}
+
+#[test]
+fn every_shape_comes_up_says_how_it_is_and_goes() {
+    let session = Session::begin();
+    for name in TOPOLOGIES {
+        let table = session.up(&topology(name), &[]);
+        let rack = session.racks().remove(0);
+        assert_eq!(rack["state"], "up");
+        assert_eq!(rack["links_up"], rack["links_total"]);
+        for member in rack["members"].as_array().expect("members") {
+            assert!(table.contains(member["name"].as_str().expect("a name")), "{table}");
+            assert_eq!(member["state"], "up");
+            assert_eq!(member["links_up"], member["links_total"]);
+        }
+        let pids = pids(&rack);
+        assert!(pids.iter().all(|pid| !is_gone(*pid)));
+        let shown = session.passes(&["status", rack["name"].as_str().expect("a name")]);
+        for heading in ["node", "process", "server", "tenant", "state", "memory used", "links up", "uptime"] {
+            assert!(shown.contains(heading), "{heading} is missing:\n{shown}");
+        }
+        session.passes(&["down"]);
+        all_gone(&pids);
+        assert_eq!(session.left_on_disk(), Vec::<String>::new());
+    }
+    assert_eq!(session.passes(&["status"]), "no rack is up\n");
+}
+
+#[test]
+fn the_run_directory_is_private() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    let mode = std::fs::metadata(session.directory()).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o755))
+        .expect("it is ours");
+    let ended = session.rackloom(&["status"]);
+    assert_eq!(ended.code, Some(3), "a directory that others can enter is not trusted: {}", ended.stdout);
+    std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o700))
+        .expect("it is ours");
+}
+
+#[test]
+fn two_racks_of_one_file_do_not_notice_each_other() {
+    let session = Session::begin();
+    let file =
+        rack_file("name: a\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
+    let ended = [&["--name", "a"][..], &["--name", "b"], &["--name", "c", "--wire", "packet"]];
+    for more in ended {
+        session.up(&file, &[more, &["--job", "litmus"]].concat());
+    }
+    let racks = session.racks();
+    assert_eq!(racks.iter().map(|rack| &rack["name"]).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_ne!(racks[0]["epoch"], racks[1]["epoch"], "frames of one would be dropped by the other");
+    for name in ["a", "b", "c"] {
+        within(PATIENCE, "the end of the litmus", || {
+            let rack = session.rack(name);
+            let members = rack["members"].as_array().expect("members");
+            members.iter().all(|member| member["state"] == "up").then_some(())
+        });
+    }
+    for name in ["b", "a", "c"] {
+        let json = scratch("down.json");
+        let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
+        assert!(said.contains("litmus: pass"), "{said}");
+        let report: Value =
+            serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
+        assert_eq!(report["verdict"], "pass");
+        assert_eq!(report["nodes"].as_array().expect("nodes").len(), 3);
+        for link in report["links"].as_array().expect("links") {
+            let strangers = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            assert!(strangers.iter().all(|reason| link["dropped"][reason].is_null()), "{name}: {link}");
+        }
+    }
+    assert_eq!(session.left_on_disk(), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_is_given_once_and_free_again_afterwards() {
+    let session = Session::begin();
+    let ring = topology("ring-4.yaml");
+    session.up(&ring, &[]);
+    let again = session.rackloom(&["up", ring.to_str().expect("a plain path")]);
+    assert_eq!(again.code, Some(3), "{}", again.stdout);
+    assert!(
+        again.stderr.contains("ring-4 is up already") && again.stderr.contains("--name"),
+        "{}",
+        again.stderr
+    );
+    session.up(&ring, &["--name", "other"]);
+    let unclear = session.rackloom(&["down"]);
+    assert_eq!(unclear.code, Some(2));
+    assert!(unclear.stderr.contains("other, ring-4"), "{}", unclear.stderr);
+    session.passes(&["down", "ring-4"]);
+    session.up(&ring, &[]);
+    session.passes(&["down", "--all"]);
+    assert_eq!(session.rackloom(&["down"]).code, Some(2), "nothing is up");
+    assert_eq!(session.rackloom(&["down", "ring-4"]).code, Some(2), "it is not up");
+    assert_eq!(
+        session.rackloom(&["up", ring.to_str().expect("a plain path"), "--name", "../out"]).code,
+        Some(2)
+    );
+}
+
+#[test]
+fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
+    let session = Session::begin();
+    for wire in ["shared-memory", "packet"] {
+        session.up(&topology("star-4.yaml"), &["--wire", wire]);
+        let rack = session.rack("star-4");
+        send(Pid::from_raw(rack["pid"].as_i64().expect("a pid") as i32).expect("no zero"), Signal::KILL);
+        all_gone(&pids(&rack));
+        assert_eq!(session.left_on_disk(), ["star-4"], "nobody was left to remove it");
+        assert_eq!(session.passes(&["status"]), "no rack is up\n");
+        session.up(&topology("ring-4.yaml"), &[]);
+        assert_eq!(session.left_on_disk(), ["ring-4"], "the next start swept");
+        session.passes(&["down"]);
+    }
+    assert_eq!(session.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_killed_node_shows_and_the_rack_stays() {
+    let session = Session::begin();
+    session.up(&topology("full-mesh-4.yaml"), &[]);
+    let mut events = session.connect("full-mesh-4");
+    assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+    let rack = session.rack("full-mesh-4");
+    let dead = member(&rack, "n1")["pid"].as_i64().expect("a pid");
+    send(Pid::from_raw(dead as i32).expect("no zero"), Signal::KILL);
+    let mut witnesses = Vec::new();
+    while witnesses.len() < 3 {
+        let event = events.answer();
+        if event["event"]["kind"] == "node-lost" && event["event"]["fields"]["node"] == "n1" {
+            witnesses.push(event["event"]["member"].as_str().expect("a name").to_owned());
+        }
+    }
+    witnesses.sort();
+    assert_eq!(witnesses, ["n0", "n2", "n3"]);
+    let rack = session.rack("full-mesh-4");
+    assert_eq!(member(&rack, "n1")["state"], "lost");
+    assert!(member(&rack, "n1")["note"].as_str().expect("how").contains("killed by signal 9"));
+    assert_eq!((&rack["state"], rack["links_up"].as_u64()), (&"up".into(), Some(3)));
+    session.passes(&["down"]);
+}
+
+#[test]
+fn a_stopped_member_is_silent_and_holds_up_nobody() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    let stopped = member(&session.rack("ring-4"), "n2")["pid"].as_i64().expect("a pid");
+    let stopped = Pid::from_raw(stopped as i32).expect("no zero");
+    send(stopped, Signal::STOP);
+    let rack = session.rack("ring-4");
+    assert_eq!(member(&rack, "n2")["state"], "silent");
+    assert_eq!(member(&rack, "n0")["state"], "up");
+    session.passes(&["down"]);
+    assert!(is_gone(stopped));
+}
+
+#[test]
+fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
+    let session = Session::begin();
+    let ring = topology("ring-4.yaml");
+    let ring_path = ring.to_str().expect("a plain path");
+    for more in [&["--vacant", "n9"][..], &["--vacant", "n2", "--wire", "packet"]] {
+        let ended = session.rackloom(&[&["up", ring_path][..], more].concat());
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    }
+    session.up(&ring, &["--vacant", "n2,n3"]);
+    let rack = session.rack("ring-4");
+    assert_eq!((rack["state"].as_str(), rack["links_up"].as_u64()), (Some("up"), Some(1)));
+    assert_eq!(
+        (&member(&rack, "n2")["state"], &member(&rack, "n2")["pid"]),
+        (&"vacant".into(), &Value::Null)
+    );
+    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n0"]).code, Some(2), "somebody sits there");
+    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n7"]).code, Some(2), "there is no such seat");
+
+    let join = |seat: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
+        command.args(["seat", "--join", seat]).env("XDG_RUNTIME_DIR", &session.path);
+        command.spawn().expect("the binary starts")
+    };
+    let (mut n2, mut n3) = (join("ring-4/n2"), join("ring-4/n3"));
+    let rack = within(PATIENCE, "all links", || {
+        let rack = session.rack("ring-4");
+        (rack["links_up"] == 4).then_some(rack)
+    });
+    assert_eq!(member(&rack, "n2")["pid"], n2.id());
+    assert_eq!(member(&rack, "n3")["state"], "up");
+    n3.kill().expect("it runs");
+    n3.wait().expect("it ends");
+    within(PATIENCE, "the loss of n3", || {
+        let rack = session.rack("ring-4");
+        (member(&rack, "n3")["state"] == "lost" && rack["links_up"] == 2).then_some(())
+    });
+    session.passes(&["down"]);
+    let status = within(PATIENCE, "the end of n2", || n2.try_wait().expect("it can be waited for"));
+    assert!(status.success(), "who took a seat leaves in order: {status}");
+}
+
+#[test]
+fn who_took_a_seat_ends_with_the_supervisor() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &["--vacant", "n2"]);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
+    let mut n2 = command
+        .args(["seat", "--join", "ring-4/n2"])
+        .env("XDG_RUNTIME_DIR", &session.path)
+        .spawn()
+        .expect("the binary starts");
+    within(PATIENCE, "all links", || (session.rack("ring-4")["links_up"] == 4).then_some(()));
+    let supervisor = session.rack("ring-4")["pid"].as_i64().expect("a pid");
+    send(Pid::from_raw(supervisor as i32).expect("no zero"), Signal::KILL);
+    within(PATIENCE, "the end of n2", || n2.try_wait().expect("it can be waited for"));
+}
+
+#[test]
+fn the_control_socket_takes_any_nonsense() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    let before = session.rack("ring-4")["pid"].clone();
+    let mut client = session.connect("ring-4");
+    for nonsense in [
+        &b"\n"[..],
+        b"status\n",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"{\"status\": {}\n",
+        b"{\"status\": {}, \"down\": {}}\n",
+        b"{\"status\": {\"deep\": 1}}\n",
+        b"{\"join\": {}}\n",
+        b"{\"join\": {\"seat\": 7}}\n",
+        b"{\"join\": {\"seat\": \"../n1\"}}\n",
+        b"{\"inject\": {}}\n",
+        b"\xff\xfe\x00\x01\n",
+    ] {
+        client.say(nonsense);
+        let answer = client.answer();
+        assert!(answer["error"]["what"].is_string(), "{nonsense:?}: {answer}");
+    }
+    assert_eq!(
+        client.ask(&json!({"status": {}}))["status"]["name"],
+        "ring-4",
+        "and goes on with the same client"
+    );
+
+    // A line without an end is cut off with a word.
+    client.say(&vec![b'{'; 1 << 20]);
+    let mut rest = String::new();
+    let _ = client.0.read_to_string(&mut rest);
+    assert!(rest.is_empty() || rest.contains("a line of more than"), "{rest}");
+
+    // Half a request and away; and more clients than there is room for.
+    session.connect("ring-4").say(b"{\"down\"");
+    let mut crowd: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
+    crowd.last_mut().expect("a crowd").say(b"{\"status\": {}}\n");
+    assert!(crowd.last_mut().expect("a crowd").answer()["error"]["what"].is_string());
+    drop(crowd);
+    let after = within(PATIENCE, "an answer after the crowd has left", || {
+        let ended = session.rackloom(&["status", "--json"]);
+        (ended.code == Some(0)).then(|| session.rack("ring-4")["pid"].clone())
+    });
+    assert_eq!(before, after, "the same supervisor");
+    session.passes(&["down"]);
+}
+
+#[test]
+fn members_log_to_files_of_their_own() {
+    let session = Session::begin();
+    let logs = scratch("logs");
+    session.up(&topology("ring-4.yaml"), &["--log-dir", logs.to_str().expect("a plain path"), "-v"]);
+    session.passes(&["down"]);
+    for name in ["n0", "n1", "n2", "n3"] {
+        let text = std::fs::read_to_string(logs.join(format!("{name}.log"))).expect("a log");
+        assert!(text.contains("init -> up"), "{name}: {text}");
+    }
+    let quiet = scratch("quiet");
+    session.up(&topology("ring-4.yaml"), &["--log-dir", quiet.to_str().expect("a plain path")]);
+    session.passes(&["down"]);
+    assert_eq!(std::fs::read_to_string(quiet.join("n0.log")).expect("a log"), "", "quiet unless asked");
+}
+
+/// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version.
+#[test]
+fn coming_and_going_leaves_nothing() {
+    let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let session = Session::begin();
+    for cycle in 0..cycles {
+        let wire = if cycle % 4 == 3 { "packet" } else { "shared-memory" };
+        session.up(&topology("ring-4.yaml"), &["--wire", wire]);
+        let answer = session.connect("ring-4").ask(&json!({"status": {}}));
+        assert_eq!(answer["status"]["links_up"], 4);
+        session.passes(&["down"]);
+        assert_eq!(session.left_on_disk(), Vec::<String>::new(), "after {cycle} cycles");
+        let left = session.processes();
+        assert!(left.is_empty(), "processes {left:?} are left after {cycle} cycles");
+    }
+}
