@@ -14,9 +14,10 @@ mod idle;
 pub mod job;
 pub mod litmus;
 pub mod measure;
+pub mod pairs;
 pub mod report;
 
-pub use build::build;
+pub use build::{build, build_on, refusal};
 pub use crew::Rank;
 pub use job::{Job, Output, Progress};
 pub use measure::{Measurements, OperationKind};

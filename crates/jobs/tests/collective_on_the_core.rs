@@ -12,7 +12,7 @@ use rackloom_collectives::algorithm::suitable;
 use rackloom_collectives::choose::TopologyKind;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation, Request, build, reference};
 use rackloom_jobs::Rank;
-use rackloom_jobs::collective::{CollectiveSettings, Inputs, collective};
+use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collective};
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::Plan;
 use rig::Rig;
@@ -60,6 +60,10 @@ fn arrays(settings: &CollectiveSettings, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|rank| (0..elements(rank) * settings.element.bytes()).map(|_| next()).collect()).collect()
 }
 
+fn held(bytes: Vec<Vec<u8>>, element: ElementType) -> HeldArrays {
+    HeldArrays { element, bytes }
+}
+
 /// Run on a user's arrays; every rank's output is what the schedule gives when it is run on plain arrays.
 fn assert_right(shape: &str, count: usize, settings: &CollectiveSettings) {
     let arrays = arrays(settings, count);
@@ -67,7 +71,10 @@ fn assert_right(shape: &str, count: usize, settings: &CollectiveSettings) {
         Request { collective: settings.collective, ranks: count, elements: settings.sizes[0], servers: &[] };
     let schedule = build(&request, settings.algorithm.unwrap()).unwrap();
     let wanted = reference::run(&schedule, settings.operation, settings.element, &arrays).unwrap();
-    let settings = CollectiveSettings { inputs: Inputs::Arrays(Arc::new(arrays)), ..settings.clone() };
+    let settings = CollectiveSettings {
+        inputs: Inputs::Arrays(Arc::new(held(arrays, settings.element))),
+        ..settings.clone()
+    };
     let mut rig = rig(shape, &settings);
     rig.run();
     let what = format!("{} by {} on {shape}", settings.collective, schedule.algorithm);
@@ -232,7 +239,7 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
     let small = CollectiveSettings { memory_bytes: 1000, ..all_reduce.clone() };
     assert!(refused(small, [0, 0]).unwrap().contains("there are 1000"));
     let short = CollectiveSettings {
-        inputs: Inputs::Arrays(Arc::new(vec![vec![0; 400], vec![0; 399]])),
+        inputs: Inputs::Arrays(Arc::new(held(vec![vec![0; 400], vec![0; 399]], ElementType::F32))),
         ..all_reduce.clone()
     };
     assert!(refused(short, [0, 0]).unwrap().contains("rank 1 gives 399 bytes"));

@@ -15,6 +15,8 @@ const PURPOSE: u64 = 0x696e_7075_7473;
 
 /// Arrays of the user, one per rank, as bytes in row order, little endian.
 pub trait Arrays: Send + Sync {
+    /// Type of the elements, the same in all of them.
+    fn element(&self) -> ElementType;
     /// Length in bytes of a rank's array.
     fn bytes(&self, rank: usize) -> u64;
     /// Copy bytes of a rank's array out.
@@ -24,13 +26,26 @@ pub trait Arrays: Send + Sync {
     fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String>;
 }
 
-impl Arrays for Vec<Vec<u8>> {
+/// Arrays that are held in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldArrays {
+    /// Type of the elements.
+    pub element: ElementType,
+    /// By rank.
+    pub bytes: Vec<Vec<u8>>,
+}
+
+impl Arrays for HeldArrays {
+    fn element(&self) -> ElementType {
+        self.element
+    }
+
     fn bytes(&self, rank: usize) -> u64 {
-        self.get(rank).map_or(0, |array| array.len() as u64)
+        self.bytes.get(rank).map_or(0, |array| array.len() as u64)
     }
 
     fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
-        let array = self.get(rank).map_or(&[][..], Vec::as_slice);
+        let array = self.bytes.get(rank).map_or(&[][..], Vec::as_slice);
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = start.checked_add(out.len()).and_then(|end| array.get(start..end));
         let Some(bytes) = bytes else {
@@ -164,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_read_beyond_a_users_array_is_an_error() {
-        let arrays: &dyn Arrays = &vec![vec![1, 2, 3]];
+        let arrays = HeldArrays { element: ElementType::U8, bytes: vec![vec![1, 2, 3]] };
         assert_eq!(arrays.read(0, 1, &mut [0; 2]), Ok(()));
         assert!(arrays.read(0, 2, &mut [0; 2]).is_err() && arrays.read(0, u64::MAX, &mut [0]).is_err());
         assert!(arrays.read(1, 0, &mut [0]).is_err());

@@ -32,7 +32,7 @@ use crate::job::{Job, Output};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, SweepRow};
 
-pub use self::inputs::{Arrays, Inputs};
+pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
 pub use self::settings::CollectiveSettings;
 

@@ -1,9 +1,11 @@
 //! What is asked of a collective job; the same for every rank, because every rank derives every address from it.
 
+use std::sync::Arc;
+
 use rackloom_collectives::choose::TopologyKind;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 
-use super::inputs::Inputs;
+use super::inputs::{Arrays, Inputs};
 
 /// Settings of a collective job.
 #[derive(Clone, Debug)]
@@ -38,6 +40,23 @@ pub struct CollectiveSettings {
     pub start_timeout_ns: u64,
     /// How long to wait, once the run is broken off, for outstanding operations to end.
     pub drain_timeout_ns: u64,
+}
+
+impl CollectiveSettings {
+    /// The same on the user's arrays: their type, and the one size that they make.
+    #[must_use]
+    pub fn on_arrays(mut self, arrays: Arc<dyn Arrays>, ranks: usize) -> Self {
+        self.element = arrays.element();
+        let elements = |rank| (arrays.bytes(rank) / self.element.bytes() as u64) as usize;
+        let whole = match self.collective {
+            Collective::AllGather | Collective::Gather { .. } => (0..ranks).map(elements).sum(),
+            Collective::Barrier => 0,
+            collective => elements(collective.root().unwrap_or(0)),
+        };
+        self.sizes = vec![whole];
+        self.inputs = Inputs::Arrays(arrays);
+        self
+    }
 }
 
 impl Default for CollectiveSettings {

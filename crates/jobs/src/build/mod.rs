@@ -1,12 +1,17 @@
 //! From a plan to one rank's job.
 
-use rackloom_plan::{JobKind, Plan};
+mod collective;
+mod fabric;
+
+use rackloom_plan::{JobKind, Plan, Sweep};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::collective::Inputs;
 use crate::crew::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
+use crate::pairs::{Measure, PairSettings, pairs};
 
 /// Largest load and store that every endpoint takes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
@@ -15,20 +20,63 @@ const LOAD_REQUEST_BYTES: u64 = 256;
 
 /// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seed.
 ///
-/// A job that cannot be done (a litmus that does not fit into the members' memory) is built all the same: it ends at once,
-/// and its result says why.
+/// A job that cannot be done (it does not fit into the members' memory) is built all the same: it ends at once,
+/// and its result says why. [`refusal`] says so before anything starts.
 #[must_use]
 pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
-    match plan.job.kind {
-        JobKind::Litmus => match Litmus::new(rank, ranks(plan), litmus_settings(plan, seed)) {
-            Ok(litmus) => Box::new(litmus),
-            Err(error) => Box::new(Idle::failed(error.to_string())),
-        },
+    build_on(plan, rank, seed, &Inputs::Pattern)
+}
+
+/// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
+#[must_use]
+pub fn build_on(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Box<dyn Job> {
+    made(plan, rank, seed, inputs).unwrap_or_else(|failure| Box::new(Idle::failed(failure)))
+}
+
+/// Why the plan's job cannot be done; `None` if it can.
+#[must_use]
+pub fn refusal(plan: &Plan, inputs: &Inputs) -> Option<String> {
+    made(plan, NodeId(0), plan.seed, inputs).err()
+}
+
+fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn Job>, String> {
+    Ok(match &plan.job.kind {
+        JobKind::Litmus => {
+            let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seed));
+            Box::new(litmus.map_err(|error| error.to_string())?)
+        }
+        JobKind::Collective(job) => {
+            let settings = collective::settings(plan, job, seed, inputs)?;
+            crate::collective::collective(rank, ranks(plan), settings).map_err(|error| error.to_string())?
+        }
+        JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seed))?,
+        JobKind::Bandwidth(sweep) => {
+            paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seed))?
+        }
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
             Box::new(Idle::new(others, patience_ns(plan, u64::MAX)))
         }
+    })
+}
+
+fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn Job>, String> {
+    pairs(rank, ranks(plan), settings).map_err(|error| error.to_string())
+}
+
+fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seed: u64) -> PairSettings {
+    let default = PairSettings::new(measure);
+    PairSettings {
+        sizes: sweep.sizes.iter().collect(),
+        repetitions: sweep.repetitions,
+        warm_up: sweep.warm_up,
+        seed,
+        store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
+        memory_bytes: smallest_memory(plan),
+        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        ..default
     }
 }
 
@@ -38,15 +86,19 @@ fn ranks(plan: &Plan) -> Vec<Rank> {
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
 
+fn smallest_memory(plan: &Plan) -> u64 {
+    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    endpoints.map(|member| member.memory_bytes).min().unwrap_or(0)
+}
+
 /// What the plan says about the litmus, and what its core can take.
 fn litmus_settings(plan: &Plan, seed: u64) -> LitmusSettings {
     let default = LitmusSettings::default();
-    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     let requests_max = u64::from(plan.outstanding_loads_max);
     LitmusSettings {
         seed,
         bytes_max: u64::from(plan.job.bytes_max),
-        memory_bytes: endpoints.map(|member| member.memory_bytes).min().unwrap_or(0),
+        memory_bytes: smallest_memory(plan),
         // A misaligned load needs one request more than its length says.
         store_bytes_max: u64::from(plan.rdma_threshold_bytes)
             .min(LOAD_STORE_BYTES_MAX)

@@ -1,0 +1,128 @@
+//! From a plan's words to the settings of a collective job.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
+use rackloom_plan::{AlgorithmName, CollectiveName, CollectivePlan, Plan};
+
+use super::{fabric, patience_ns, smallest_memory};
+use crate::collective::{CollectiveSettings, Inputs};
+
+/// The settings that the plan's words stand for.
+///
+/// # Errors
+/// In words, where the plan asks for what no rank can do.
+pub(super) fn settings(
+    plan: &Plan,
+    job: &CollectivePlan,
+    seed: u64,
+    inputs: &Inputs,
+) -> Result<CollectiveSettings, String> {
+    let default = CollectiveSettings::default();
+    let element = named(job.element.name(), ElementType::ALL, ElementType::name)?;
+    let (topology, planes) = fabric::kind(plan);
+    let bytes = element.bytes() as u64;
+    let settings = CollectiveSettings {
+        collective: collective(job)?,
+        algorithm: algorithm(job)?,
+        operation: named(job.op.name(), ReduceOperation::ALL, ReduceOperation::name)?,
+        element,
+        sizes: job.sweep.sizes.iter().map(|size| (size / bytes) as usize).collect(),
+        repetitions: job.sweep.repetitions,
+        warm_up: job.sweep.warm_up,
+        seed,
+        inputs: Inputs::Pattern,
+        servers: plan.server_of_each_rank(),
+        topology,
+        planes,
+        memory_bytes: smallest_memory(plan),
+        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+    };
+    Ok(match inputs {
+        Inputs::Pattern => settings,
+        Inputs::Arrays(arrays) => settings.on_arrays(arrays.clone(), plan.endpoint_count()),
+    })
+}
+
+fn collective(job: &CollectivePlan) -> Result<Collective, String> {
+    let name = job.collective.name();
+    let unknown = || match job.collective {
+        CollectiveName::SendRecv => {
+            "send-recv is not a job yet; hint: job bandwidth moves messages between pairs".to_owned()
+        }
+        _ => format!("no such collective: {name}"),
+    };
+    Collective::from_name(name, job.root.index()).ok_or_else(unknown)
+}
+
+/// `None`: to be chosen.
+fn algorithm(job: &CollectivePlan) -> Result<Option<Algorithm>, String> {
+    if job.algorithm == AlgorithmName::Auto {
+        return Ok(None);
+    }
+    let segments = NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN);
+    named(job.algorithm.name(), Algorithm::all(segments), Algorithm::name).map(Some)
+}
+
+fn named<T: Copy, const COUNT: usize>(
+    name: &str,
+    all: [T; COUNT],
+    name_of: impl Fn(T) -> &'static str,
+) -> Result<T, String> {
+    all.into_iter().find(|one| name_of(*one) == name).ok_or_else(|| format!("unknown: {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackloom_plan::{ElementName, JobKind, OperatorName};
+
+    fn plan() -> Plan {
+        Plan::parse("name: r\nshape: {ring: {nodes: 4}}\njob: collective\n", "test").unwrap()
+    }
+
+    fn job(plan: &Plan) -> CollectivePlan {
+        let JobKind::Collective(job) = plan.job.kind else { panic!("{:?}", plan.job.kind) };
+        job
+    }
+
+    #[test]
+    fn every_word_of_a_plan_has_a_meaning() {
+        let plan = plan();
+        for collective in CollectiveName::ALL.iter().filter(|name| **name != CollectiveName::SendRecv) {
+            let job = CollectivePlan { collective: *collective, ..job(&plan) };
+            assert_eq!(super::collective(&job).unwrap().name(), collective.name());
+        }
+        for algorithm in AlgorithmName::ALL {
+            let job = CollectivePlan { algorithm: *algorithm, ..job(&plan) };
+            let meant = super::algorithm(&job).unwrap().map_or("auto", Algorithm::name);
+            assert_eq!(meant, algorithm.name());
+        }
+        for element in ElementName::ALL {
+            let job = CollectivePlan { element: *element, ..job(&plan) };
+            let settings = settings(&plan, &job, 0, &Inputs::Pattern).unwrap();
+            assert_eq!(settings.element.bytes() as u64, element.bytes());
+        }
+        for op in OperatorName::ALL {
+            let job = CollectivePlan { op: *op, ..job(&plan) };
+            assert_eq!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap().operation.name(), op.name());
+        }
+    }
+
+    #[test]
+    fn sizes_are_cut_down_to_whole_elements() {
+        let plan = plan();
+        let mut job = job(&plan);
+        (job.sweep.sizes.from_bytes, job.sweep.sizes.to_bytes) = (6, 100);
+        let settings = settings(&plan, &job, 3, &Inputs::Pattern).unwrap();
+        assert_eq!((settings.sizes, settings.seed), (vec![1, 3, 6, 12, 24], 3));
+    }
+
+    #[test]
+    fn what_is_not_there_yet_says_so() {
+        let plan = plan();
+        let job = CollectivePlan { collective: CollectiveName::SendRecv, ..job(&plan) };
+        assert!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap_err().contains("hint:"));
+    }
+}

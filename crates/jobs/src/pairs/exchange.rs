@@ -1,0 +1,191 @@
+//! Messages of one size from one rank to another: what each of the two does, and how long it took.
+//!
+//! Latency: the next message is sent when the last one is over. Bandwidth: as many as are allowed are under way. Time begins
+//! when the last message that does not count is over, and ends with the last one that does.
+
+use rackloom_protocol::{Completion, Condition, Instant, LocalRange, NodeId, RegionId, Signal, SignalKind};
+
+use super::settings::{Measure, PairOperation};
+use crate::crew::ensemble::Turn;
+use crate::crew::pattern::Pattern;
+use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::crew::{CONTROL, Crew, NOTHING};
+use crate::measure::OperationKind;
+
+/// What a rank's messages are taken from.
+pub(crate) const SOURCE: RegionId = RegionId(2);
+/// Where messages land.
+pub(crate) const TARGET: RegionId = RegionId(3);
+
+/// Counts the messages that have come, over the whole job.
+const COUNT: u64 = Crew::own_word(0);
+
+/// One line of the script: messages of one size, one way, between two ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub(crate) from: u16,
+    pub(crate) to: u16,
+    pub(crate) operation: PairOperation,
+    pub(crate) bytes: u64,
+}
+
+impl Case {
+    /// Whose bytes are moved.
+    pub(crate) const fn source(&self) -> u16 {
+        if matches!(self.operation, PairOperation::Get) { self.to } else { self.from }
+    }
+
+    /// Whose memory they end in.
+    pub(crate) const fn target(&self) -> u16 {
+        if matches!(self.operation, PairOperation::Get) { self.from } else { self.to }
+    }
+}
+
+/// One rank's part in a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    case: Case,
+    measure: Measure,
+    warm_up: u64,
+    messages: u64,
+    issued: u64,
+    over: u64,
+    /// Where the counting words of this job stand before the first message.
+    base: u64,
+    begun: Option<Instant>,
+    ended: Instant,
+    /// A wait for the other side's message is under way.
+    is_waiting: bool,
+}
+
+impl Exchange {
+    pub(crate) fn new(case: Case, measure: Measure, (warm_up, repetitions): (u32, u32), base: u64) -> Self {
+        let messages = u64::from(warm_up) + u64::from(repetitions.max(1));
+        Self {
+            case,
+            measure,
+            warm_up: warm_up.into(),
+            messages,
+            issued: 0,
+            over: 0,
+            base,
+            begun: None,
+            ended: Instant::ZERO,
+            is_waiting: false,
+        }
+    }
+
+    /// Messages that this case adds to the counting words.
+    pub(crate) const fn counted(&self) -> u64 {
+        if matches!(self.case.operation, PairOperation::Send) { self.messages } else { 0 }
+    }
+
+    /// Nanoseconds per message.
+    pub(crate) fn time_ns(&self) -> f64 {
+        let took_ns = self.begun.map_or(0, |begun| self.ended.since(begun)) as f64;
+        let ways = if self.case.operation == PairOperation::Send { 2.0 } else { 1.0 };
+        took_ns / (self.messages - self.warm_up) as f64 / ways
+    }
+
+    /// Go on. Returns whether this rank's part is over.
+    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, pattern: Pattern) -> bool {
+        let is_answering = self.case.operation == PairOperation::Send && turn.crew.rank == self.case.to;
+        if is_answering {
+            if !self.is_waiting && self.over < self.messages {
+                self.wait(turn, self.case.from, self.over + 1);
+            }
+        } else if turn.crew.rank == self.case.from {
+            self.begin(turn.now);
+            while self.may_issue(turn) {
+                self.issue(turn, pattern);
+                self.issued += 1;
+            }
+        } else {
+            return true;
+        }
+        self.over >= self.messages && turn.issuer.is_idle()
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.over == self.warm_up && self.begun.is_none() {
+            self.begun = Some(now);
+        }
+    }
+
+    fn may_issue(&self, turn: &Turn<'_>) -> bool {
+        let last = if self.begun.is_some() { self.messages } else { self.warm_up };
+        let has_room = match self.measure {
+            Measure::Latency => self.issued == self.over,
+            Measure::Bandwidth => turn.issuer.has_room(),
+        };
+        self.issued < last && has_room
+    }
+
+    /// A request of this case ended well.
+    pub(crate) fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome) {
+        let is_message = match self.case.operation {
+            PairOperation::Send => outcome.kind == OperationKind::WaitUntil,
+            _ => true,
+        };
+        if !is_message {
+            return;
+        }
+        self.over += 1;
+        self.ended = turn.now;
+        self.is_waiting = false;
+        if turn.crew.rank == self.case.to {
+            self.send(turn, self.case.from, self.over);
+        }
+    }
+
+    fn issue(&mut self, turn: &mut Turn<'_>, pattern: Pattern) {
+        let Case { to, operation, bytes, .. } = self.case;
+        let own = |region| LocalRange { region, offset: 0, length: bytes };
+        let body = match operation {
+            PairOperation::Store => Body::Store {
+                target: turn.crew.address(to, TARGET, 0),
+                data: pattern.bytes(0, bytes),
+                completion: Completion::Visible,
+            },
+            PairOperation::Put => {
+                Body::Put { target: turn.crew.address(to, TARGET, 0), source: own(SOURCE), signal: None }
+            }
+            PairOperation::Get => Body::Get { target: turn.crew.address(to, SOURCE, 0), into: own(TARGET) },
+            PairOperation::Send => {
+                self.send(turn, to, self.issued + 1);
+                self.wait(turn, to, self.issued + 1);
+                return;
+            }
+        };
+        turn.issuer.submit(Request::new(Tag::Phase { peer: to, item: 0 }, body));
+    }
+
+    /// Send a message to a peer and count it there.
+    fn send(&self, turn: &mut Turn<'_>, peer: u16, number: u64) {
+        let word = turn.crew.address(peer, CONTROL, COUNT);
+        let source = LocalRange { region: SOURCE, offset: 0, length: self.case.bytes };
+        let (target, source) =
+            if self.case.bytes == 0 { (word, NOTHING) } else { (turn.crew.address(peer, TARGET, 0), source) };
+        let signal = Signal {
+            region: word.region,
+            offset: word.offset,
+            key: word.key,
+            kind: SignalKind::Set,
+            value: self.base + number,
+        };
+        let body = Body::Put { target, source, signal: Some(signal) };
+        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+    }
+
+    fn wait(&mut self, turn: &mut Turn<'_>, peer: u16, number: u64) {
+        self.is_waiting = true;
+        let body = Body::WaitUntil {
+            region: CONTROL,
+            offset: COUNT,
+            condition: Condition::AtLeast,
+            value: self.base + number,
+            depends_on: Some(NodeId(peer)),
+        };
+        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
+    }
+}

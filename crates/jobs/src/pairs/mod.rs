@@ -1,0 +1,357 @@
+//! The latency and bandwidth jobs: messages of many sizes between two ranks, every way of moving them.
+//!
+//! All ranks go through one script, case by case: whoever is to receive spoils its memory, all meet, the two exchange their
+//! messages while the others wait, all meet again, and the receiver compares. So at any time one pair has the fabric to
+//! itself. Times are the caller's (`now`), so virtual in the simulator.
+
+mod exchange;
+mod settings;
+
+use rackloom_protocol::{Access, Instant, Memory, NodeId, RegionConfig};
+use thiserror::Error;
+
+use self::exchange::{Case, Exchange, SOURCE, TARGET};
+use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::pattern::Pattern;
+use crate::crew::request::Outcome;
+use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::job::{Job, Output};
+use crate::report::{JobResult, Mismatch, SweepRow};
+
+pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};
+
+/// Messages under way in a bandwidth job.
+const OUTSTANDING_MAX: usize = 16;
+const BLOCK_BYTES: usize = 64 << 10;
+const TURN_BYTES: u64 = 1 << 20;
+/// Wrong places that are reported one by one.
+const MISMATCHES_MAX: usize = 16;
+const PURPOSE: u64 = 0x7061_6972_7300;
+
+/// Why a latency or bandwidth job cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PairError {
+    /// It does not fit.
+    #[error(
+        "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; hint: raise the \
+         members' memory or make the messages smaller"
+    )]
+    TooLarge {
+        /// The largest message.
+        bytes: u64,
+        /// What it needs.
+        needed_bytes: u64,
+        /// What the smallest endpoint has.
+        memory_bytes: u64,
+    },
+    /// Ranks of several tenants cannot get at each other's memory.
+    #[error("the ranks belong to several tenants; hint: pairs are measured within one")]
+    SeveralTenants,
+    /// Nobody to talk to.
+    #[error("a pair needs two ranks, there is {0}")]
+    TooFew(usize),
+}
+
+/// Memory that each rank needs, in bytes: source, target, and the words by which ranks meet.
+#[must_use]
+pub fn memory_needed(settings: &PairSettings) -> u64 {
+    largest(settings).saturating_mul(2).saturating_add(CONTROL_BYTES)
+}
+
+fn largest(settings: &PairSettings) -> u64 {
+    settings.sizes.iter().copied().max().unwrap_or(0)
+}
+
+/// One rank of a latency or bandwidth job.
+///
+/// # Errors
+/// When it does not fit into memory, or there is no pair.
+pub fn pairs(rank: NodeId, ranks: Vec<Rank>, settings: PairSettings) -> Result<Box<dyn Job>, PairError> {
+    check(&ranks, &settings)?;
+    let patience = Patience {
+        start_timeout_ns: settings.start_timeout_ns,
+        drain_timeout_ns: settings.drain_timeout_ns,
+        outstanding_max: OUTSTANDING_MAX,
+    };
+    let seed = settings.seed;
+    let play = Measurement::new(rank.0, ranks.len() as u16, settings);
+    Ok(Box::new(Ensemble::new(rank, ranks, seed, patience, play)))
+}
+
+fn check(ranks: &[Rank], settings: &PairSettings) -> Result<(), PairError> {
+    let needed_bytes = memory_needed(settings);
+    if ranks.len() < 2 {
+        return Err(PairError::TooFew(ranks.len()));
+    }
+    if ranks.iter().any(|rank| rank.tenant != ranks[0].tenant) {
+        return Err(PairError::SeveralTenants);
+    }
+    if needed_bytes > settings.memory_bytes {
+        let bytes = largest(settings);
+        return Err(PairError::TooLarge { bytes, needed_bytes, memory_bytes: settings.memory_bytes });
+    }
+    Ok(())
+}
+
+/// Where a rank is.
+#[derive(Debug)]
+enum Stage {
+    /// Writing its source.
+    Fill {
+        done: u64,
+    },
+    NextCase,
+    /// Spoiling its target.
+    Spoil {
+        done: u64,
+    },
+    BeforeExchange,
+    Exchange(Exchange),
+    BeforeCheck(Exchange),
+    Check {
+        exchange: Exchange,
+        done: u64,
+        wrong: u64,
+    },
+    Over,
+}
+
+/// One rank's way through the script.
+struct Measurement {
+    settings: PairSettings,
+    rank: u16,
+    cases: Vec<Case>,
+    /// The next case; the current one is before it.
+    next: usize,
+    stage: Stage,
+    /// Where the counting words stand.
+    base: u64,
+    verified_bytes: u64,
+    wrong: u64,
+    mismatches: Vec<Mismatch>,
+    rows: Vec<SweepRow>,
+    blocks: [Vec<u8>; 2],
+}
+
+impl Measurement {
+    fn new(rank: u16, ranks: u16, settings: PairSettings) -> Self {
+        let cases = cases(ranks, &settings);
+        Self {
+            settings,
+            rank,
+            cases,
+            next: 0,
+            stage: Stage::Fill { done: 0 },
+            base: 0,
+            verified_bytes: 0,
+            wrong: 0,
+            mismatches: Vec::new(),
+            rows: Vec::new(),
+            blocks: [vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]],
+        }
+    }
+
+    fn case(&self) -> Option<Case> {
+        self.cases.get(self.next.checked_sub(1)?).copied()
+    }
+
+    /// What lies in a rank's source.
+    fn pattern(&self, rank: u16) -> Pattern {
+        Pattern::new(self.settings.seed, &[PURPOSE, rank.into()])
+    }
+
+    fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let case = self.case();
+        match (&mut self.stage, case) {
+            (Stage::Fill { .. }, _) => return self.fill(turn.memory),
+            (Stage::NextCase, _) => {
+                self.next += 1;
+                self.stage = if self.case().is_some() { Stage::Spoil { done: 0 } } else { Stage::Over };
+            }
+            (Stage::BeforeExchange | Stage::BeforeCheck(_), _) => return Ok(Some(Step::Meet)),
+            (Stage::Over, _) | (_, None) => return Ok(Some(Step::Done)),
+            (Stage::Spoil { .. }, Some(case)) => return self.spoil(turn.memory, case),
+            (Stage::Exchange(exchange), Some(case)) => {
+                let pattern = Pattern::new(self.settings.seed, &[PURPOSE, case.source().into()]);
+                if !exchange.advance(turn, pattern) {
+                    return Ok(Some(Step::Waiting));
+                }
+                self.stage = Stage::BeforeCheck(exchange.clone());
+            }
+            (Stage::Check { .. }, Some(case)) => return self.check(turn, case),
+        }
+        Ok(None)
+    }
+
+    fn fill(&mut self, memory: &mut dyn Memory) -> Result<Option<Step>, String> {
+        let pattern = self.pattern(self.rank);
+        let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
+        let total = largest(&self.settings);
+        let end = total.min(*done + TURN_BYTES);
+        while *done < end {
+            let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
+            pattern.fill(*done, block);
+            memory.write(SOURCE, *done, block).map_err(|fault| format!("own memory failed: {fault:?}"))?;
+            *done += block.len() as u64;
+        }
+        if *done < total {
+            return Ok(Some(Step::Again));
+        }
+        self.stage = Stage::NextCase;
+        Ok(None)
+    }
+
+    /// The complement of what is to come: a byte that never came is wrong.
+    fn spoil(&mut self, memory: &mut dyn Memory, case: Case) -> Result<Option<Step>, String> {
+        let pattern = self.pattern(case.source());
+        let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
+        let total = if case.target() == self.rank { case.bytes } else { 0 };
+        let end = total.min(*done + TURN_BYTES);
+        while *done < end {
+            let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
+            pattern.fill(*done, block);
+            block.iter_mut().for_each(|byte| *byte = !*byte);
+            memory.write(TARGET, *done, block).map_err(|fault| format!("own memory failed: {fault:?}"))?;
+            *done += block.len() as u64;
+        }
+        if *done < total {
+            return Ok(Some(Step::Again));
+        }
+        self.stage = Stage::BeforeExchange;
+        Ok(None)
+    }
+
+    fn check(&mut self, turn: &mut Turn<'_>, case: Case) -> Result<Option<Step>, String> {
+        let pattern = self.pattern(case.source());
+        let Stage::Check { done, wrong, .. } = &mut self.stage else { return Ok(None) };
+        let total = if case.target() == self.rank { case.bytes } else { 0 };
+        let end = total.min(*done + TURN_BYTES);
+        while *done < end {
+            let length = BLOCK_BYTES.min((end - *done) as usize);
+            let [found, wanted] = &mut self.blocks;
+            let (found, wanted) = (&mut found[..length], &mut wanted[..length]);
+            turn.memory
+                .read(TARGET, *done, found)
+                .map_err(|fault| format!("own memory failed: {fault:?}"))?;
+            pattern.fill(*done, wanted);
+            let differ = |at: &usize| found[*at] != wanted[*at];
+            let different = (0..length).filter(differ).count() as u64;
+            if let Some(at) = (0..length).find(differ).filter(|_| self.mismatches.len() < MISMATCHES_MAX) {
+                self.mismatches.push(Mismatch {
+                    region: TARGET.0,
+                    offset: *done + at as u64,
+                    expected: wanted[at],
+                    found: found[at],
+                    place: format!("{} of {} bytes", case.operation.name(), case.bytes),
+                });
+            }
+            *wrong += different;
+            self.wrong += different;
+            self.verified_bytes += length as u64 - different;
+            *done += length as u64;
+        }
+        if *done < total {
+            return Ok(Some(Step::Again));
+        }
+        if let Stage::Check { exchange, wrong, .. } = std::mem::replace(&mut self.stage, Stage::NextCase) {
+            self.row(turn.crew, &exchange, wrong);
+        }
+        Ok(None)
+    }
+
+    /// The row of a case that has been checked, if this rank took part.
+    fn row(&mut self, crew: &Crew, exchange: &Exchange, wrong: u64) {
+        let Some(case) = self.case().filter(|case| [case.from, case.to].contains(&self.rank)) else { return };
+        let row = SweepRow {
+            what: case.operation.name().to_owned(),
+            pair: format!("{}->{}", crew.name(case.from), crew.name(case.to)),
+            size_bytes: case.bytes,
+            count: case.bytes,
+            element: "u8".to_owned(),
+            op: "none".to_owned(),
+            repetitions: self.settings.repetitions.max(1),
+            wrong,
+            ..SweepRow::default()
+        };
+        // The receiver's clock says nothing: the sender's time is the larger one.
+        let time_ns = if self.rank == case.from { exchange.time_ns() } else { 0.0 };
+        self.rows.push(row.timed(time_ns, 1.0));
+    }
+}
+
+/// The whole script.
+fn cases(ranks: u16, settings: &PairSettings) -> Vec<Case> {
+    let pairs: Vec<(u16, u16)> = match settings.pairs {
+        Pairs::First => vec![(0, 1)],
+        Pairs::All => {
+            let all = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
+            all.filter(|(from, to)| from != to).collect()
+        }
+    };
+    let mut cases = Vec::new();
+    for (from, to) in pairs {
+        for &operation in &settings.operations {
+            let sizes = settings.sizes.iter().filter(|bytes| settings.can(operation, **bytes));
+            cases.extend(sizes.map(|&bytes| Case { from, to, operation, bytes }));
+        }
+    }
+    cases
+}
+
+impl Play for Measurement {
+    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
+        let bytes = largest(&self.settings);
+        let write = Access { read: false, write: true, atomic: false };
+        vec![crew.region(SOURCE, bytes, Access::READ), crew.region(TARGET, bytes, write)]
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+        loop {
+            match self.step(turn) {
+                Ok(None) => {}
+                Ok(Some(step)) => return step,
+                Err(reason) => return Step::Broken(reason),
+            }
+        }
+    }
+
+    fn met(&mut self, _now: Instant) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        self.stage = match (stage, self.case()) {
+            (Stage::BeforeExchange, Some(case)) => {
+                let settings = &self.settings;
+                let messages = (settings.warm_up, settings.repetitions);
+                Stage::Exchange(Exchange::new(case, settings.measure, messages, self.base))
+            }
+            (Stage::BeforeCheck(exchange), Some(_)) => {
+                self.base += exchange.counted();
+                Stage::Check { exchange, done: 0, wrong: 0 }
+            }
+            (stage, _) => stage,
+        };
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
+        if let Stage::Exchange(exchange) = &mut self.stage {
+            exchange.succeeded(turn, outcome);
+        }
+        Ok(())
+    }
+
+    fn place(&self, crew: &Crew) -> String {
+        let Some(case) = self.case() else { return "the beginning".to_owned() };
+        let (name, bytes) = (case.operation.name(), case.bytes);
+        format!("{name} of {bytes} bytes from {} to {}", crew.name(case.from), crew.name(case.to))
+    }
+
+    fn contribute(&self, result: &mut JobResult) {
+        result.verified_bytes += self.verified_bytes;
+        result.mismatches.extend(self.mismatches.iter().cloned());
+        result.mismatch_count += self.wrong;
+        result.sweep.extend(self.rows.iter().cloned());
+    }
+
+    fn output(&self) -> Option<Output> {
+        None
+    }
+}
