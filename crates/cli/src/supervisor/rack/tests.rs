@@ -57,7 +57,7 @@ fn a_death_is_noted_and_the_others_go_on() {
 fn progress_feeds_the_watchdog_and_repetition_does_not() {
     let mut rack = running();
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), [Step::Further]);
     assert_eq!(ticks(&mut rack, 9), []);
     assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
     assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);
