@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-plan", &["rackloom-protocol"]),
     ("rackloom-collectives", &[]),
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
-    ("rackloom-simulator", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-cli",

@@ -322,10 +322,10 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
         refused(
             &ended,
             &[
-                "rank1.npy: big-endian",
-                "rank2.npy: in Fortran order",
-                "rank3.npy: of shape (2, 3)",
-                "rank4.npy: truncated: 23 bytes",
+                "rank1.npy: the elements are big-endian",
+                "rank2.npy: the array is in Fortran order",
+                "rank3.npy: shape (2, 3)",
+                "rank4.npy: shape (6,) needs 24 bytes of data, the file has 23",
                 "rank5.npy: no such file",
                 "hint",
             ],
@@ -338,7 +338,7 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
 fn a_job_larger_than_memory_is_refused_with_the_numbers() {
     let file = rack_file("name: small\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 64KiB}\njob: none\n");
     for rack in [run(&file), sim(&file)] {
-        refused(&rack.with(&["--collective", "all-reduce", "--bytes", "1MiB"]).finish(), &["64", "hint"]);
+        refused(&rack.with(&["--collective", "all-reduce", "--bytes", "1MiB"]).finish(), &["2MiB", "64KiB"]);
     }
 }
 

@@ -117,12 +117,57 @@ fn members_end_when_their_supervisor_is_killed() {
 fn a_killed_switch_of_one_plane_costs_no_operation() {
     let shape = "name: two-planes\nshape: {star: {nodes: 4, planes: 2}}\n\
                  timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
-                 job: {litmus: {bytes_max: 1MiB, rounds: 4}}\n";
+                 job: {litmus: {bytes_max: 1MiB, rounds: 12}}\n";
     let mut rack = run(&rack_file(shape)).start();
     let members = rack.members();
     send(members.pid("s0"), Signal::KILL);
     let ended = rack.finish();
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    let switch = report["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "s0").unwrap();
+    assert_eq!(switch["state"], "killed");
+    let moved = report["events"].as_array().unwrap().iter().any(|event| event["kind"] == "path-changed");
+    assert!(moved, "traffic had to leave the dead plane while the job ran");
+    members.all_gone(Duration::ZERO);
+}
+
+#[test]
+fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
+    let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
+    send(members.pid("n2"), Signal::STOP);
+    let begun = std::time::Instant::now();
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    members.all_gone(Duration::ZERO);
+}
+
+#[test]
+fn a_cut_ring_link_costs_no_operation() {
+    // On real interfaces, so that a link can be cut from outside: with the tools at hand, or not at all.
+    let shape = "name: cut\nshape: {ring: {nodes: 4}}\n\
+                 timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
+                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+    let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
+    let members = rack.members();
+    let pid = members.pid("n0").as_raw_nonzero().to_string();
+    // An ordinary user's rack lives in a user namespace as well.
+    let as_user: &[&str] =
+        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
+    let cut = std::process::Command::new("nsenter")
+        .args(["-t", &pid])
+        .args(as_user)
+        .args(["-n", "ip", "link", "set", "p0", "down"])
+        .output();
+    let is_cut = cut.as_ref().is_ok_and(|output| output.status.success());
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    if !is_cut {
+        println!("SKIPPED (1): the link could not be cut from outside: {cut:?}");
+        return;
+    }
+    let events = ended.report()["events"].as_array().unwrap().clone();
+    assert!(events.iter().any(|event| event["kind"] == "path-changed"), "{events:?}");
     members.all_gone(Duration::ZERO);
 }
 

@@ -31,6 +31,12 @@ impl Failure {
         Self::new(Exit::CouldNotStart, format!("{}: {cause}", what.into()))
     }
 
+    /// Say it on standard error. The mistakes of a rack file bring their own heading.
+    pub(crate) fn tell(&self) {
+        let heading = if self.what.starts_with("error: ") { "" } else { "error: " };
+        eprintln!("{heading}{self}");
+    }
+
     pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());
         self

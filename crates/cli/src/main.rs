@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     match obey(command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            failure.tell();
             failure.exit.into()
         }
     }

@@ -1,6 +1,7 @@
 //! What both engines do with a report: fill in who and what, print it, write it, turn it into an exit code.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use rackloom_jobs::report::{Context, Manifest, MemberSeat, Report, Verdict};
 use rackloom_plan::Plan;
@@ -45,8 +46,42 @@ pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
     }
 }
 
-/// Print the report for people and write it for machines.
-pub(crate) fn deliver(report: &Report, output: &Output) -> Result<(), Failure> {
+/// Make sure, before anything starts, that the report can be written in the end.
+pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
+    match &output.json {
+        Some(path) if !output.json_on_stdout() => must_be_writable_at(path),
+        _ => Ok(()),
+    }
+}
+
+/// The same for any file.
+pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
+    let attempt = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    if is_new && attempt.is_ok() {
+        // Nothing is left behind should the run not come to a report.
+        let _ = std::fs::remove_file(path);
+    }
+    let hint = "name a file in a folder that exists and that you may write to";
+    attempt.map(drop).map_err(|error| {
+        Failure::bad_input(format!("cannot write this file: {error}")).at_path(path).hint(hint)
+    })
+}
+
+/// Print the report for people and write it for machines. Returns how the run ended: a report that cannot be written
+/// does not hide a run that went wrong.
+pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Exit, Failure> {
+    match write_out(report, output) {
+        Err(failure) if exit == Exit::Pass => Err(failure),
+        Err(failure) => {
+            failure.tell();
+            Ok(exit)
+        }
+        Ok(()) => Ok(exit),
+    }
+}
+
+fn write_out(report: &Report, output: &Output) -> Result<(), Failure> {
     let style = if output.json_on_stdout() {
         Style::for_stream(&io::stderr())
     } else {
@@ -67,7 +102,12 @@ pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
             std::fs::write(path, text)
         }
     };
-    write().map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path))
+    match write() {
+        // `rackloom run ... --json - | head` is no mistake either.
+        Err(error) if output.json_on_stdout() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written
+            .map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path)),
+    }
 }
 
 /// Print a block of text; to standard error if standard output belongs to the JSON report.

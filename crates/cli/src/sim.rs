@@ -26,7 +26,8 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let work = source.work()?;
     work.refuse_the_impossible()?;
     arrays::make_place(&arguments.arrays)?;
-    let Work { plan, inputs, shape } = work;
+    reporting::must_be_writable(&arguments.output)?;
+    let Work { plan, inputs, result_shapes } = work;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let stalled = simulation.run().err();
     drop(bar);
     if let Some(directory) = &source.arrays.output {
-        write_results(&plan, &mut simulation, directory, shape.as_deref()).map_err(|error| {
+        write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
             Failure::could_not_start("cannot write the results", error).at_path(directory)
         })?;
     }
@@ -42,21 +43,21 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     if stalled.is_none() {
         expectations::judge(&plan, &mut report);
     }
-    reporting::deliver(&report, &arguments.output)?;
-    Ok(if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) })
+    let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
+    reporting::deliver(&report, &arguments.output, exit)
 }
 
 /// What each rank has got, to the user's files.
 fn write_results(
-    plan: &Plan,
     simulation: &mut Simulation,
     directory: &Path,
-    shape: Option<&[u64]>,
+    shapes: &[Option<Vec<u64>>],
 ) -> io::Result<()> {
-    for rank in 0..plan.endpoint_count() {
+    for (rank, shape) in shapes.iter().enumerate() {
+        let Some(shape) = shape else { continue };
         let node = NodeId(rank as u16);
         let Some(output) = simulation.job(node).and_then(Job::output) else { continue };
-        let Some(mut writer) = ArrayWriter::begin(directory, rank, output, shape)? else { continue };
+        let mut writer = ArrayWriter::begin(directory, rank, output, shape)?;
         while !writer.advance(simulation.memory_mut(node))? {}
     }
     Ok(())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rackloom_collectives::{Collective, ElementType};
+use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::{CollectiveName, CollectivePlan, ElementName, JobKind, Plan, PlanError, Sizes, WireKind};
 use rackloom_protocol::RetransmissionMode;
@@ -39,8 +40,8 @@ pub(crate) struct Work {
     pub(crate) plan: Plan,
     /// What the ranks give.
     pub(crate) inputs: Inputs,
-    /// The shape of the user's arrays.
-    pub(crate) shape: Option<Vec<u64>>,
+    /// The shape of what each rank gets, by rank; nothing for ranks that get nothing.
+    pub(crate) result_shapes: Vec<Option<Vec<u64>>>,
 }
 
 impl Source {
@@ -93,9 +94,9 @@ impl Source {
         }
         let arrays = self.take_arrays(&mut plan)?;
         plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
-        let shape = arrays.as_ref().map(|arrays| arrays.shape.clone());
+        let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
-        Ok(Work { plan, inputs, shape })
+        Ok(Work { plan, inputs, result_shapes })
     }
 
     /// The plan alone.
@@ -122,8 +123,10 @@ impl Source {
         }
         let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
         let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
-        let arrays = InputArrays::open(directory, collective, ranks, wanted)
-            .map_err(|problems| Failure::bad_input(problems.join("\n")))?;
+        let arrays = InputArrays::open(directory, collective, ranks, wanted).map_err(|problems| {
+            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            Failure::bad_input(lines.join("\n")).at_path(directory)
+        })?;
         let per_rank = arrays.elements() * arrays.element.bytes() as u64;
         let whole = match job.collective {
             CollectiveName::AllGather | CollectiveName::Gather => per_rank.saturating_mul(ranks as u64),
@@ -150,6 +153,25 @@ impl Work {
 fn words(error: &PlanError) -> String {
     let text = error.to_string();
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// The shape of what each rank gets: from the shape of the arrays, or flat where there are none.
+fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
+    let ranks = plan.endpoint_count();
+    let collective = match &plan.job.kind {
+        JobKind::Collective(job) => collective(job).ok(),
+        _ => None,
+    };
+    let Some(collective) = collective else { return vec![None; ranks] };
+    let flat = |rank| {
+        // Which ranks get anything does not depend on how much; the number of elements comes with the result.
+        (collective.output_elements(rank, ranks, ranks) > 0).then(Vec::new)
+    };
+    let shape = |rank| match arrays {
+        Some(arrays) => result_shape(collective, rank, ranks, &arrays.shape),
+        None => flat(rank),
+    };
+    (0..ranks).map(shape).collect()
 }
 
 /// What the plan's word stands for.

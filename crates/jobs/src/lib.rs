@@ -7,6 +7,7 @@
 //! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
 //! [`report`] (what both engines hand in and hand out).
 
+pub mod arrays;
 mod build;
 pub mod collective;
 mod crew;

@@ -2,7 +2,8 @@
 //!
 //! The protocol core ([`rackloom_protocol`]) decides everything; this crate gives it what a core must not have:
 //! frame devices ([`wires`]), bytes ([`memory`]), time ([`clock`]), sleep ([`waiting`]) and the one loop that joins
-//! them ([`runtime`]). [`namespaces`] lays the cables of the packet wire.
+//! them ([`runtime`]). Beside the wire, members of one server may map each other's memory ([`sharing`]), and [`pool`]
+//! hands out blocks of one's own. [`namespaces`] lays the cables of the packet wire.
 //!
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
@@ -10,8 +11,11 @@ pub mod clock;
 mod mapping;
 pub mod memory;
 pub mod namespaces;
+pub mod pool;
 pub mod runtime;
+pub mod sharing;
 pub mod waiting;
+mod window;
 pub mod wires;
 
 pub use clock::Clock;

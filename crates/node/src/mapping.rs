@@ -18,7 +18,12 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// A zeroed anonymous file of `length` bytes whose length can never change again.
 pub(crate) fn sealed_memfd(name: &str, length: u64) -> io::Result<OwnedFd> {
-    let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    sealed_memfd_with(name, length, MemfdFlags::empty())
+}
+
+/// The same with more flags, such as a page size.
+pub(crate) fn sealed_memfd_with(name: &str, length: u64, flags: MemfdFlags) -> io::Result<OwnedFd> {
+    let file = memfd_create(name, flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, length)?;
     fcntl_add_seals(&file, SEALS)?;
     Ok(file)
@@ -40,7 +45,7 @@ pub(crate) fn whole_pages(length: u64) -> Option<u64> {
     length.max(1).checked_next_multiple_of(page_size() as u64)
 }
 
-/// Shared, readable and writable pages; unmapped on drop.
+/// Shared pages, readable and mostly writable; unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -56,7 +61,16 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Map the first `length` bytes of a sealed file.
     pub(crate) fn new(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        Self::with_protection(file, length, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// Map the first `length` bytes of a sealed file for reading. A write through this mapping is a fault of the
+    /// process, so whoever holds it must refuse writes itself.
+    pub(crate) fn read_only(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
+        Self::with_protection(file, length, ProtFlags::READ)
+    }
+
+    fn with_protection(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> io::Result<Self> {
         // SAFETY: needed to map at all. A null hint lets the kernel choose a free range, so no existing memory is
         // touched.
         let base = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file, 0)? };
@@ -83,10 +97,17 @@ impl Mapping {
         debug_assert!(at + length <= self.length);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let target = self.base.as_ptr().wrapping_add(at).cast();
-        // SAFETY: needed because only MAP_FIXED puts two views side by side. It replaces pages of the range that
-        // this very mapping reserved and that nobody has a pointer into yet.
+        // SAFETY: needed because only MAP_FIXED puts a view at a given place. It replaces pages of a range that this
+        // very mapping holds; raw pointers into it stay mapped, and there are no Rust references to shared bytes
+        // other than atomics, which may change at any time anyway.
         unsafe { mmap(target, length, protection, MapFlags::SHARED | MapFlags::FIXED, file, offset as u64)? };
         Ok(())
+    }
+
+    /// Show another file, at least as long, at the same address. Pointers into the range stay valid and see the other
+    /// file's bytes from now on.
+    pub(crate) fn replace(&mut self, file: BorrowedFd<'_>) -> io::Result<()> {
+        self.place(file, 0, 0, self.length)
     }
 
     /// Address of the first byte; valid for reads and writes of `length` bytes as long as `self` lives.

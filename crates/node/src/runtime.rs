@@ -103,6 +103,12 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// Sleep until a frame comes, a timer of the member or a device is due, or `until` has come; at most
     /// [`SLEEP_NS_MAX`]. For a caller whose last turn returned `false`.
     pub fn wait(&mut self, until: Instant) {
+        self.wait_unless(until, |_| false);
+    }
+
+    /// The same, but do not sleep if `ready` says that the caller has something to do. It is asked once more after the
+    /// doorbell is armed, so that whoever changes memory and then rings is never slept through.
+    pub fn wait_unless(&mut self, until: Instant, mut ready: impl FnMut(&mut R) -> bool) {
         let mut soonest = self.member.poll_timeout().min(self.ports.next_due());
         let now = self.clock.now();
         if soonest <= self.last_turn {
@@ -112,7 +118,8 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         let soonest = soonest.min(until);
         if soonest > now {
             let end = soonest.min(now + SLEEP_NS_MAX);
-            waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end);
+            let ready = &mut || ready(&mut self.memory);
+            waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end, ready);
         }
     }
 

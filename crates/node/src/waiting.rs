@@ -44,36 +44,37 @@ impl WaitPolicy {
     }
 }
 
-/// Return as soon as a port has a frame, and at the latest at `until`.
+/// Return as soon as a port has a frame or `ready` says so, and at the latest at `until`.
 pub(crate) fn wait(
     policy: WaitPolicy,
     clock: &Clock,
     ports: &mut Ports,
     last_traffic: Instant,
     until: Instant,
+    ready: &mut dyn FnMut() -> bool,
 ) {
     for _ in 0..policy.pauses {
-        if ports.ready() {
+        if ports.ready() || ready() {
             return;
         }
         spin_loop();
     }
     let awake_until = until.min(last_traffic + policy.yield_ns);
     while clock.now() < awake_until {
-        if ports.ready() {
+        if ports.ready() || ready() {
             return;
         }
         sched_yield();
     }
-    sleep(clock, ports, until);
+    sleep(clock, ports, until, ready);
 }
 
-fn sleep(clock: &Clock, ports: &mut Ports, until: Instant) {
+fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut() -> bool) {
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
     doorbell.arm();
-    if !ports.ready() {
+    if !ports.ready() && !ready() {
         let timeout_ns = remaining(clock, until);
         if timeout_ns > 0 {
             doorbell.sleep(timeout_ns);
@@ -118,7 +119,7 @@ mod tests {
         });
         while !ports.ready() {
             let before = clock.now();
-            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER);
+            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut || false);
             assert!(clock.now().since(before) < SLEEP_NS_MAX, "woken by the bell and not by the clock");
         }
         sender.join().unwrap();
@@ -129,7 +130,24 @@ mod tests {
         let mut ports = Ports::new(Vec::new(), FRAME_BYTES_MAX as u16).unwrap();
         let clock = Clock::begin();
         let until = clock.now() + 2_000_000;
-        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until);
+        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until, &mut || false);
         assert!(clock.now() >= until);
+    }
+
+    #[test]
+    fn what_happens_right_before_the_sleep_is_not_slept_through() {
+        let (mine, theirs) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
+        let (a, _b) = shared_memory::pair(shared_memory::RING_BYTES_MIN, &mine, &theirs).unwrap();
+        let mut ports = Ports::new(vec![Box::new(a)], FRAME_BYTES_MAX as u16).unwrap();
+        let clock = Clock::begin();
+        let before = clock.now();
+        let mut asked = 0;
+        let mut ready = || {
+            asked += 1;
+            true
+        };
+        wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut ready);
+        assert!(clock.now().since(before) < SLEEP_NS_MAX);
+        assert_eq!(asked, 1, "asked after arming, although a crowded node does not look before");
     }
 }

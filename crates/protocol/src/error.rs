@@ -62,6 +62,9 @@ pub enum OperationError {
     /// The caller cancelled it.
     #[error("cancelled")]
     Cancelled,
+    /// The message is longer than the place for it; the receiver has dropped it.
+    #[error("the message is longer than the place for it")]
+    MessageTruncated,
 }
 
 impl OperationError {
@@ -81,6 +84,7 @@ impl OperationError {
             Self::OutcomeUnknown => "outcome-unknown",
             Self::EarlierFailure => "earlier-failure",
             Self::Cancelled => "cancelled",
+            Self::MessageTruncated => "message-truncated",
         }
     }
 

@@ -10,12 +10,23 @@ use crate::operation::OperationId;
 #[non_exhaustive]
 pub enum Event {
     /// An operation of this member's caller ended. `Ok` carries the old value of an atomic, the word that ended a
-    /// wait, else 0.
+    /// wait, the length of a received message, else 0.
     Completed {
         /// The caller's name for it.
         operation: OperationId,
         /// How it ended.
         result: Result<u64, OperationError>,
+    },
+    /// A receive has met its message; the completion follows when the data is there.
+    MessageMatched {
+        /// The receive's name.
+        operation: OperationId,
+        /// Who sent it.
+        source: NodeId,
+        /// Its tag.
+        tag: u64,
+        /// Its length in bytes.
+        length: u64,
     },
     /// A received frame was not used.
     FrameDropped {

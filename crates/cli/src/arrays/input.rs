@@ -1,8 +1,8 @@
-//! The arrays that the ranks give: `rank0.npy`, `rank1.npy`, ... in a directory of the user's.
+//! The arrays that the ranks give, as files in a directory of the user's.
 //!
 //! All of them are looked at before anything starts, and all that is wrong with them is said at once. Their data is read
 //! from the files where it is needed and never held as a whole: every rank may want every array, because each checks
-//! its own result.
+//! its own result. What the bytes of a file mean is [`rackloom_jobs::arrays`]' business.
 
 use std::fs::File;
 use std::io;
@@ -10,16 +10,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rackloom_collectives::{Collective, ElementType};
+use rackloom_jobs::arrays::{HEADER_BYTES_MAX, Header, Problem, agree, file_name};
 use rackloom_jobs::collective::Arrays;
-
-use super::npy::{self, Header};
 
 /// One array of each rank that gives one, all alike.
 #[derive(Debug)]
 pub(crate) struct InputArrays {
     pub(crate) element: ElementType,
     pub(crate) shape: Vec<u64>,
-    /// By rank.
+    /// By rank; nothing for ranks that give nothing.
     files: Vec<Option<ArrayFile>>,
 }
 
@@ -27,50 +26,44 @@ pub(crate) struct InputArrays {
 struct ArrayFile {
     path: PathBuf,
     file: File,
-    data_at: u64,
-    data_bytes: u64,
-}
-
-/// The name of a rank's file.
-pub(super) fn file_name(rank: usize) -> String {
-    format!("rank{rank}.npy")
+    header: Header,
 }
 
 impl InputArrays {
     /// Open what the collective needs. `wanted`: the type that the user names, if any.
     ///
     /// # Errors
-    /// Everything that is wrong, one line each.
+    /// Everything that is wrong.
     pub(crate) fn open(
         directory: &Path,
         collective: Collective,
         ranks: usize,
         wanted: Option<ElementType>,
-    ) -> Result<Self, Vec<String>> {
-        let (mut files, mut problems) = (Vec::new(), Vec::new());
-        let mut first: Option<(usize, Header)> = None;
+    ) -> Result<Self, Vec<Problem>> {
+        let gives = |rank: &usize| collective.input_elements(*rank, ranks, ranks) > 0;
+        let Some(first) = (0..ranks).find(gives) else {
+            let what = format!("{} takes no arrays", collective.name());
+            return Err(vec![Problem { file: directory.display().to_string(), what }]);
+        };
+        let (mut files, mut headers) = (Vec::new(), Vec::new());
         for rank in 0..ranks {
-            // Who gives nothing needs no file.
-            if collective.input_elements(rank, ranks, ranks) == 0 {
-                files.push(None);
-                continue;
-            }
-            let path = directory.join(file_name(rank));
-            let opened = open(&path, wanted).and_then(|(header, file)| {
-                let (of, like) = first.get_or_insert_with(|| (rank, header.clone()));
-                alike(&header, like, *of)?;
-                Ok(file)
-            });
-            match opened {
-                Ok(file) => files.push(Some(file)),
-                Err(what) => problems.push(format!("{}: {what}", path.display())),
-            }
+            let opened = gives(&rank).then(|| ArrayFile::open(directory.join(file_name(rank)), wanted));
+            headers.push(opened.as_ref().map(|opened| match opened {
+                Ok(file) => Ok(file.header.clone()),
+                Err(what) => Err(what.clone()),
+            }));
+            files.push(opened.and_then(Result::ok));
         }
-        match first {
-            Some((_, Header { element, shape })) if problems.is_empty() => Ok(Self { element, shape, files }),
-            None if problems.is_empty() => Err(vec![format!("{} takes no arrays", collective.name())]),
-            _ => Err(problems),
-        }
+        // Who gives nothing agrees with everybody.
+        let any = headers.iter().flatten().find_map(|header| header.clone().ok());
+        let headers = headers.into_iter().map(|header| header.or(any.clone().map(Ok)));
+        let headers = agree(headers.map(|header| header.unwrap_or(Err(String::new()))).collect());
+        let mut headers = headers.map_err(|mut problems| {
+            problems.retain(|problem| !problem.what.is_empty());
+            problems
+        })?;
+        let Header { element, shape, .. } = headers.swap_remove(first);
+        Ok(Self { element, shape, files })
     }
 
     /// Elements of one rank's array.
@@ -80,57 +73,23 @@ impl InputArrays {
     }
 }
 
-/// Whether two headers are of one kind.
-fn alike(header: &Header, like: &Header, of: usize) -> Result<(), String> {
-    if header.element != like.element {
-        return Err(format!("of type {}, but {} is of {}", header.element, file_name(of), like.element));
-    }
-    if header.shape != like.shape {
-        let (shape, other) = (shown(&header.shape), shown(&like.shape));
-        return Err(format!(
-            "of shape {shape}, but {} is of {other}; hint: all arrays have one shape",
-            file_name(of)
-        ));
-    }
-    Ok(())
-}
-
-fn shown(shape: &[u64]) -> String {
-    let extents: Vec<_> = shape.iter().map(u64::to_string).collect();
-    format!("({})", extents.join(", "))
-}
-
-fn open(path: &Path, wanted: Option<ElementType>) -> Result<(Header, ArrayFile), String> {
-    let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            "no such file; hint: every rank gives an array, rank0.npy, rank1.npy, ...".to_owned()
+impl ArrayFile {
+    fn open(path: PathBuf, wanted: Option<ElementType>) -> Result<Self, String> {
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                "no such file; hint: every rank that gives an array has a file".to_owned()
+            }
+            _ => error.to_string(),
+        })?;
+        let found = file.metadata().map_err(|error| error.to_string())?;
+        if !found.is_file() {
+            return Err("not a file".to_owned());
         }
-        _ => error.to_string(),
-    })?;
-    let found = file.metadata().map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("not a file".to_owned());
+        let mut prefix = vec![0; usize::try_from(found.len()).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
+        file.read_exact_at(&mut prefix, 0).map_err(|error| error.to_string())?;
+        let header = Header::parse(&prefix, found.len(), wanted).map_err(|error| error.to_string())?;
+        Ok(Self { path, file, header })
     }
-    let length = usize::try_from(found.len()).unwrap_or(usize::MAX);
-    let mut prefix = vec![0; npy::PREFIX_BYTES.min(length)];
-    file.read_exact_at(&mut prefix, 0).map_err(|error| error.to_string())?;
-    let (from, to) = npy::header_place(&prefix)?;
-    if length < to {
-        return Err("truncated within its header".to_owned());
-    }
-    let mut text = vec![0; to - from];
-    file.read_exact_at(&mut text, from as u64).map_err(|error| error.to_string())?;
-    let header = npy::parse(&text, wanted == Some(ElementType::Bf16))?;
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != header.element) {
-        return Err(format!("of type {}, but --type says {wanted}", header.element));
-    }
-    let (promised, there) = (header.data_bytes().unwrap_or(u64::MAX), (length - to) as u64);
-    if there != promised {
-        let what = if there < promised { "truncated" } else { "longer than its header says" };
-        return Err(format!("{what}: {there} bytes of data, the header promises {promised}"));
-    }
-    let array = ArrayFile { path: path.to_owned(), file, data_at: to as u64, data_bytes: promised };
-    Ok((header, array))
 }
 
 impl Arrays for InputArrays {
@@ -139,21 +98,24 @@ impl Arrays for InputArrays {
     }
 
     fn bytes(&self, rank: usize) -> u64 {
-        self.files.get(rank).and_then(Option::as_ref).map_or(0, |array| array.data_bytes)
+        self.files.get(rank).and_then(Option::as_ref).map_or(0, |array| array.header.data_bytes())
     }
 
     fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let array = self.files.get(rank).and_then(Option::as_ref);
         let array = array.ok_or_else(|| format!("rank {rank} gives no array"))?;
-        let end = offset.checked_add(out.len() as u64).filter(|end| *end <= array.data_bytes);
-        end.ok_or_else(|| format!("the array of rank {rank} has {} bytes", array.data_bytes))?;
-        let read = array.file.read_exact_at(out, array.data_at + offset);
+        let bytes = array.header.data_bytes();
+        let end = offset.checked_add(out.len() as u64).filter(|end| *end <= bytes);
+        end.ok_or_else(|| format!("the array of rank {rank} has {bytes} bytes"))?;
+        let read = array.file.read_exact_at(out, array.header.data_offset + offset);
         read.map_err(|error| format!("{}: {error}; it was changed while the rack ran", array.path.display()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rackloom_jobs::arrays::header_bytes;
+
     use super::*;
 
     /// A directory of arrays, removed at the end.
@@ -167,9 +129,9 @@ mod tests {
         }
 
         fn put(&self, rank: usize, element: ElementType, shape: &[u64], cut: usize) {
-            let header = Header { element, shape: shape.to_vec() };
-            let mut bytes = header.to_bytes();
-            bytes.extend((0..header.data_bytes().unwrap()).map(|byte| byte as u8 ^ rank as u8));
+            let mut bytes = header_bytes(element, shape);
+            let data = shape.iter().product::<u64>() as usize * element.bytes();
+            bytes.extend((0..data).map(|byte| byte as u8 ^ rank as u8));
             bytes.truncate(bytes.len() - cut);
             std::fs::write(self.0.join(file_name(rank)), bytes).unwrap();
         }
@@ -178,7 +140,7 @@ mod tests {
             &self,
             collective: Collective,
             wanted: Option<ElementType>,
-        ) -> Result<InputArrays, Vec<String>> {
+        ) -> Result<InputArrays, Vec<Problem>> {
             InputArrays::open(&self.0, collective, 4, wanted)
         }
     }
@@ -208,15 +170,15 @@ mod tests {
         directory.put(1, ElementType::F32, &[7], 0);
         directory.put(2, ElementType::I32, &[6], 1);
         let problems = directory.open(Collective::AllReduce, None).unwrap_err();
-        assert_eq!(problems.len(), 3, "{problems:?}");
-        for (problem, part) in problems.iter().zip(["of shape (7)", "truncated: 23 bytes", "no such file"]) {
-            assert!(problem.contains(part), "{problem}");
-        }
+        let mut files: Vec<_> = problems.iter().map(|problem| problem.file.as_str()).collect();
+        files.sort_unstable();
+        assert_eq!(files, ["rank1.npy", "rank2.npy", "rank3.npy"]);
     }
 
     #[test]
     fn only_who_gives_needs_a_file() {
         let directory = Directory::new("root");
+        assert_eq!(directory.open(Collective::Broadcast { root: 1 }, None).unwrap_err().len(), 1);
         directory.put(1, ElementType::U8, &[9], 0);
         let arrays = directory.open(Collective::Broadcast { root: 1 }, None).unwrap();
         assert_eq!((arrays.bytes(0), arrays.bytes(1)), (0, 9));
@@ -224,11 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn raw_pairs_of_bytes_are_bf16_if_the_user_says_so_and_a_wrong_word_is_refused() {
+    fn raw_pairs_of_bytes_are_bf16_if_the_user_says_so() {
         let directory = Directory::new("bf16");
         (0..4).for_each(|rank| directory.put(rank, ElementType::Bf16, &[2], 0));
         assert!(directory.open(Collective::AllReduce, None).is_err());
-        assert!(directory.open(Collective::AllReduce, Some(ElementType::F16)).is_err());
         let arrays = directory.open(Collective::AllReduce, Some(ElementType::Bf16)).unwrap();
         assert_eq!(arrays.element, ElementType::Bf16);
     }

@@ -1,10 +1,9 @@
 //! The user's arrays: NumPy files in, NumPy files out.
 //!
-//! `npy` (one file's header) · `input` (what the ranks give, all problems at once) · `output` (what the ranks get). What
-//! is done with the values is the job's business.
+//! `input` (what the ranks give, all problems at once) · `output` (what the ranks get). What the bytes of a file mean, and
+//! what is done with the values, is the jobs' business.
 
 mod input;
-mod npy;
 mod output;
 
 pub(crate) use input::InputArrays;

@@ -8,10 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rackloom_jobs::Output;
+use rackloom_jobs::arrays::{file_name, header_bytes};
 use rackloom_protocol::Memory;
-
-use super::input::file_name;
-use super::npy::Header;
 
 /// How much is written between two turns of a node.
 const BLOCK_BYTES: u64 = 256 << 10;
@@ -28,25 +26,15 @@ pub(crate) struct ArrayWriter {
 }
 
 impl ArrayWriter {
-    /// Begin to write what a rank has got; `None` if it got nothing, as all but the root of a gather do. `shape`: of the
-    /// input, which the result keeps if it has as many elements.
-    pub(crate) fn begin(
-        directory: &Path,
-        rank: usize,
-        output: Output,
-        shape: Option<&[u64]>,
-    ) -> io::Result<Option<Self>> {
-        let is_empty_by_intent = shape.is_some_and(|shape| shape.contains(&0));
-        if output.elements == 0 && !is_empty_by_intent {
-            return Ok(None);
-        }
+    /// Begin to write what a rank has got. An array of another shape than its number of elements is written flat.
+    pub(crate) fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
         let path = directory.join(file_name(rank));
         let beside = directory.join(format!(".{}.{}", file_name(rank), std::process::id()));
-        let kept = shape.filter(|shape| shape.iter().product::<u64>() == output.elements);
-        let shape = kept.map_or_else(|| vec![output.elements], <[u64]>::to_vec);
+        let flat = [output.elements];
+        let fits = shape.iter().product::<u64>() == output.elements;
         let mut file = File::create(&beside)?;
-        file.write_all(&Header { element: output.element, shape }.to_bytes())?;
-        Ok(Some(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() }))
+        file.write_all(&header_bytes(output.element, if fits { shape } else { &flat }))?;
+        Ok(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() })
     }
 
     /// Write some more. Returns whether the file is whole and in its place.

@@ -96,6 +96,11 @@ pub(crate) enum Notice {
     },
     /// The job is over; the member goes on serving others.
     Finished,
+    /// No live path leads to this GPU node any more.
+    Lost {
+        /// Its number in the plan.
+        member: u16,
+    },
     /// The answer to [`Order::SayWaiting`].
     Waiting {
         /// One line per thing.

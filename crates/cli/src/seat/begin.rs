@@ -30,7 +30,8 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
-    let CheckedWork { plan, inputs, shape } = start.source.work().map_err(|failure| failure.to_string())?;
+    let CheckedWork { plan, inputs, mut result_shapes } =
+        start.source.work().map_err(|failure| failure.to_string())?;
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
     let config = plan.member_config(node, Incarnation(start.incarnation));
@@ -50,7 +51,9 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
             memory_used_bytes = job.regions().iter().map(|region| region.length).sum();
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
-            let results = start.source.arrays.output.map(|directory| Results { directory, shape });
+            let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
+            let results = start.source.arrays.output.zip(shape);
+            let results = results.map(|(directory, shape)| Results { directory, shape });
             Body::Endpoint(Box::new(Work::new(runtime, job, node, results)))
         }
     };

@@ -46,6 +46,16 @@ impl Observer {
         &self.names[self.node.index()]
     }
 
+    /// A line of the core with the plan's names for its member numbers.
+    pub(super) fn with_names(&self, line: &str) -> String {
+        let named = |word: &str| {
+            let number = word.strip_prefix('m')?.parse::<usize>().ok()?;
+            self.names.get(number).cloned()
+        };
+        let words = line.split(' ').map(|word| named(word).unwrap_or_else(|| word.to_owned()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// Whether no link has to come up that has never been up.
     pub(super) fn is_lit(&self) -> bool {
         !self.dark.contains(&true)

@@ -6,7 +6,7 @@
 use std::io;
 
 use rackloom::{Ports, Runtime};
-use rackloom_protocol::{Event, Instant, Member, Switch};
+use rackloom_protocol::{Event, Instant, Member, MemberRole, Switch};
 
 use super::observe::Observer;
 use super::work::Work;
@@ -147,6 +147,12 @@ impl Seat {
                 channel.say_if_heard(&Notice::Happened(record))?;
             }
             if let Body::Endpoint(work) = &mut self.body {
+                if let Event::NodeLost { node } = event
+                    && work.runtime.member().config().graph.members.get(node.index())
+                        == Some(&MemberRole::Endpoint)
+                {
+                    channel.say(&Notice::Lost { member: node.0 })?;
+                }
                 work.job.handle_event(now, &event);
             }
         }
@@ -166,7 +172,9 @@ impl Seat {
         loop {
             match channel.hear::<Order>()? {
                 Heard::Message(Order::SayWaiting) => {
-                    channel.say(&Notice::Waiting { lines: self.body.waiting_for() })?;
+                    let lines = self.body.waiting_for();
+                    let lines = lines.iter().map(|line| self.observer.with_names(line)).collect();
+                    channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Report) => self.report(now, channel)?,

@@ -11,10 +11,10 @@ use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
 use crate::arrays::ArrayWriter;
 
-/// Where the user wants the results, and how the arrays were shaped.
+/// Where the user wants the result, and in which shape.
 pub(super) struct Results {
     pub(super) directory: PathBuf,
-    pub(super) shape: Option<Vec<u64>>,
+    pub(super) shape: Vec<u64>,
 }
 
 /// A job on its runtime.
@@ -78,8 +78,8 @@ fn begin(
     results: &Results,
     unwritten: &mut Option<String>,
 ) -> Option<ArrayWriter> {
-    match ArrayWriter::begin(&results.directory, rank, job.output()?, results.shape.as_deref()) {
-        Ok(writer) => writer,
+    match ArrayWriter::begin(&results.directory, rank, job.output()?, &results.shape) {
+        Ok(writer) => Some(writer),
         Err(error) => {
             *unwritten = Some(error.to_string());
             None

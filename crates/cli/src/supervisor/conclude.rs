@@ -27,6 +27,9 @@ impl Supervisor {
         }
         let node_lost = rack.seats.iter().any(|seat| seat.is_endpoint && seat.death.is_some());
         let mut failures = Vec::new();
+        if let Ending::LostEarly(what) = &ending {
+            failures.push(what.clone());
+        }
         if ending == Ending::Interrupted {
             failures.push("interrupted".to_owned());
         }

@@ -39,6 +39,9 @@ use crate::control::{Order, Start};
 use crate::failure::Failure;
 use crate::source::Source;
 
+/// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
+const NAMING_SLACK_NS: u64 = 1_000_000_000;
+
 /// What whoever drives a supervisor has to act on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Milestone {
@@ -105,7 +108,9 @@ impl Supervisor {
         let wiring = Wiring::prepare(&plan)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
-        let rack = Rack::new(members, plan.watchdog_ns);
+        let timers = &plan.timers;
+        let detection_ns = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
+        let rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
         let (told, heard) = unbounded_channel();
         Ok(Self {
             plan,

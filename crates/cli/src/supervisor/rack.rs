@@ -5,7 +5,8 @@
 //! which nobody gets further: seats are asked what they wait for, then for their reports. Time is counted in ticks rather
 //! than by a clock, so that the time during which the supervisor itself was stopped counts for nothing.
 //!
-//! A death is noted here and told to nobody: the other members find out from their links.
+//! A death is noted here and told to nobody: the other members find out from their links, and the run goes on until they
+//! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
 //!
 //! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
 //! count for nothing until somebody takes them.
@@ -22,6 +23,8 @@ const ANSWER_NS: u64 = 1_000_000_000;
 const SURVEY_NS: u64 = 500_000_000;
 /// How long seats may take to report, and then again to end.
 const FAREWELL_NS: u64 = 5_000_000_000;
+/// How long a seat that its neighbours have lost may take to report all the same.
+const LAST_WORD_NS: u64 = 500_000_000;
 
 /// What the supervisor must do now.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub(crate) enum Ending {
     Complete,
     /// A seat could not begin.
     CouldNotStart(String),
+    /// A seat ended before all links were up.
+    LostEarly(String),
     /// Nobody got further.
     Stalled,
     /// The user asked a rack that stays to go.
@@ -67,9 +72,19 @@ pub(crate) enum Ending {
 enum Phase {
     Opening,
     Running,
-    Asking { left_ns: u64 },
-    Reporting { left_ns: u64 },
-    Releasing { left_ns: u64 },
+    /// Everybody has finished, but not everybody has named the dead yet.
+    Naming {
+        left_ns: u64,
+    },
+    Asking {
+        left_ns: u64,
+    },
+    Reporting {
+        left_ns: u64,
+    },
+    Releasing {
+        left_ns: u64,
+    },
     Killing,
     Over,
 }
@@ -96,6 +111,8 @@ pub(crate) struct Seat {
     ready: bool,
     links_up: bool,
     finished: bool,
+    /// GPU nodes that it has lost.
+    lost: Vec<usize>,
     progress: u64,
 }
 
@@ -119,12 +136,18 @@ pub(crate) struct Rack {
     phase: Phase,
     stays: bool,
     watchdog_ns: u64,
+    naming_ns: u64,
     idle_ns: u64,
     survey_left_ns: Option<u64>,
 }
 
 impl Rack {
-    pub(crate) fn new(members: impl IntoIterator<Item = (String, bool)>, watchdog_ns: u64) -> Self {
+    /// `naming_ns`: how long members may take to notice a death.
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = (String, bool)>,
+        watchdog_ns: u64,
+        naming_ns: u64,
+    ) -> Self {
         let seats =
             members.into_iter().map(|(name, is_endpoint)| Seat { name, is_endpoint, ..Seat::default() });
         Self {
@@ -133,6 +156,7 @@ impl Rack {
             phase: Phase::Opening,
             stays: false,
             watchdog_ns,
+            naming_ns,
             idle_ns: 0,
             survey_left_ns: None,
         }
@@ -193,6 +217,7 @@ impl Rack {
             Notice::Ready => seat.ready = true,
             Notice::LinksUp => seat.links_up = true,
             Notice::Finished => seat.finished = true,
+            Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count } if count == seat.progress => return Vec::new(),
             Notice::Progress { count } => {
                 seat.progress = count;
@@ -233,6 +258,12 @@ impl Rack {
             let seat = &self.seats[member];
             let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
             steps.extend(self.end(Ending::CouldNotStart(what)));
+        } else if self.phase == Phase::Opening {
+            // The fabric will never be whole, and who was never met cannot be missed.
+            let seat = &self.seats[member];
+            let how = seat.death.as_deref().unwrap_or("ended");
+            let what = format!("{} ended before all links were up: {how}", seat.name);
+            steps.extend(self.end(Ending::LostEarly(what)));
         } else {
             steps.extend(self.settle());
         }
@@ -242,7 +273,9 @@ impl Rack {
     /// The user wants out; asking twice is impatience.
     pub(crate) fn interrupted(&mut self) -> Vec<Step> {
         match self.phase {
-            Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::Interrupted),
+            Phase::Opening | Phase::Running | Phase::Naming { .. } | Phase::Asking { .. } => {
+                self.end(Ending::Interrupted)
+            }
             Phase::Reporting { .. } | Phase::Releasing { .. } => self.kill(),
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -273,13 +306,24 @@ impl Rack {
                 self.phase = Phase::Asking { left_ns: ANSWER_NS };
                 vec![Step::AskWaiting]
             }
+            Phase::Naming { left_ns } => {
+                *left_ns = left_ns.saturating_sub(TICK_NS);
+                if *left_ns == 0 { self.end(Ending::Complete) } else { Vec::new() }
+            }
             Phase::Asking { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 { self.end(Ending::Stalled) } else { Vec::new() }
             }
             Phase::Reporting { left_ns } | Phase::Releasing { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
-                if *left_ns == 0 { self.kill() } else { Vec::new() }
+                let left_ns = *left_ns;
+                if left_ns == 0 {
+                    self.kill()
+                } else if left_ns == FAREWELL_NS - LAST_WORD_NS {
+                    self.give_up_the_hung()
+                } else {
+                    Vec::new()
+                }
             }
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -311,6 +355,33 @@ impl Rack {
         vec![Step::Kill(self.living().collect())]
     }
 
+    /// Seats that others have lost and that do not report either are not worth the whole farewell.
+    fn give_up_the_hung(&mut self) -> Vec<Step> {
+        let silent = |member: &usize| self.seats[*member].report.is_none();
+        let hung: Vec<_> =
+            self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
+        for member in &hung {
+            let what = "hung: lost by its neighbours, and gave no report";
+            self.seats[*member].death.get_or_insert_with(|| what.to_owned());
+        }
+        if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
+    }
+
+    /// Whether a GPU node that has finished its work has lost this one.
+    fn is_presumed_dead(&self, member: usize) -> bool {
+        self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
+    }
+
+    /// Whether every living GPU node that can still speak has noticed every dead one.
+    fn all_dead_are_named(&self) -> bool {
+        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
+        dead.map(|(member, _)| member).all(|member| {
+            let mut witnesses =
+                self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && seat.finished);
+            witnesses.all(|seat| seat.lost.contains(&member))
+        })
+    }
+
     /// What follows from what is known now.
     fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
@@ -319,6 +390,9 @@ impl Rack {
             steps.push(Step::LinksUp);
         }
         if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
+            self.phase = Phase::Naming { left_ns: self.naming_ns };
+        }
+        if matches!(self.phase, Phase::Naming { .. }) && self.all_dead_are_named() {
             steps.extend(self.end(Ending::Complete));
         }
         if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
@@ -342,7 +416,10 @@ impl Rack {
 
     /// Whether no living GPU node still works. Switches have no work of their own.
     fn is_finished(&self) -> bool {
-        self.seats.iter().all(|seat| seat.ended || seat.finished || !seat.is_endpoint)
+        let is_done = |(member, seat): (usize, &Seat)| {
+            seat.ended || seat.finished || !seat.is_endpoint || self.is_presumed_dead(member)
+        };
+        self.seats.iter().enumerate().all(is_done)
     }
 }
 

@@ -19,6 +19,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let work = source.work()?;
     work.refuse_the_impossible()?;
     arrays::make_place(&arguments.arrays)?;
+    reporting::must_be_writable(&arguments.output)?;
+    if let Some(path) = &arguments.pids {
+        reporting::must_be_writable_at(path)?;
+    }
     let plan = work.plan;
     let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
     let mut supervisor = Supervisor::prepare(source, plan, logs)?;
@@ -40,8 +44,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
         }
     })?;
     let Conclusion { report, exit } = supervisor.conclude()?;
-    reporting::deliver(&report, &arguments.output)?;
-    Ok(exit)
+    reporting::deliver(&report, &arguments.output, exit)
 }
 
 /// All links are up: who is who, for people and for scripts.

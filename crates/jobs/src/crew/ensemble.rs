@@ -139,7 +139,10 @@ impl<P: Play> Ensemble<P> {
         match self.stage {
             Stage::Over => Progress::Finished,
             _ if is_busy => Progress::Running(Some(now)),
-            Stage::Gather { .. } => Progress::Running(Some(now + GATHER_INTERVAL_NS)),
+            Stage::Gather { until } => {
+                let look_again = now + GATHER_INTERVAL_NS;
+                Progress::Running(Some(until.map_or(look_again, |until| until.min(look_again))))
+            }
             _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
             Stage::BreakOff { until } => Progress::Running(Some(until)),
             _ => Progress::Running(None),

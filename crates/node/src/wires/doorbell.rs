@@ -8,7 +8,7 @@
 //! rings), with a full fence between. So at least one of them sees the other, and no wake-up is lost.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -54,12 +54,18 @@ impl Doorbell {
         self.shared.file.as_raw_fd()
     }
 
+    /// The file, to be sent through a socket.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.file.as_fd()
+    }
+
     /// Take over a descriptor that this process was started with.
     pub fn from_fd(fd: RawFd) -> io::Result<Self> {
         Self::open(adopt(fd)?)
     }
 
-    fn open(file: OwnedFd) -> io::Result<Self> {
+    /// Take over the file of a doorbell that came through a socket.
+    pub(crate) fn open(file: OwnedFd) -> io::Result<Self> {
         if sealed_length(file.as_fd())? < 4 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "doorbell file is too short"));
         }

@@ -9,6 +9,7 @@ use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
 use crate::operation::bulk::Bulk;
+use crate::operation::messages::Posted;
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
 use crate::operation::waits::{Flush, WordWait};
 use crate::operation::{Atomic, Command, Completion, LocalRange, OperationId, RemoteAddress, Signal};
@@ -43,6 +44,20 @@ impl Endpoint {
                 });
                 self.look_at_word(self.words.len() - 1);
                 Ok(())
+            }
+            Command::Receive { operation, source, tag, ignore, into } => {
+                self.post_receive(now, Posted { operation, source, tag, ignore, into })
+            }
+            Command::Send { operation, target, tag, source } => {
+                let mut peer = self.peer_for(target)?;
+                let result = if self.passes_fence(&mut peer) {
+                    self.start_send(&mut peer, operation, tag, source)
+                } else {
+                    Err(CommandRefused::Busy)
+                };
+                self.queue_data(now, &mut peer, Class::Request);
+                self.put_back(peer);
+                result
             }
             Command::Cancel { operation } => self.cancel(operation),
             Command::Fence { target } => {
@@ -108,14 +123,16 @@ impl Endpoint {
                 self.start_put(peer, operation, target, source, signal)
             }
             Command::Get { operation, target, into } => self.start_get(peer, operation, target, into),
-            Command::WaitUntil { .. }
+            Command::Send { .. }
+            | Command::Receive { .. }
+            | Command::WaitUntil { .. }
             | Command::Fence { .. }
             | Command::Flush { .. }
             | Command::Cancel { .. } => Err(CommandRefused::Invalid("not a command to a remote node")),
         }
     }
 
-    fn has_room(&self, peer: &Peer) -> Result<(), CommandRefused> {
+    pub(super) fn has_room(&self, peer: &Peer) -> Result<(), CommandRefused> {
         let unsent = peer.senders[Class::Request.index()].unsent();
         if unsent < self.config().transport.window_packets as usize {
             Ok(())
@@ -301,10 +318,14 @@ impl Endpoint {
     }
 
     fn cancel(&mut self, operation: OperationId) -> Result<(), CommandRefused> {
-        let Some(index) = self.words.iter().position(|wait| wait.operation == operation) else {
-            return Err(CommandRefused::Invalid("no such wait"));
-        };
-        self.words.swap_remove(index);
+        let is_it = |posted: &Posted| posted.operation == operation;
+        if let Some(index) = self.words.iter().position(|wait| wait.operation == operation) {
+            self.words.swap_remove(index);
+        } else if let Some(index) = self.matching.posted.iter().position(is_it) {
+            self.matching.posted.remove(index);
+        } else {
+            return Err(CommandRefused::Invalid("no such wait or unmatched receive"));
+        }
         let result = Err(OperationError::Cancelled);
         self.forwarder.push_event(Event::Completed { operation, result });
         Ok(())
@@ -318,7 +339,9 @@ const fn remote_bytes(command: &Command<'_>) -> u64 {
         Command::Load { into, .. } | Command::Get { into, .. } => into.length,
         Command::Put { source, .. } => source.length,
         Command::Atomic { atomic, .. } => atomic.width.bytes(),
-        Command::WaitUntil { .. }
+        Command::Send { .. }
+        | Command::Receive { .. }
+        | Command::WaitUntil { .. }
         | Command::Fence { .. }
         | Command::Flush { .. }
         | Command::Cancel { .. } => 0,

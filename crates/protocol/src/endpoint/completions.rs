@@ -84,6 +84,7 @@ impl Endpoint {
             Err(error) => Err(error),
         };
         outstanding.end_reply(number);
+        let result = self.finish_pull(peer, class, number, result);
         self.end_part(group, result);
     }
 

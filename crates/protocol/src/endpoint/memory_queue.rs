@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::ids::{Class, NodeId, RegionId};
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryRequest, MemoryToken};
+use crate::operation::groups::GroupId;
 use crate::operation::{Atomic, OperationId};
 
 /// What an answer of memory is for.
@@ -18,6 +19,8 @@ pub(super) enum Purpose {
     AtomicReply { class: Class, number: u32 },
     /// Data of the caller's own load or get.
     Local { class: Class, number: u32, bytes: u64 },
+    /// A message's data on its way to its receive; `end` is what the message's stream is served up to then.
+    Receive { group: GroupId, length: u64, end: Option<u32> },
     /// A look at a word that somebody waits for.
     Word { operation: OperationId },
 }

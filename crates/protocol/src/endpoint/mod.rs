@@ -8,6 +8,7 @@ mod arrivals;
 mod commands;
 mod completions;
 mod memory_queue;
+mod messages;
 mod peer;
 mod reach;
 mod serving;
@@ -29,6 +30,7 @@ use crate::memory::regions::Regions;
 use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken, RegionConfig};
 use crate::operation::Command;
 use crate::operation::groups::Groups;
+use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::surroundings::{Member, Transmit};
 use crate::switch::forwarder::Forwarder;
@@ -47,6 +49,7 @@ pub struct Endpoint {
     groups: Groups,
     words: Vec<WordWait>,
     flushes: Vec<Flush>,
+    matching: Matching,
     memory: MemoryQueue,
     ready_data: Vec<VecDeque<(NodeId, Class)>>,
     ready_acks: Vec<VecDeque<NodeId>>,
@@ -70,6 +73,7 @@ impl Endpoint {
             groups: Groups::default(),
             words: Vec::new(),
             flushes: Vec::new(),
+            matching: Matching::default(),
             memory: MemoryQueue::default(),
             ready_data: (0..ports).map(|_| VecDeque::new()).collect(),
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
@@ -136,6 +140,11 @@ impl Endpoint {
                 "operation {} waits for {} offset {:#x} to be {:?} {}",
                 wait.operation.0, wait.region, wait.offset, wait.condition, wait.value
             ));
+        }
+        for posted in &self.matching.posted {
+            let from = posted.source.map_or_else(|| String::from("anybody"), |node| format!("{node}"));
+            lines
+                .push(format!("operation {} receives tag {:#x} from {from}", posted.operation.0, posted.tag));
         }
         for peer in self.known.iter().filter_map(|node| self.peers[node.index()].as_deref()) {
             for class in Class::ALL {

@@ -1,11 +1,13 @@
 //! What an endpoint keeps for one remote node and one life of it.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::error::OperationError;
 use crate::ids::{Class, Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
+use crate::operation::LocalRange;
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
@@ -44,6 +46,12 @@ pub(super) struct Peer {
     pub bulk: [VecDeque<Bulk>; Class::COUNT],
     pub bulk_asked: u64,
     pub bulk_cut: u64,
+    /// Own messages on offer: number in the request stream, and the data.
+    pub offers: VecDeque<(u32, LocalRange)>,
+    /// Pulls under way: number in the bulk stream, number of the offer, length.
+    pub pulls: Vec<(u32, u32, u64)>,
+    /// Eager budget in use at the receiver, in bytes.
+    pub eager_unmatched: u64,
     pub refusal_holds: VecDeque<RefusalHold>,
     pub ports: [Option<PortId>; Class::COUNT],
     pub is_data_queued: [bool; Class::COUNT],
@@ -71,6 +79,9 @@ impl Peer {
             bulk: Default::default(),
             bulk_asked: 0,
             bulk_cut: 0,
+            offers: VecDeque::new(),
+            pulls: Vec::new(),
+            eager_unmatched: 0,
             refusal_holds: VecDeque::new(),
             ports: [None; Class::COUNT],
             is_data_queued: [false; Class::COUNT],

@@ -106,7 +106,8 @@ impl Endpoint {
             }
             for wait in replies.into_iter().filter(|wait| !wait.is_over) {
                 // A load or get that is lost has changed nothing.
-                let may_have_happened = wait.kind == ReplyKind::Value && was_sent(wait.number);
+                let has_effect = matches!(wait.kind, ReplyKind::Value | ReplyKind::Offer);
+                let may_have_happened = has_effect && was_sent(wait.number);
                 self.end_part(wait.group, Err(loss(may_have_happened)));
             }
             for bulk in core::mem::take(&mut peer.bulk[class.index()]) {
@@ -114,12 +115,17 @@ impl Endpoint {
                     Bulk::Put { group, first, .. } => {
                         self.end_part(group, Err(loss(first.is_some_and(was_sent))));
                     }
-                    Bulk::Get { group, .. } => self.end_part(group, Err(OperationError::Unreachable)),
+                    Bulk::Get { group, .. } | Bulk::Pull { group, .. } => {
+                        self.end_part(group, Err(OperationError::Unreachable))
+                    }
                     Bulk::GetData { .. } => {}
                 }
             }
             peer.senders[class.index()].void();
         }
+        peer.offers.clear();
+        peer.pulls.clear();
+        peer.eager_unmatched = 0;
         peer.bulk_cut = peer.bulk_asked;
         peer.fence = None;
         peer.posted_error = None;
@@ -130,6 +136,7 @@ impl Endpoint {
     }
 
     fn fail_waits(&mut self, node: NodeId) {
+        self.fail_receives(node);
         while let Some(index) = self.words.iter().position(|wait| wait.depends_on == Some(node)) {
             let operation = self.words.swap_remove(index).operation;
             let result = Err(OperationError::Unreachable);

@@ -13,6 +13,7 @@ use crate::link::credits::is_ahead;
 use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
 use crate::operation::bulk::Bulk;
+use crate::operation::messages::{Content, Unexpected};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
 use crate::time::Instant;
 use crate::wire::frame::FabricHeader;
@@ -100,6 +101,38 @@ impl Endpoint {
             Operation::Signal { offset, kind, value } if is_request => {
                 self.serve_signal(service, peer, number, offset, (kind, value))
             }
+            Operation::Message { tag, data } if is_request => {
+                let length = data.len() as u64;
+                let frame_offset = end_of_payload - data.len() as u32;
+                let content = Content::Eager { lease: service.lease, frame_offset };
+                self.serve_message(
+                    service,
+                    peer,
+                    Unexpected { source: peer.node, tag, length, number, content },
+                );
+                return;
+            }
+            Operation::Offer { tag, length } if is_request => {
+                let (length, content) = (u64::from(length), Content::Offered);
+                self.serve_message(
+                    service,
+                    peer,
+                    Unexpected { source: peer.node, tag, length, number, content },
+                );
+                return;
+            }
+            Operation::Pull { offer, length } if is_request => {
+                self.close_batch(service, peer);
+                let result = self.serve_pull(peer, number, offer, length);
+                if result.is_ok() {
+                    peer.serve(service.class, number.wrapping_add(1), true);
+                }
+                result
+            }
+            Operation::Received { operation, cost } if !is_request => {
+                self.take_received(peer, operation, cost);
+                return;
+            }
             Operation::Get { offset, length } if is_request => {
                 self.serve_get(service, peer, number, offset, length)
             }
@@ -179,6 +212,13 @@ impl Endpoint {
         let pending = pending(peer, batch.region, purpose);
         self.memory.write(pending, service.lease, batch.mark);
         peer.serve(service.class, batch.end, false);
+    }
+
+    fn serve_message(&mut self, service: &mut Service, peer: &mut Peer, message: Unexpected) {
+        self.close_batch(service, peer);
+        let end = message.number.wrapping_add(1);
+        let waits = self.take_message(peer, message);
+        peer.serve(service.class, end, !waits);
     }
 
     fn serve_load(
@@ -298,6 +338,9 @@ impl Endpoint {
         if let Some(Some(mut peer)) = self.peers.get_mut(pending.node.index()).map(Option::take) {
             if peer.generation == pending.generation {
                 self.finish_for_peer(now, &mut peer, &pending, done);
+            } else if let Purpose::Receive { group, .. } = pending.purpose {
+                // The message was whole, but nobody may vouch for it in another life of its sender.
+                self.end_part(group, Err(OperationError::OutcomeUnknown));
             }
             self.put_back(peer);
         }
@@ -340,6 +383,14 @@ impl Endpoint {
             }
             (Purpose::Local { class, number, .. }, _) => {
                 self.finish_local(peer, class, number, Err(OperationError::MemoryFailed));
+            }
+            (Purpose::Receive { group, length, end }, done) => {
+                let result =
+                    if done == MemoryDone::Written { Ok(length) } else { Err(OperationError::MemoryFailed) };
+                self.end_part(group, result);
+                if let Some(end) = end {
+                    peer.served(Class::Request, end);
+                }
             }
             (Purpose::Word { .. }, _) => {}
         }

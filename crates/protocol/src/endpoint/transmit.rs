@@ -16,7 +16,7 @@ use crate::wire::packed::{Operation, PUT_BYTES, SELECT_BYTES, get_data_header, p
 
 impl Endpoint {
     /// Payload bytes of one packet of a long transfer: what a frame holds, in multiples of 256.
-    fn segment_bytes(&self) -> u64 {
+    pub(super) fn segment_bytes(&self) -> u64 {
         let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
         (if room >= 256 { room / 256 * 256 } else { room }) as u64
     }
@@ -215,6 +215,16 @@ impl Endpoint {
                         ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
                     let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
                     peer.outstanding[class.index()].expect_reply(wait);
+                    true
+                }
+                Bulk::Pull { group, offer, into } => {
+                    let request = Operation::Pull { offer, length: into.length as u32 };
+                    let number = peer.senders[class.index()].append(None, &request);
+                    let kind =
+                        ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
+                    let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
+                    peer.outstanding[class.index()].expect_reply(wait);
+                    peer.pulls.push((number, offer, into.length));
                     true
                 }
                 Bulk::GetData { .. } => self.cut_get_data(peer, class, bulk),

@@ -34,6 +34,15 @@ pub enum Bulk {
         /// Where to.
         into: LocalRange,
     },
+    /// Receiver's side of a message on offer: the request for its data.
+    Pull {
+        /// The receive.
+        group: GroupId,
+        /// Number of the offer in the sender's request stream.
+        offer: u32,
+        /// Where to, and how many bytes.
+        into: LocalRange,
+    },
     /// Owner's side of a get: its data.
     GetData {
         /// Number of the get in the caller's stream.

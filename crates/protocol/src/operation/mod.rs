@@ -5,6 +5,7 @@
 
 pub mod bulk;
 pub mod groups;
+pub mod messages;
 pub mod outstanding;
 pub mod waits;
 
@@ -220,6 +221,31 @@ pub enum Command<'a> {
         /// To where, and how many bytes.
         into: LocalRange,
     },
+    /// Send a tagged message. The source must stay unchanged until completion, which says that the target holds the
+    /// message (eager) or its receiver has it (rendezvous).
+    Send {
+        /// The caller's name for it.
+        operation: OperationId,
+        /// To whom.
+        target: NodeId,
+        /// The tag.
+        tag: u64,
+        /// What; may be empty.
+        source: LocalRange,
+    },
+    /// Receive a tagged message. An [`crate::Event::MessageMatched`] says which; the completion carries its length.
+    Receive {
+        /// The caller's name for it.
+        operation: OperationId,
+        /// From whom; `None` takes a message of anybody.
+        source: Option<NodeId>,
+        /// The tag.
+        tag: u64,
+        /// Bits of the tag that do not matter.
+        ignore: u64,
+        /// Where to. A longer message ends in an error and is dropped.
+        into: LocalRange,
+    },
     /// Complete when a word of the member's own memory satisfies a condition.
     WaitUntil {
         /// The caller's name for it.
@@ -247,9 +273,9 @@ pub enum Command<'a> {
         /// One node or all.
         target: Option<NodeId>,
     },
-    /// End a wait with [`crate::OperationError::Cancelled`].
+    /// End a wait or an unmatched receive with [`crate::OperationError::Cancelled`].
     Cancel {
-        /// The wait's name.
+        /// The name of the wait or receive.
         operation: OperationId,
     },
 }

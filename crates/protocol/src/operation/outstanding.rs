@@ -37,6 +37,8 @@ pub enum ReplyKind {
     },
     /// An atomic's old value.
     Value,
+    /// A message on offer: that the receiver has it.
+    Offer,
 }
 
 /// An operation that ends by its reply.

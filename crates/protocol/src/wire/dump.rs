@@ -65,6 +65,10 @@ fn describe(text: &mut String, operation: &Operation<'_>) {
         Operation::Put { offset, data, total, .. } => {
             write!(text, "put {} of {total} at {offset:#x}", data.len())
         }
+        Operation::Message { tag, data } => write!(text, "message {} tag {tag:#x}", data.len()),
+        Operation::Offer { tag, length } => write!(text, "offer {length} tag {tag:#x}"),
+        Operation::Pull { offer, length } => write!(text, "pull {length} of offer {offer}"),
+        Operation::Received { operation, .. } => write!(text, "received {operation}"),
         Operation::Get { offset, length } => write!(text, "get {length} at {offset:#x}"),
         Operation::LoadReply { operation, data } => write!(text, "load-reply {operation} {}", data.len()),
         Operation::AtomicReply { operation, value } => write!(text, "atomic-reply {operation} {value}"),

@@ -14,10 +14,14 @@ const ATOMIC: u8 = 4;
 const SIGNAL: u8 = 5;
 const PUT: u8 = 6;
 const GET: u8 = 7;
+const MESSAGE: u8 = 8;
+const OFFER: u8 = 9;
+const PULL: u8 = 10;
 const LOAD_REPLY: u8 = 16;
 const ATOMIC_REPLY: u8 = 17;
 const GET_DATA: u8 = 18;
 const REFUSAL: u8 = 19;
+const RECEIVED: u8 = 20;
 const ACK: u8 = 32;
 
 /// Bytes of a [`Operation::Select`] on the wire.
@@ -86,6 +90,27 @@ pub enum Operation<'a> {
         /// Number of bytes.
         length: u32,
     },
+    /// A tagged message with its data.
+    Message {
+        /// Its tag.
+        tag: u64,
+        /// The message.
+        data: &'a [u8],
+    },
+    /// A tagged message whose data is still at the sender.
+    Offer {
+        /// Its tag.
+        tag: u64,
+        /// Its length.
+        length: u32,
+    },
+    /// Send the data of the offer with this number.
+    Pull {
+        /// Number of the offer in the request stream towards the one who pulls.
+        offer: u32,
+        /// Bytes wanted.
+        length: u32,
+    },
     /// Data of the load with this number.
     LoadReply {
         /// Number of the load in the request stream.
@@ -108,6 +133,13 @@ pub enum Operation<'a> {
         position: u32,
         /// What was there.
         data: &'a [u8],
+    },
+    /// The message with this number was taken by a receive.
+    Received {
+        /// Number of the message or offer in the request stream.
+        operation: u32,
+        /// Eager budget that comes back, in bytes.
+        cost: u64,
     },
     /// The operation with this number was refused.
     Refusal {
@@ -146,12 +178,17 @@ impl Operation<'_> {
     pub fn encoded_bytes(&self) -> usize {
         OPERATION_HEADER
             + match self {
-                Self::Select { .. } | Self::Load { .. } | Self::Get { .. } => 4,
-                Self::Store { data, .. } | Self::LoadReply { data, .. } | Self::GetData { data, .. } => {
-                    data.len()
-                }
+                Self::Select { .. }
+                | Self::Load { .. }
+                | Self::Get { .. }
+                | Self::Offer { .. }
+                | Self::Pull { .. } => 4,
+                Self::Store { data, .. }
+                | Self::Message { data, .. }
+                | Self::LoadReply { data, .. }
+                | Self::GetData { data, .. } => data.len(),
                 Self::Atomic { .. } => 16,
-                Self::Signal { .. } | Self::AtomicReply { .. } => 8,
+                Self::Signal { .. } | Self::AtomicReply { .. } | Self::Received { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),
                 Self::Refusal { .. } => 0,
                 Self::Ack { bitmap, .. } => bitmap.len(),
@@ -190,6 +227,22 @@ impl Operation<'_> {
                 header(out, GET, 0, 4, offset);
                 out.extend_from_slice(&length.to_le_bytes());
             }
+            Self::Message { tag, data } => {
+                header(out, MESSAGE, 0, data.len(), tag);
+                out.extend_from_slice(data);
+            }
+            Self::Offer { tag, length } => {
+                header(out, OFFER, 0, 4, tag);
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+            Self::Pull { offer, length } => {
+                header(out, PULL, 0, 4, u64::from(offer));
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+            Self::Received { operation, cost } => {
+                header(out, RECEIVED, 0, 8, u64::from(operation));
+                out.extend_from_slice(&cost.to_le_bytes());
+            }
             Self::LoadReply { operation, data } => {
                 header(out, LOAD_REPLY, 0, data.len(), u64::from(operation));
                 out.extend_from_slice(data);
@@ -219,6 +272,11 @@ pub fn put_header(out: &mut alloc::vec::Vec<u8>, offset: u64, start: u64, total:
     header(out, PUT, 0, 16 + length, offset);
     out.extend_from_slice(&start.to_le_bytes());
     out.extend_from_slice(&total.to_le_bytes());
+}
+
+/// Append the header of a message whose `length` payload bytes follow from elsewhere.
+pub fn message_header(out: &mut alloc::vec::Vec<u8>, tag: u64, length: usize) {
+    header(out, MESSAGE, 0, length, tag);
 }
 
 /// Append the header of get data whose `length` payload bytes follow from elsewhere.
@@ -333,6 +391,19 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
         GET => {
             exactly(4)?;
             Operation::Get { offset: field, length: u32_at(payload, 0) }
+        }
+        MESSAGE => Operation::Message { tag: field, data: payload },
+        OFFER => {
+            exactly(4)?;
+            Operation::Offer { tag: field, length: u32_at(payload, 0) }
+        }
+        PULL => {
+            exactly(4)?;
+            Operation::Pull { offer: field as u32, length: u32_at(payload, 0) }
+        }
+        RECEIVED => {
+            exactly(8)?;
+            Operation::Received { operation: field as u32, cost: u64_at(payload, 0) }
         }
         LOAD_REPLY => Operation::LoadReply { operation: field as u32, data: payload },
         ATOMIC_REPLY => {

@@ -8,7 +8,7 @@ const WATCHDOG_NS: u64 = 10 * TICK_NS;
 
 fn rack() -> Rack {
     let members = [("n0", true), ("n1", true), ("s0", false)];
-    Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS)
+    Rack::new(members.map(|(name, is_endpoint)| (name.to_owned(), is_endpoint)), WATCHDOG_NS, 3 * TICK_NS)
 }
 
 fn running() -> Rack {
@@ -50,7 +50,38 @@ fn a_death_is_noted_and_the_others_go_on() {
     let mut rack = running();
     assert_eq!(rack.ended(0, "killed by signal 9".into()), []);
     assert_eq!(rack.seats[0].death.as_deref(), Some("killed by signal 9"));
+    assert_eq!(rack.heard(1, Notice::Finished), [], "member 1 has not noticed the death yet");
+    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), [Step::AskReports]);
+}
+
+#[test]
+fn members_get_bounded_time_to_notice_a_death() {
+    let mut rack = running();
+    rack.ended(0, "killed by signal 9".into());
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(ticks(&mut rack, 2), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+}
+
+#[test]
+fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
+    let mut rack = running();
+    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), []);
     assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
+    rack.heard(1, report());
+    rack.heard(2, report());
+    assert_eq!(ticks(&mut rack, LAST_WORD_NS / TICK_NS), [Step::Kill(vec![0])]);
+    assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and gave no report"));
+    assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Release]);
+}
+
+#[test]
+fn a_death_before_the_links_are_up_ends_the_run_at_once() {
+    let mut rack = rack();
+    rack.heard(0, Notice::Ready);
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::AskReports]);
+    let what = "n1 ended before all links were up: killed by signal 9";
+    assert_eq!(rack.ending, Some(Ending::LostEarly(what.into())));
 }
 
 #[test]

@@ -7,16 +7,19 @@
 //! Who may touch which range is decided by the core before it asks; the bounds are checked here once more, because a
 //! wrong range here would be a wild write. This file knows no keys, tenants or permissions.
 
+mod options;
+mod placement;
+
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rackloom_protocol::{
-    Atomic, FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId, Width,
-};
+use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
 
-use crate::mapping::{Mapping, sealed_memfd, whole_pages};
+use crate::mapping::whole_pages;
+use crate::window::Window;
+
+pub use options::{Granted, MemoryOptions, Pages, Placement};
+use placement::Backing;
 
 /// Most bytes that one read request may ask for.
 const READ_BYTES_MAX: usize = 256;
@@ -32,9 +35,22 @@ pub struct HostMemory {
 #[derive(Debug)]
 struct Region {
     region: RegionId,
-    file: OwnedFd,
-    pages: Mapping,
+    backing: Backing,
     length: usize,
+    options: MemoryOptions,
+    /// Somebody may have mapped it: it must not be freed.
+    is_exported: bool,
+}
+
+/// Why a region was not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreeRefused {
+    /// There is no such region.
+    #[error("{0} does not exist")]
+    NoSuchRegion(RegionId),
+    /// Importers free first, then the exporter withdraws, then the owner frees.
+    #[error("{0} is exported; hint: withdraw the export first")]
+    Exported(RegionId),
 }
 
 impl Default for HostMemory {
@@ -46,22 +62,68 @@ impl Default for HostMemory {
 impl HostMemory {
     /// Add a zeroed region. An error if there is one of this name, or no memory for it.
     pub fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+        self.allocate_with(region, length, MemoryOptions::default()).map(|_| ())
+    }
+
+    /// Add a zeroed region whose pages are as asked for. What was granted, or the demand that failed.
+    pub fn allocate_with(
+        &mut self,
+        region: RegionId,
+        length: u64,
+        options: MemoryOptions,
+    ) -> io::Result<&Granted> {
         let Err(place) = self.position(region) else {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{region} exists already")));
         };
         let too_large =
             || io::Error::new(io::ErrorKind::OutOfMemory, format!("{region}: {length} bytes are too many"));
-        let file_length = whole_pages(length).ok_or_else(too_large)?;
-        let mapped_length = usize::try_from(file_length).map_err(|_| too_large())?;
-        let file = sealed_memfd("rackloom-region", file_length)?;
-        let pages = Mapping::new(file.as_fd(), mapped_length)?;
-        self.regions.insert(place, Region { region, file, pages, length: length as usize });
+        whole_pages(length).filter(|length| isize::try_from(*length).is_ok()).ok_or_else(too_large)?;
+        let named = |cause: io::Error| io::Error::new(cause.kind(), format!("{region}: {cause}"));
+        let backing = Backing::new(length, options).map_err(named)?;
+        let added = Region { region, backing, length: length as usize, options, is_exported: false };
+        self.regions.insert(place, added);
+        Ok(&self.regions[place].backing.granted)
+    }
+
+    /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
+    pub fn free(&mut self, region: RegionId) -> Result<(), FreeRefused> {
+        let place = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
+        if self.regions[place].is_exported {
+            return Err(FreeRefused::Exported(region));
+        }
+        self.regions.remove(place);
         Ok(())
     }
 
-    /// Unmap a region. Returns whether there was one.
-    pub fn free(&mut self, region: RegionId) -> bool {
-        self.position(region).map(|place| self.regions.remove(place)).is_ok()
+    /// What a region got of what was asked for.
+    #[must_use]
+    pub fn granted(&self, region: RegionId) -> Option<&Granted> {
+        self.find(region).map(|found| &found.backing.granted)
+    }
+
+    /// What the kernel says about the pages of a region. Reads /proc; not for a hot path.
+    pub fn placement(&self, region: RegionId) -> io::Result<Placement> {
+        let found = self.find(region).ok_or(io::ErrorKind::NotFound)?;
+        found.backing.placement()
+    }
+
+    /// Protect a region from being freed, or no longer.
+    pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
+        if let Ok(place) = self.position(region) {
+            self.regions[place].is_exported = is_exported;
+        }
+    }
+
+    /// Part from everybody who has mapped this region: the same bytes at the same address in a new file.
+    pub(crate) fn move_to_fresh_file(&mut self, region: RegionId) -> io::Result<()> {
+        let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
+        let found = &mut self.regions[place];
+        found.backing.move_to_fresh_file(found.options)
+    }
+
+    /// The bytes of a region.
+    pub(crate) fn window(&self, region: RegionId) -> Option<Window<'_>> {
+        self.find(region).map(Region::window)
     }
 
     /// Length of a region in bytes.
@@ -73,7 +135,7 @@ impl HostMemory {
     /// The file behind a region, for a process of the same server to map.
     #[must_use]
     pub fn file(&self, region: RegionId) -> Option<BorrowedFd<'_>> {
-        self.find(region).map(|found| found.file.as_fd())
+        self.find(region).map(|found| found.backing.as_fd())
     }
 
     fn position(&self, region: RegionId) -> Result<usize, usize> {
@@ -93,7 +155,7 @@ impl HostMemory {
         for range in ranges {
             let from = range.frame_offset as usize;
             let bytes = from.checked_add(range.length as usize).and_then(|to| frame.get(from..to));
-            region.write(range.region_offset, bytes.ok_or(MemoryFault::Device)?)?;
+            region.window().write(range.region_offset, bytes.ok_or(MemoryFault::Device)?)?;
         }
         Ok(())
     }
@@ -109,108 +171,34 @@ impl Memory for HostMemory {
             MemoryAccess::Read { offset, length } => {
                 let place = self.position(region);
                 match (place, self.scratch.get_mut(..length as usize)) {
-                    (Ok(place), Some(out)) => self.regions[place].read(offset, out).map(|()| length as usize),
+                    (Ok(place), Some(out)) => {
+                        self.regions[place].window().read(offset, out).map(|()| length as usize)
+                    }
                     (Err(_), _) => Err(MemoryFault::NotMapped),
                     (_, None) => Err(MemoryFault::Device),
                 }
                 .map(|length| MemoryDone::Bytes(&self.scratch[..length]))
             }
-            MemoryAccess::Atomic { offset, atomic } => {
-                self.found(region).and_then(|found| found.atomic(offset, &atomic)).map(MemoryDone::Value)
-            }
+            MemoryAccess::Atomic { offset, atomic } => self
+                .found(region)
+                .and_then(|found| found.window().atomic(offset, &atomic))
+                .map(MemoryDone::Value),
         };
         Some(done.unwrap_or_else(MemoryDone::Failed))
     }
 
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.found(region)?.read(offset, out)
+        self.found(region)?.window().read(offset, out)
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.found(region)?.write(offset, bytes)
+        self.found(region)?.window().write(offset, bytes)
     }
 }
 
 impl Region {
-    /// Address of `length` bytes at `offset`, if they lie within the region.
-    fn range(&self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
-        let start = usize::try_from(offset).map_err(|_| MemoryFault::NotMapped)?;
-        match start.checked_add(length) {
-            Some(end) if end <= self.length && end <= self.pages.length() => {
-                Ok(self.pages.base().wrapping_add(start))
-            }
-            _ => Err(MemoryFault::NotMapped),
-        }
-    }
-
-    /// A word that others may touch at the same time.
-    fn word_64(&self, offset: u64) -> Option<&AtomicU64> {
-        let address = self.range(offset, 8).ok().filter(|address| address.addr() % 8 == 0)?;
-        // SAFETY: needed because the word lives in shared pages. `range` has checked that all 8 bytes are mapped, the
-        // address is a multiple of 8, and the reference does not outlive the region.
-        Some(unsafe { AtomicU64::from_ptr(address.cast()) })
-    }
-
-    fn word_32(&self, offset: u64) -> Option<&AtomicU32> {
-        let address = self.range(offset, 4).ok().filter(|address| address.addr() % 4 == 0)?;
-        // SAFETY: as for `word_64`, with 4 bytes.
-        Some(unsafe { AtomicU32::from_ptr(address.cast()) })
-    }
-
-    /// Copy bytes in. What was written before is visible to others before what is written by this call: a lone
-    /// aligned word is stored whole, so that a waiter sees the old or the new value.
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        let target = self.range(offset, bytes.len())?;
-        if let (Ok(word), Some(place)) = (bytes.try_into().map(u64::from_ne_bytes), self.word_64(offset)) {
-            place.store(word, Ordering::Release);
-            return Ok(());
-        }
-        if let (Ok(word), Some(place)) = (bytes.try_into().map(u32::from_ne_bytes), self.word_32(offset)) {
-            place.store(word, Ordering::Release);
-            return Ok(());
-        }
-        fence(Ordering::Release);
-        // SAFETY: needed because shared pages are not a slice. `range` has checked that the target is mapped for the
-        // whole length; `bytes` is ordinary memory or a frame, neither of which overlaps a region. Another process
-        // that touches the same bytes now sees them torn, as it would on real hardware.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
-        Ok(())
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        let source = self.range(offset, out.len())?;
-        if let (true, Some(place)) = (out.len() == 8, self.word_64(offset)) {
-            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
-            return Ok(());
-        }
-        if let (true, Some(place)) = (out.len() == 4, self.word_32(offset)) {
-            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
-            return Ok(());
-        }
-        // SAFETY: needed because shared pages are not a slice. `range` has checked that the source is mapped for the
-        // whole length; `out` is the caller's own memory and does not overlap a region.
-        unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
-        fence(Ordering::Acquire);
-        Ok(())
-    }
-
-    /// Carry out an atomic; the old value. What it means is [`Atomic::apply`], the same as in the simulator.
-    fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, MemoryFault> {
-        self.range(offset, atomic.width.bytes() as usize)?;
-        match atomic.width {
-            Width::Eight => {
-                let word = self.word_64(offset).ok_or(MemoryFault::Device)?;
-                let next = |old: u64| Some(atomic.apply(u64::from_le(old)).to_le());
-                let old = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-                Ok(u64::from_le(old.unwrap_or_else(|old| old)))
-            }
-            Width::Four => {
-                let word = self.word_32(offset).ok_or(MemoryFault::Device)?;
-                let next = |old: u32| Some((atomic.apply(u64::from(u32::from_le(old))) as u32).to_le());
-                let old = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-                Ok(u64::from(u32::from_le(old.unwrap_or_else(|old| old))))
-            }
-        }
+    fn window(&self) -> Window<'_> {
+        Window::new(&self.backing.pages, self.length)
     }
 }
 
@@ -218,7 +206,7 @@ impl Region {
 mod tests {
     use proptest::prelude::*;
     use rackloom_protocol::memory::vector::VectorMemory;
-    use rackloom_protocol::{AtomicKind, LeaseId, MemoryToken};
+    use rackloom_protocol::{Atomic, AtomicKind, LeaseId, MemoryToken, Width};
 
     use super::*;
 
@@ -318,7 +306,8 @@ mod tests {
         }
         assert!(memory.allocate(RegionId(2), 8).is_err());
         assert_eq!(memory.length(RegionId(3)), Some(30));
-        assert!(memory.free(RegionId(2)) && !memory.free(RegionId(2)));
+        assert_eq!(memory.free(RegionId(2)), Ok(()));
+        assert_eq!(memory.free(RegionId(2)), Err(FreeRefused::NoSuchRegion(RegionId(2))));
         assert_eq!(memory.length(RegionId(2)), None);
         assert_eq!(memory.length(RegionId(1)), Some(10));
         memory.allocate(RegionId(9), 0).unwrap();
@@ -335,5 +324,47 @@ mod tests {
         rustix::io::pread(file, &mut bytes, 8).unwrap();
         assert_eq!(bytes, [1, 2, 3]);
         assert!(rustix::fs::ftruncate(file, 0).is_err());
+    }
+
+    #[test]
+    fn locks_and_bindings_move_along() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions { lock: true, numa_node: Some(0), ..MemoryOptions::default() };
+        if let Err(cause) = memory.allocate_with(REGION, 4096, options) {
+            let text = format!("SKIPPED (1): locks_and_bindings_move_along: {cause}\n");
+            return std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
+        }
+        memory.move_to_fresh_file(REGION).unwrap();
+        memory.write(REGION, 0, &[1]).unwrap();
+        let placement = memory.placement(REGION).unwrap();
+        assert_eq!((placement.numa_nodes, placement.locked_bytes), (vec![0], placement.resident_bytes));
+        assert!(memory.granted(REGION).unwrap().locked && placement.resident_bytes > 0);
+    }
+
+    #[test]
+    fn a_fresh_file_has_the_same_bytes_at_the_same_address_and_no_one_else_in_it() {
+        for huge_pages in [false, true] {
+            let mut memory = HostMemory::default();
+            let options = MemoryOptions { huge_pages, ..MemoryOptions::default() };
+            memory.allocate_with(REGION, 100_000, options).unwrap();
+            memory.write(REGION, 99_990, b"the end").unwrap();
+            let old = crate::mapping::duplicate(memory.file(REGION).unwrap()).unwrap();
+            let granted = memory.granted(REGION).unwrap().pages;
+            let address = memory.window(REGION).unwrap().range(0, 1).unwrap();
+            memory.move_to_fresh_file(REGION).unwrap();
+            assert_eq!(memory.window(REGION).unwrap().range(0, 1).unwrap(), address);
+            assert_eq!(memory.granted(REGION).unwrap().pages, granted);
+            assert_eq!(memory.placement(REGION).unwrap().huge_advised, granted == Pages::Advised);
+            let mut bytes = [0; 7];
+            memory.read(REGION, 99_990, &mut bytes).unwrap();
+            assert_eq!(&bytes, b"the end");
+            memory.write(REGION, 99_990, b"private").unwrap();
+            if granted != Pages::Huge {
+                rustix::io::pread(&old, &mut bytes, 99_990).unwrap();
+                assert_eq!(&bytes, b"the end", "the old file stays as it was");
+                rustix::io::pread(memory.file(REGION).unwrap(), &mut bytes, 99_990).unwrap();
+                assert_eq!(&bytes, b"private", "the region's file is the fresh one");
+            }
+        }
     }
 }

@@ -1,0 +1,59 @@
+//! What a caller may ask of the pages of a region, what it got, and what the kernel says about them.
+//!
+//! Asking and getting differ: huge pages are a wish that falls back (with a reason), locking and binding are demands
+//! that fail. [`Placement`] is read back from the kernel, so an option is never reported as done because it was asked
+//! for. None of this changes what the bytes mean.
+
+/// Wishes and demands for the pages of one region. Nothing by default: ordinary pages, touched when used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Wish: huge pages from the system's pool; else transparent ones, if the kernel pleases.
+    pub huge_pages: bool,
+    /// Demand: pages that are never swapped out, from the moment they are first touched. An error if the limit on
+    /// locked memory forbids it.
+    pub lock: bool,
+    /// Demand: pages on this NUMA node only.
+    pub numa_node: Option<u32>,
+    /// Demand: every page in place before the first access.
+    pub touch: bool,
+}
+
+/// Kinds of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// The system's ordinary pages.
+    #[default]
+    Ordinary,
+    /// Huge pages reserved from the system's pool.
+    Huge,
+    /// Ordinary pages that the kernel has been advised to merge into huge ones.
+    Advised,
+}
+
+/// What a region got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// Kind of pages.
+    pub pages: Pages,
+    /// Whether touched pages stay in memory.
+    pub locked: bool,
+    /// The node they are bound to.
+    pub numa_node: Option<u32>,
+    /// For every wish that was not granted: what, and why.
+    pub reasons: Vec<String>,
+}
+
+/// What the kernel says about the pages of a region.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Size of one page of the mapping.
+    pub page_bytes: u64,
+    /// Bytes that have a page at the moment.
+    pub resident_bytes: u64,
+    /// Bytes that cannot be swapped out.
+    pub locked_bytes: u64,
+    /// Whether the kernel has been advised to use transparent huge pages.
+    pub huge_advised: bool,
+    /// The nodes that the pages are bound to; empty if they are not bound.
+    pub numa_nodes: Vec<u32>,
+}

@@ -1,0 +1,266 @@
+//! The system calls behind [`MemoryOptions`], and the questions that read their effect back.
+//!
+//! A region has one [`Backing`]: a sealed file, its mapping, and what was granted. A backing can be exchanged for a
+//! fresh file *under the same address*, which is how a peer that does not let go of a revoked mapping loses it: the
+//! peer keeps the old pages, the owner goes on in new ones.
+//!
+//! Nothing here changes a limit or a setting of the system.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
+use rustix::process::{Resource, getrlimit};
+
+use super::options::{Granted, MemoryOptions, Pages, Placement};
+use crate::mapping::{Mapping, sealed_memfd_with, whole_pages};
+use crate::window::Window;
+
+/// Words of a NUMA node mask: the kernel knows at most 1024 nodes.
+const NODE_MASK_WORDS: usize = 16;
+
+/// Ask for the policy of an address rather than of the thread (`linux/mempolicy.h`).
+const MPOL_F_ADDR: libc::c_ulong = 2;
+
+/// The file and the pages of one region.
+#[derive(Debug)]
+pub(super) struct Backing {
+    pub(super) file: OwnedFd,
+    pub(super) pages: Mapping,
+    pub(super) granted: Granted,
+}
+
+impl Backing {
+    /// Zeroed pages for `length` bytes. The error says which demand failed.
+    pub(super) fn new(length: u64, options: MemoryOptions) -> io::Result<Self> {
+        let mut reasons = Vec::new();
+        if options.huge_pages {
+            match huge_file(length).and_then(|file| mapped(file, Pages::Huge)) {
+                Ok(backing) => return backing.placed(options),
+                Err(cause) => {
+                    reasons.push(format!("huge pages: {cause}; transparent ones are asked for instead"));
+                }
+            }
+        }
+        let length = whole_pages(length).ok_or(io::ErrorKind::OutOfMemory)?;
+        let file = sealed_memfd_with("rackloom-region", length, MemfdFlags::empty())?;
+        let mut backing = mapped(file, Pages::Ordinary)?;
+        backing.granted.reasons = reasons;
+        backing.placed(options)
+    }
+
+    /// Exchange the file for a fresh one with the same bytes, mapped at the same address. Whoever has mapped the old
+    /// file keeps it and no longer shares anything with this process. On an error nothing has changed, except that
+    /// pages that cannot be locked again are not locked (`granted` says so).
+    pub(super) fn move_to_fresh_file(&mut self, options: MemoryOptions) -> io::Result<()> {
+        let plain = MemoryOptions { lock: false, touch: false, ..options };
+        let fresh = Self::new(self.pages.length() as u64, plain)?;
+        if fresh.pages.length() != self.pages.length() {
+            return Err(io::Error::other("the fresh file is of another length"));
+        }
+        let length = self.pages.length();
+        Window::new(&fresh.pages, length)
+            .copy_from(0, Window::new(&self.pages, length), 0, length)
+            .map_err(|_| io::Error::other("the fresh file cannot be written"))?;
+        self.pages.replace(fresh.file.as_fd())?;
+        let Self { file, pages, granted } = fresh;
+        drop(pages);
+        (self.file, self.granted) = (file, granted);
+        if self.granted.pages != Pages::Huge && options.huge_pages {
+            self.advise_huge();
+        }
+        // What is bound to the address rather than to the file did not come along.
+        if let Some(Err(cause)) = options.numa_node.map(|node| self.bind(node)) {
+            self.granted.numa_node = None;
+            self.granted.reasons.push(cause.to_string());
+        }
+        if options.lock {
+            match self.lock(options.touch) {
+                Ok(()) => self.granted.locked = true,
+                Err(cause) => self.granted.reasons.push(cause.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Binding before touching, locking before touching: the first touch decides where a page lives.
+    fn placed(mut self, options: MemoryOptions) -> io::Result<Self> {
+        if options.huge_pages && self.granted.pages != Pages::Huge {
+            self.advise_huge();
+        }
+        if let Some(node) = options.numa_node {
+            self.bind(node)?;
+            self.granted.numa_node = Some(node);
+        }
+        if options.lock {
+            self.lock(options.touch)?;
+            self.granted.locked = true;
+        }
+        if options.touch {
+            self.touch()?;
+        }
+        Ok(self)
+    }
+
+    fn advise_huge(&mut self) {
+        // SAFETY: needed because advice is given by address. The range is this mapping; the advice moves no byte.
+        let advised =
+            unsafe { madvise(self.pages.base().cast(), self.pages.length(), Advice::LinuxHugepage) };
+        match advised {
+            Ok(()) => self.granted.pages = Pages::Advised,
+            Err(cause) => self.granted.reasons.push(format!("transparent huge pages: {cause}")),
+        }
+    }
+
+    fn lock(&self, now: bool) -> io::Result<()> {
+        let flags = if now { MlockFlags::empty() } else { MlockFlags::ONFAULT };
+        // SAFETY: needed because locking is done by address. The range is this mapping; no byte changes.
+        unsafe { mlock_with(self.pages.base().cast(), self.pages.length(), flags) }.map_err(|cause| {
+            let limit = getrlimit(Resource::Memlock).current;
+            let limit = limit.map_or("none".to_owned(), |bytes| format!("{bytes} bytes"));
+            let text = format!(
+                "cannot lock {} bytes: {cause} (limit of this process: {limit}); hint: raise the limit on locked \
+                 memory (`ulimit -l`) or do without locking",
+                self.pages.length()
+            );
+            io::Error::new(io::Error::from(cause).kind(), text)
+        })
+    }
+
+    fn touch(&self) -> io::Result<()> {
+        // SAFETY: needed because pages are populated by address. The range is this mapping; no byte changes.
+        let result =
+            unsafe { madvise(self.pages.base().cast(), self.pages.length(), Advice::LinuxPopulateWrite) };
+        result.map_err(|cause| {
+            let text = format!("cannot put {} bytes in place: {cause}", self.pages.length());
+            io::Error::new(io::Error::from(cause).kind(), text)
+        })
+    }
+
+    fn bind(&self, node: u32) -> io::Result<()> {
+        let mut mask = [0 as libc::c_ulong; NODE_MASK_WORDS];
+        let bits = libc::c_ulong::BITS;
+        let word = mask.get_mut((node / bits) as usize);
+        *word
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("no NUMA node {node}")))? |=
+            1 << (node % bits);
+        // SAFETY: needed because no library we use has this call. The range is this mapping, the mask is as long as
+        // said; only the placement of pages changes. The kernel takes one bit less than the count it is given.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.pages.base(),
+                self.pages.length(),
+                libc::MPOL_BIND,
+                mask.as_ptr(),
+                (NODE_MASK_WORDS as libc::c_ulong) * libc::c_ulong::from(bits) + 1,
+                0,
+            )
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let cause = io::Error::last_os_error();
+        Err(io::Error::new(cause.kind(), format!("cannot bind memory to NUMA node {node}: {cause}")))
+    }
+
+    /// Ask the kernel.
+    pub(super) fn placement(&self) -> io::Result<Placement> {
+        let mut placement = read_smaps(self.pages.base().addr())?;
+        placement.numa_nodes = self.bound_nodes().unwrap_or_default();
+        Ok(placement)
+    }
+
+    fn bound_nodes(&self) -> io::Result<Vec<u32>> {
+        let mut mask = [0 as libc::c_ulong; NODE_MASK_WORDS];
+        let mut mode: libc::c_int = 0;
+        let bits = libc::c_ulong::BITS;
+        // SAFETY: needed because no library we use has this call. It writes the mode and at most as many bits as the
+        // mask holds.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_get_mempolicy,
+                &raw mut mode,
+                mask.as_mut_ptr(),
+                (NODE_MASK_WORDS as libc::c_ulong) * libc::c_ulong::from(bits),
+                self.pages.base(),
+                MPOL_F_ADDR,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if mode != libc::MPOL_BIND {
+            return Ok(Vec::new());
+        }
+        let is_set = |node: &u32| mask[(node / bits) as usize] >> (node % bits) & 1 == 1;
+        Ok((0..NODE_MASK_WORDS as u32 * bits).filter(is_set).collect())
+    }
+}
+
+fn mapped(file: OwnedFd, pages: Pages) -> io::Result<Backing> {
+    let length = usize::try_from(rustix::fs::fstat(&file)?.st_size).map_err(|_| Errno::NOMEM)?;
+    let mapping = Mapping::new(file.as_fd(), length)?;
+    Ok(Backing { file, pages: mapping, granted: Granted { pages, ..Granted::default() } })
+}
+
+fn huge_file(length: u64) -> io::Result<OwnedFd> {
+    let page_bytes = default_huge_page_bytes()?;
+    let length = length.max(1).checked_next_multiple_of(page_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+    sealed_memfd_with("rackloom-region", length, MemfdFlags::HUGETLB)
+}
+
+fn default_huge_page_bytes() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo")?;
+    let size = text.lines().find_map(|line| kilobytes(line, "Hugepagesize:"));
+    size.filter(|size| *size > 0).ok_or_else(|| io::Error::other("the system has none"))
+}
+
+/// The entry of the mapping that contains `address` in this process's list of mappings.
+fn read_smaps(address: usize) -> io::Result<Placement> {
+    let text = std::fs::read_to_string("/proc/self/smaps")?;
+    let mut lines = text.lines().skip_while(|line| !covers(line, address)).skip(1).peekable();
+    if lines.peek().is_none() {
+        return Err(io::Error::other("the kernel does not list this mapping"));
+    }
+    let mut placement = Placement::default();
+    for line in lines.take_while(|line| !is_heading(line)) {
+        for (name, value) in [
+            ("KernelPageSize:", &mut placement.page_bytes),
+            ("Rss:", &mut placement.resident_bytes),
+            ("Locked:", &mut placement.locked_bytes),
+        ] {
+            *value = kilobytes(line, name).unwrap_or(*value);
+        }
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            placement.huge_advised = flags.split_whitespace().any(|flag| flag == "hg");
+        }
+    }
+    Ok(placement)
+}
+
+fn is_heading(line: &str) -> bool {
+    line.split_once('-').is_some_and(|(start, _)| usize::from_str_radix(start, 16).is_ok())
+}
+
+fn covers(line: &str, address: usize) -> bool {
+    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+    let parse = |text| usize::from_str_radix(text, 16).ok();
+    range
+        .and_then(|(start, end)| Some(parse(start)?..parse(end)?))
+        .is_some_and(|range| range.contains(&address))
+}
+
+/// The number in a line such as `Rss:   12 kB`, in bytes.
+fn kilobytes(line: &str, name: &str) -> Option<u64> {
+    let value = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
+    value.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+impl AsFd for Backing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,346 @@
+//! A peer's region in this process's address space: loads, stores, copies and atomics without a frame.
+//!
+//! Every access is bracketed: announce it, see that the generation still lives, do it, see that it still lives, take
+//! the announcement back. So an owner that revokes knows when the last access is over, and an access that overlapped a
+//! revocation says [`AccessError::Revoked`]: it may or may not have happened. The bracket costs two atomic
+//! instructions on a line that nobody else writes; the bytes in between are moved by plain copies.
+//!
+//! The bounds and the owner's permissions are checked here, on the importer's side, which is help against mistakes and
+//! no protection against malice: whoever can map these pages can do with them as it likes.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rackloom_protocol::{
+    Access, Atomic, AtomicKind, Key, LocalRange, MemoryFault, NodeId, OperationError, RegionId, SignalKind,
+    Width,
+};
+
+use super::control::Control;
+use super::message::Grant;
+use super::socket;
+use crate::mapping::Mapping;
+use crate::memory::HostMemory;
+use crate::window::Window;
+use crate::wires::Doorbell;
+
+/// An importer that never asks learns of its owner's end at the latest after this many accesses.
+const ACCESSES_PER_LOOK: u64 = 1024;
+
+/// Why an access to a peer's memory failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// The range leaves the region. Nothing was done.
+    #[error("out of bounds")]
+    OutOfBounds,
+    /// An atomic on an address that is not a multiple of its width. Nothing was done.
+    #[error("misaligned address")]
+    Misaligned,
+    /// The owner does not allow this kind of access. Nothing was done.
+    #[error("permission denied")]
+    PermissionDenied,
+    /// The region was revoked. If that happened during this very access, part of it may have been done.
+    #[error("the region was revoked")]
+    Revoked,
+    /// The owner's process has ended. Nothing was done.
+    #[error("the owner has ended")]
+    OwnerGone,
+    /// The importer's own region does not hold the range. Nothing was done.
+    #[error("the local range leaves its region")]
+    LocalRange,
+}
+
+impl AccessError {
+    /// What the same failure is called when the operation goes through the wire.
+    #[must_use]
+    pub const fn as_operation_error(self) -> OperationError {
+        match self {
+            Self::OutOfBounds => OperationError::OutOfBounds,
+            Self::Misaligned => OperationError::Misaligned,
+            Self::PermissionDenied => OperationError::PermissionDenied,
+            Self::Revoked => OperationError::Revoked,
+            Self::OwnerGone => OperationError::Unreachable,
+            Self::LocalRange => OperationError::MemoryFailed,
+        }
+    }
+}
+
+/// Kinds of access, as permissions distinguish them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// A mapped region of a peer. Dropping it unmaps the pages and then tells the owner.
+#[derive(Debug)]
+pub struct ImportedRegion {
+    // In this order, because that is the order of dropping: the owner may take the end of the connection for the end
+    // of the mapping.
+    pages: Mapping,
+    control: Control,
+    connection: OwnedFd,
+    doorbell: Option<Doorbell>,
+    length: usize,
+    access: Access,
+    generation: u64,
+    slot: u32,
+    owner: NodeId,
+    region: RegionId,
+    key: Key,
+    is_owner_gone: AtomicBool,
+}
+
+/// What an import is made of.
+pub(super) struct Parts {
+    pub(super) pages: Mapping,
+    pub(super) control: Control,
+    pub(super) connection: OwnedFd,
+    pub(super) doorbell: Option<Doorbell>,
+    pub(super) grant: Grant,
+    pub(super) owner: NodeId,
+    pub(super) region: RegionId,
+    pub(super) key: Key,
+}
+
+impl ImportedRegion {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { pages, control, connection, doorbell, grant, owner, region, key } = parts;
+        Self {
+            length: usize::try_from(grant.length).unwrap_or(0).min(pages.length()),
+            pages,
+            control,
+            connection,
+            doorbell,
+            access: grant.access,
+            generation: grant.generation,
+            slot: grant.slot,
+            owner,
+            region,
+            key,
+            is_owner_gone: AtomicBool::new(false),
+        }
+    }
+
+    /// Whose memory it is.
+    #[must_use]
+    pub const fn owner(&self) -> NodeId {
+        self.owner
+    }
+
+    /// Which of the owner's regions it is.
+    #[must_use]
+    pub const fn region(&self) -> RegionId {
+        self.region
+    }
+
+    /// The key it was imported with.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.length as u64
+    }
+
+    /// Whether it can still be used. Asks the kernel, so that the owner's end is noticed at once and not only after
+    /// some more accesses.
+    pub fn check(&self) -> Result<(), AccessError> {
+        if self.control.generation() != self.generation {
+            return Err(AccessError::Revoked);
+        }
+        if self.is_owner_gone.load(Ordering::Relaxed) || socket::is_gone(self.connection.as_fd()) {
+            return self.fail_for_good();
+        }
+        Ok(())
+    }
+
+    /// Begin several accesses under one announcement. A revocation waits for the end of it, within its patience.
+    pub fn enter(&self) -> Result<Inside<'_>, AccessError> {
+        let earlier = self.control.enter(self.slot);
+        let inside = Inside { region: self };
+        if self.control.generation() != self.generation {
+            return Err(AccessError::Revoked);
+        }
+        if self.is_owner_gone.load(Ordering::Relaxed) || earlier % ACCESSES_PER_LOOK == ACCESSES_PER_LOOK - 1
+        {
+            self.check()?;
+        }
+        Ok(inside)
+    }
+
+    /// Copy bytes out of the region. A lone aligned word of 4 or 8 bytes is read whole, and what was written before
+    /// it is seen by later loads.
+    pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
+        self.enter()?.load(offset, out)
+    }
+
+    /// Copy bytes into the region. A lone aligned word of 4 or 8 bytes is written whole, after everything that was
+    /// written before it.
+    pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+        self.enter()?.store(offset, bytes)
+    }
+
+    /// Carry out an atomic; the old value.
+    pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
+        self.enter()?.atomic(offset, atomic)
+    }
+
+    /// Add to a word, wrapping; the old value.
+    pub fn fetch_add(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
+        self.atomic(offset, &Atomic { kind: AtomicKind::FetchAdd, width, operand, compare: 0 })
+    }
+
+    /// Replace a word that equals `compare`; the old value.
+    pub fn compare_swap(
+        &self,
+        offset: u64,
+        width: Width,
+        compare: u64,
+        operand: u64,
+    ) -> Result<u64, AccessError> {
+        self.atomic(offset, &Atomic { kind: AtomicKind::CompareSwap, width, operand, compare })
+    }
+
+    /// Replace a word; the old value.
+    pub fn swap(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
+        self.atomic(offset, &Atomic { kind: AtomicKind::Swap, width, operand, compare: 0 })
+    }
+
+    /// Update an 8-byte word after everything that was written before, and wake the owner if it sleeps.
+    pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
+        self.enter()?.signal(offset, kind, value)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Copy from this member's own memory into the region (a put).
+    pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
+        self.enter()?.copy_from(offset, memory, source)
+    }
+
+    /// Copy from the region into this member's own memory (a get).
+    pub fn copy_to(&self, offset: u64, memory: &mut HostMemory, into: LocalRange) -> Result<(), AccessError> {
+        self.enter()?.copy_to(offset, memory, into)
+    }
+
+    /// Wake the owner if it sleeps and has a doorbell. Accesses alone wake nobody, except [`Self::signal`].
+    pub fn ring(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.ring();
+        }
+    }
+
+    /// Whether an access would pass the checks of bounds, alignment and permission.
+    pub(super) fn allows(&self, need: Need, offset: u64, length: u64) -> Result<(), AccessError> {
+        let is_allowed = match need {
+            Need::Read => self.access.read,
+            Need::Write => self.access.write,
+            Need::Atomic => self.access.atomic,
+        };
+        if !is_allowed {
+            return Err(AccessError::PermissionDenied);
+        }
+        let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length());
+        if is_within { Ok(()) } else { Err(AccessError::OutOfBounds) }
+    }
+
+    pub(super) fn connection(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+
+    pub(super) fn is_owner_gone(&self) -> bool {
+        self.is_owner_gone.load(Ordering::Relaxed)
+    }
+
+    /// The connection has ended. An owner that revokes raises the generation before it closes anything.
+    pub(super) fn fail_for_good(&self) -> Result<(), AccessError> {
+        if self.control.generation() != self.generation {
+            return Err(AccessError::Revoked);
+        }
+        self.is_owner_gone.store(true, Ordering::Relaxed);
+        Err(AccessError::OwnerGone)
+    }
+}
+
+/// An announced series of accesses. Keep it short: a revocation waits for it.
+#[derive(Debug)]
+pub struct Inside<'a> {
+    region: &'a ImportedRegion,
+}
+
+impl Inside<'_> {
+    /// See [`ImportedRegion::load`].
+    pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
+        self.access(Need::Read, offset, out.len() as u64, |window| window.read(offset, out))
+    }
+
+    /// See [`ImportedRegion::store`].
+    pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+        self.access(Need::Write, offset, bytes.len() as u64, |window| window.write(offset, bytes))
+    }
+
+    /// See [`ImportedRegion::atomic`].
+    pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
+        self.access(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(offset, atomic))
+    }
+
+    /// See [`ImportedRegion::signal`]; does not wake the owner.
+    pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
+        self.access(Need::Write, offset, 8, |window| window.signal(offset, kind, value))
+    }
+
+    /// See [`ImportedRegion::copy_from`].
+    pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
+        let (local, length) = local_window(memory, source)?;
+        self.access(Need::Write, offset, source.length, |window| {
+            window.copy_from(offset, local, source.offset, length)
+        })
+    }
+
+    /// See [`ImportedRegion::copy_to`].
+    pub fn copy_to(&self, offset: u64, memory: &mut HostMemory, into: LocalRange) -> Result<(), AccessError> {
+        let (local, length) = local_window(memory, into)?;
+        self.access(Need::Read, offset, into.length, |window| {
+            local.copy_from(into.offset, window, offset, length)
+        })
+    }
+
+    fn access<T>(
+        &self,
+        need: Need,
+        offset: u64,
+        length: u64,
+        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+    ) -> Result<T, AccessError> {
+        let region = self.region;
+        region.allows(need, offset, length)?;
+        if region.control.generation() != region.generation {
+            return Err(AccessError::Revoked);
+        }
+        // The range lies within the region, so the only fault left is an atomic on a crooked address.
+        let done = act(Window::new(&region.pages, region.length)).map_err(|_| AccessError::Misaligned)?;
+        if region.control.generation() != region.generation {
+            return Err(AccessError::Revoked);
+        }
+        Ok(done)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.region.control.leave(self.region.slot);
+    }
+}
+
+fn local_window(memory: &HostMemory, range: LocalRange) -> Result<(Window<'_>, usize), AccessError> {
+    let window = memory.window(range.region).ok_or(AccessError::LocalRange)?;
+    let length = usize::try_from(range.length).map_err(|_| AccessError::LocalRange)?;
+    window.range(range.offset, length).map_err(|_| AccessError::LocalRange)?;
+    Ok((window, length))
+}

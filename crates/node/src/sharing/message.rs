@@ -1,0 +1,201 @@
+//! What an importer asks and what an owner answers: one packet each way on a local socket.
+//!
+//! The question names a region and its key and nothing else, in particular not the asker. The answer grants or says
+//! why not; a grant travels together with the descriptors. All numbers are little endian, because a recorded
+//! conversation should mean the same everywhere.
+
+use rackloom_protocol::{Access, Key, RegionId};
+
+const MAGIC: [u8; 4] = *b"RLMI";
+const VERSION: u16 = 1;
+const READ: u8 = 1;
+const WRITE: u8 = 2;
+const ATOMIC: u8 = 4;
+
+/// Length of a question.
+pub(super) const QUESTION_BYTES: usize = 24;
+/// Length of an answer.
+pub(super) const ANSWER_BYTES: usize = 32;
+
+/// Why an owner does not export a region to an asker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The asker runs as another user.
+    #[error("the asker runs as another user")]
+    WrongUser,
+    /// No seat of the rack is held by the asker's process.
+    #[error("the asker's process holds no seat of this rack")]
+    NoSeat,
+    /// The asker's seat is in another server.
+    #[error("the asker's seat is in another server; hint: go through the wire")]
+    OtherServer,
+    /// There is no such export.
+    #[error("no such region is exported")]
+    NoSuchRegion,
+    /// The asker's seat belongs to another tenant.
+    #[error("the region belongs to another tenant")]
+    WrongTenant,
+    /// The key does not open the region.
+    #[error("wrong key")]
+    BadKey,
+    /// The region was revoked.
+    #[error("the region was revoked")]
+    Revoked,
+    /// The owner has no room for another importer.
+    #[error("too many importers")]
+    TooManyImporters,
+    /// The question made no sense to the owner.
+    #[error("the owner did not understand; hint: both sides must be of one version")]
+    Malformed,
+    /// The owner's system refused a step.
+    #[error("the owner's system refused")]
+    OwnerFailed,
+}
+
+impl Refusal {
+    const ALL: [Self; 10] = [
+        Self::WrongUser,
+        Self::NoSeat,
+        Self::OtherServer,
+        Self::NoSuchRegion,
+        Self::WrongTenant,
+        Self::BadKey,
+        Self::Revoked,
+        Self::TooManyImporters,
+        Self::Malformed,
+        Self::OwnerFailed,
+    ];
+
+    fn code(self) -> u16 {
+        Self::ALL.iter().position(|known| *known == self).map_or(0, |place| place as u16 + 1)
+    }
+
+    fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
+    }
+}
+
+/// What an importer wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) region: RegionId,
+    pub(super) key: Key,
+}
+
+impl Question {
+    pub(super) fn emit(self) -> [u8; QUESTION_BYTES] {
+        let mut bytes = [0; QUESTION_BYTES];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.region.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.key.0.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; QUESTION_BYTES] = bytes.try_into().ok()?;
+        if !is_ours(bytes) {
+            return None;
+        }
+        let region = RegionId(u32::from_le_bytes(field(bytes, 8)?));
+        Some(Self { region, key: Key(u64::from_le_bytes(field(bytes, 16)?)) })
+    }
+}
+
+/// What goes with the descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) length: u64,
+    pub(super) generation: u64,
+    pub(super) slot: u32,
+    pub(super) access: Access,
+}
+
+pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] {
+    let mut bytes = [0; ANSWER_BYTES];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    match answer {
+        Err(refusal) => bytes[6..8].copy_from_slice(&refusal.code().to_le_bytes()),
+        Ok(grant) => {
+            let Access { read, write, atomic } = grant.access;
+            let bits = [(read, READ), (write, WRITE), (atomic, ATOMIC)];
+            bytes[8..12].copy_from_slice(&grant.slot.to_le_bytes());
+            bytes[12] = bits.iter().map(|(is_allowed, bit)| u8::from(*is_allowed) * bit).sum();
+            bytes[16..24].copy_from_slice(&grant.length.to_le_bytes());
+            bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// `None` if these bytes are no answer.
+pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
+    let bytes: &[u8; ANSWER_BYTES] = bytes.try_into().ok()?;
+    if !is_ours(bytes) {
+        return None;
+    }
+    let code = u16::from_le_bytes(field(bytes, 6)?);
+    if code != 0 {
+        return Refusal::from_code(code).map(Err);
+    }
+    let bits = bytes[12];
+    let access = Access { read: bits & READ != 0, write: bits & WRITE != 0, atomic: bits & ATOMIC != 0 };
+    Some(Ok(Grant {
+        length: u64::from_le_bytes(field(bytes, 16)?),
+        generation: u64::from_le_bytes(field(bytes, 24)?),
+        slot: u32::from_le_bytes(field(bytes, 8)?),
+        access,
+    }))
+}
+
+fn is_ours(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC) && bytes[4..6] == VERSION.to_le_bytes()
+}
+
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn questions_and_grants_survive_the_journey(
+            region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
+            slot in any::<u32>(), rights in any::<[bool; 3]>(),
+        ) {
+            let question = Question { region: RegionId(region), key: Key(key) };
+            prop_assert_eq!(Question::parse(&question.emit()), Some(question));
+            let [read, write, atomic] = rights;
+            let grant = Grant { length, generation, slot, access: Access { read, write, atomic } };
+            prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
+        }
+
+        #[test]
+        fn any_bytes_can_be_parsed(bytes in prop::collection::vec(any::<u8>(), 0..64), valid in any::<bool>()) {
+            let mut bytes = bytes;
+            if valid && bytes.len() >= 6 {
+                bytes[..4].copy_from_slice(&MAGIC);
+                bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+            }
+            prop_assert!(bytes.len() == QUESTION_BYTES || Question::parse(&bytes).is_none());
+            prop_assert!(bytes.len() == ANSWER_BYTES || parse_answer(&bytes).is_none());
+        }
+    }
+
+    #[test]
+    fn every_refusal_survives_the_journey() {
+        for refusal in Refusal::ALL {
+            assert_ne!(refusal.code(), 0);
+            assert_eq!(parse_answer(&emit_answer(Err(refusal))), Some(Err(refusal)));
+        }
+        assert_eq!(Refusal::from_code(0), None);
+        assert_eq!(Refusal::from_code(999), None);
+    }
+}

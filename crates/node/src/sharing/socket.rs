@@ -1,0 +1,141 @@
+//! The local socket under an export: where it is, who is at the other end, and descriptors that travel through it.
+//!
+//! One connection is one import: it opens with a question and stays open as long as the mapping lives. When a process
+//! ends, however it ends, the kernel tears down its mappings first and then its descriptors; so an end of the
+//! connection says that the mapping is gone, too.
+//!
+//! The socket has a name in the rack's private run directory, because a name is reachable from every network
+//! namespace of the host (an abstract one is not), and because the credentials of a *named* connection are those of
+//! the two processes and not those of whoever made a pair.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rackloom_protocol::NodeId;
+use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, chmod, unlink};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, recvmsg,
+    sendmsg, socket_with,
+};
+
+/// Most descriptors that one message carries: region, control page, doorbell.
+pub(super) const DESCRIPTORS_MAX: usize = 3;
+const BACKLOG: i32 = 128;
+
+/// Process and user at the other end, as the kernel reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Credentials {
+    pub(super) process: u32,
+    pub(super) user: u32,
+}
+
+/// Where the owner of `node`'s memory listens.
+pub(super) fn address(directory: &Path, node: NodeId) -> PathBuf {
+    directory.join(format!("memory-{}.sock", node.0))
+}
+
+/// Listen at a path. What a dead process left there is swept; a living one is an error.
+pub(super) fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+    let name = name_of(path)?;
+    let listener = new_socket()?;
+    if let Err(cause) = bind(&listener, &name) {
+        if cause != Errno::ADDRINUSE || connect(new_socket()?, &name) != Err(Errno::CONNREFUSED) {
+            return Err(io::Error::from(cause));
+        }
+        unlink(path)?;
+        bind(&listener, &name)?;
+    }
+    chmod(path, Mode::RUSR | Mode::WUSR)?;
+    listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// Connect to a path without waiting.
+pub(super) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+    let socket = new_socket()?;
+    connect(&socket, &name_of(path)?)?;
+    Ok(socket)
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+fn name_of(path: &Path) -> io::Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).map_err(|cause| {
+        let text = format!("{}: {cause}; hint: a run directory with a shorter name", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })
+}
+
+/// Who is at the other end: for an accepted connection, who connected; for one's own, who listened.
+pub(super) fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
+    let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: needed because the safe form takes a process number of 0 (a peer outside of our process namespace) for
+    // impossible. The kernel writes at most `length` bytes into `found`, all of whose bit patterns are valid.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Credentials { process: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
+}
+
+/// Send one message, whole or not at all.
+pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::INVAL.into());
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)?;
+    Ok(())
+}
+
+/// Receive one message with its descriptors. Longer messages are cut to the buffer, which then holds no valid one.
+pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    Ok((received.bytes, descriptors))
+}
+
+/// Whether the other end of a connection is gone.
+pub(super) fn is_gone(socket: BorrowedFd<'_>) -> bool {
+    wait(&[socket], PollFlags::empty(), 0).contains(&true)
+}
+
+/// Wait at most `timeout_ns` for one of the flags or for the end of a connection. Says for which sockets it came.
+pub(super) fn wait(sockets: &[BorrowedFd<'_>], flags: PollFlags, timeout_ns: u64) -> Vec<bool> {
+    let mut polled: Vec<PollFd<'_>> =
+        sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), flags)).collect();
+    let timeout: Timespec = crate::wires::timespec(timeout_ns);
+    // Interrupted or timed out: nothing came, and the caller has an end of its own.
+    match poll(&mut polled, Some(&timeout)) {
+        Ok(_) => polled.iter().map(|one| !one.revents().is_empty()).collect(),
+        Err(_) => vec![false; sockets.len()],
+    }
+}

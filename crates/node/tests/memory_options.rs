@@ -1,0 +1,129 @@
+//! Every option of a region's pages has an effect that can be read back from the kernel.
+//!
+//! What the machine forbids is counted as skipped, with the reason, and never as passed.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rackloom::HostMemory;
+use rackloom::memory::{MemoryOptions, Pages};
+use rackloom_protocol::{Memory, RegionId};
+
+const REGION: RegionId = RegionId(1);
+const OTHER: RegionId = RegionId(2);
+const BYTES: u64 = 4 << 20;
+const INSIDE: &str = "RACKLOOM_TEST_LITTLE_LOCKABLE";
+
+fn skipped(test: &str, reason: &str) {
+    std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED (1): {test}: {reason}\n").as_bytes())
+        .unwrap();
+}
+
+#[test]
+fn nothing_is_touched_before_it_is_used_unless_asked_for() {
+    let mut memory = HostMemory::default();
+    memory.allocate(REGION, BYTES).unwrap();
+    assert_eq!(memory.placement(REGION).unwrap().resident_bytes, 0);
+    memory.write(REGION, 100, &[1]).unwrap();
+    let placement = memory.placement(REGION).unwrap();
+    assert!(
+        (placement.page_bytes..BYTES).contains(&placement.resident_bytes),
+        "one page, perhaps a huge one"
+    );
+    let options = MemoryOptions { touch: true, ..MemoryOptions::default() };
+    memory.allocate_with(OTHER, BYTES, options).unwrap();
+    assert_eq!(memory.placement(OTHER).unwrap().resident_bytes, BYTES);
+    let mut bytes = vec![1; BYTES as usize];
+    memory.read(OTHER, 0, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == 0), "touching changes nothing");
+}
+
+#[test]
+fn huge_pages_are_huge_or_say_why_not() {
+    let mut memory = HostMemory::default();
+    let options = MemoryOptions { huge_pages: true, ..MemoryOptions::default() };
+    let granted = memory.allocate_with(REGION, BYTES, options).unwrap().clone();
+    memory.write(REGION, BYTES - 1, &[7]).unwrap();
+    let placement = memory.placement(REGION).unwrap();
+    memory.allocate(OTHER, BYTES).unwrap();
+    let ordinary = memory.placement(OTHER).unwrap();
+    assert!(!ordinary.huge_advised);
+    match granted.pages {
+        Pages::Huge => assert!(placement.page_bytes > ordinary.page_bytes && granted.reasons.is_empty()),
+        Pages::Advised => {
+            assert!(placement.huge_advised);
+            skipped("the huge page pool", &granted.reasons.join("; "));
+        }
+        Pages::Ordinary => assert_eq!(granted.reasons.len(), 2, "both ways were refused, both say why"),
+    }
+    assert_eq!(granted.pages != Pages::Huge, !granted.reasons.is_empty());
+    assert!(memory.write(REGION, BYTES, &[1]).is_err(), "the bounds are those asked for");
+}
+
+#[test]
+fn locked_pages_are_locked_from_their_first_touch() {
+    let mut memory = HostMemory::default();
+    let options = MemoryOptions { lock: true, ..MemoryOptions::default() };
+    match memory.allocate_with(REGION, 64 << 10, options) {
+        Ok(granted) => assert!(granted.locked),
+        Err(cause) => return skipped("locking 64 KiB", &cause.to_string()),
+    }
+    assert_eq!(memory.placement(REGION).unwrap().locked_bytes, 0, "not touched yet");
+    memory.write(REGION, 0, &[1; 20_000]).unwrap();
+    let placement = memory.placement(REGION).unwrap();
+    assert!(placement.locked_bytes >= 20_000 && placement.locked_bytes == placement.resident_bytes);
+    memory.allocate(OTHER, 64 << 10).unwrap();
+    memory.write(OTHER, 0, &[1]).unwrap();
+    assert_eq!(memory.placement(OTHER).unwrap().locked_bytes, 0);
+}
+
+/// The limit binds only a process without privileges, so a child gives them up and asks for more than it may have.
+#[test]
+fn a_limit_on_locked_memory_is_an_error_that_names_it() {
+    if std::env::var_os(INSIDE).is_some() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions { lock: true, ..MemoryOptions::default() };
+        let error = memory.allocate_with(REGION, 1 << 20, options).unwrap_err().to_string();
+        assert!(error.contains("65536 bytes") && error.contains("hint: "), "{error}");
+        assert_eq!(memory.length(REGION), None, "a demand that fails leaves nothing behind");
+        memory.allocate_with(REGION, 4096, options).unwrap();
+        return;
+    }
+    let mut child = Command::new("/proc/self/exe");
+    child.args(["--exact", "a_limit_on_locked_memory_is_an_error_that_names_it", "--nocapture"]);
+    child.env(INSIDE, "1");
+    // SAFETY: needed because limit and user must change in the child only. Between fork and exec this makes nothing
+    // but system calls on numbers and on a value of this frame.
+    unsafe { child.pre_exec(little_lockable) };
+    assert!(child.status().unwrap().success());
+}
+
+fn little_lockable() -> std::io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: 65_536, rlim_max: 65_536 };
+    // SAFETY: plain system calls without pointers but `limit`, which lives here.
+    let results = unsafe {
+        let limited = libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit);
+        let user = if libc::geteuid() == 0 { libc::setuid(65_534) } else { 0 };
+        [limited, user]
+    };
+    if results == [0, 0] { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[test]
+fn bound_pages_are_bound() {
+    let mut memory = HostMemory::default();
+    memory.allocate(OTHER, BYTES).unwrap();
+    assert!(memory.placement(OTHER).unwrap().numa_nodes.is_empty());
+    let options = MemoryOptions { numa_node: Some(0), ..MemoryOptions::default() };
+    match memory.allocate_with(REGION, BYTES, options) {
+        Ok(granted) => assert_eq!(granted.numa_node, Some(0)),
+        Err(cause) => return skipped("binding to NUMA node 0", &cause.to_string()),
+    }
+    memory.write(REGION, 0, &[1]).unwrap();
+    assert_eq!(memory.placement(REGION).unwrap().numa_nodes, [0]);
+    for impossible in [1000, 5000] {
+        let options = MemoryOptions { numa_node: Some(impossible), ..MemoryOptions::default() };
+        let error = memory.allocate_with(RegionId(3), BYTES, options).unwrap_err();
+        assert!(error.to_string().contains(&impossible.to_string()), "{error}");
+    }
+}

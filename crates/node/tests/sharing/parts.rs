@@ -1,0 +1,262 @@
+//! What the other process does, by name of the part.
+
+use rackloom::sharing::{AccessError, Direct, Importer};
+use rackloom_protocol::{
+    Command, Event, Key, LocalRange, Memory, NodeId, OperationId, RegionId, RemoteAddress, Signal,
+    SignalKind, Width,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+};
+
+use super::rig::{
+    ELSEWHERE, FRIEND, KEY, LENGTH, Owner, PARENT_NODE, REGION, STRANGER, child_directory, child_seats, held,
+    import, say, told,
+};
+
+/// Adds that each process makes in the contest.
+pub(crate) const ADDS: u64 = 200_000;
+/// Rounds of put-with-signal.
+pub(crate) const ROUNDS: u64 = 2000;
+/// Where the data of a round lies, its signal, and the owner's answer.
+pub(crate) const DATA: LocalRange = LocalRange { region: REGION, offset: 4096, length: 10_007 };
+pub(crate) const SIGNAL_AT: u64 = 64;
+pub(crate) const ANSWER_AT: u64 = 128;
+/// Imports opened and closed.
+pub(crate) const CYCLES: usize = 10_000;
+
+pub(crate) fn play(part: &str) {
+    match part {
+        "writer" => write(),
+        "adder" => add(),
+        "putter" => put(),
+        "worker" => work(),
+        "sleeper" => sleep(),
+        "scribbler" => scribble(),
+        "asker" => ask(),
+        "trespasser" => trespass(),
+        "cycler" => cycle(),
+        "holder" => hold(),
+        "owner" => own(),
+        "partner" => partner(),
+        _ => panic!("no such part: {part}"),
+    }
+}
+
+fn write() {
+    let region = import(FRIEND, REGION, KEY).unwrap();
+    assert_eq!((region.owner(), region.length()), (PARENT_NODE, LENGTH));
+    let bytes: Vec<u8> = (0..=255).cycle().take(5001).collect();
+    region.store(3, &bytes).unwrap();
+    region.store(LENGTH - 8, &7_u64.to_le_bytes()).unwrap();
+    for (offset, length) in [(LENGTH - 7, 8), (LENGTH, 1), (u64::MAX, 1), (u64::MAX - 7, 8), (0, 1 << 20)] {
+        assert_eq!(region.store(offset, &vec![1; length]), Err(AccessError::OutOfBounds));
+        assert_eq!(region.load(offset, &mut vec![1; length]), Err(AccessError::OutOfBounds));
+    }
+    assert_eq!(region.fetch_add(LENGTH, Width::Eight, 1), Err(AccessError::OutOfBounds));
+    assert_eq!(region.fetch_add(12, Width::Eight, 1), Err(AccessError::Misaligned));
+    assert_eq!(region.swap(LENGTH - 8, Width::Eight, 9).unwrap(), 7);
+    assert_eq!(region.compare_swap(LENGTH - 8, Width::Eight, 8, 1).unwrap(), 9);
+    assert_eq!(region.compare_swap(LENGTH - 8, Width::Eight, 9, 11).unwrap(), 9);
+    let mut word = [0; 8];
+    region.load(8192, &mut word).unwrap();
+    assert_eq!(word, *b"of owner");
+    say("written");
+    told();
+}
+
+fn add() {
+    let region = import(node_of_part(), REGION, KEY).unwrap();
+    say("ready");
+    told();
+    for _ in 0..ADDS {
+        region.fetch_add(0, Width::Eight, 3).unwrap();
+        region.fetch_add(64, Width::Four, 5).unwrap();
+        loop {
+            let mut word = [0; 8];
+            region.load(128, &mut word).unwrap();
+            let old = u64::from_le_bytes(word);
+            if region.compare_swap(128, Width::Eight, old, old + 1).unwrap() == old {
+                break;
+            }
+        }
+    }
+    say("added");
+    told();
+}
+
+fn node_of_part() -> NodeId {
+    NodeId(told().parse().unwrap())
+}
+
+/// A put with its signal per round, through the commands of the wire; then wait for the owner's answer.
+fn put() {
+    let mut direct = Direct::default();
+    direct.add(import(FRIEND, REGION, KEY).unwrap());
+    let mut memory = rackloom::HostMemory::default();
+    memory.allocate(REGION, LENGTH).unwrap();
+    let at = |offset| RemoteAddress { node: PARENT_NODE, region: REGION, offset, key: KEY };
+    let mut completed = Vec::new();
+    let mut run = |memory: &mut rackloom::HostMemory, command: Command<'_>| {
+        direct.handle_command(memory, &command, &mut |event| completed.push(event)).unwrap();
+    };
+    for round in 1..=ROUNDS {
+        memory.write(REGION, DATA.offset, &vec![round as u8; DATA.length as usize]).unwrap();
+        let operation = OperationId(round);
+        let signal = Signal { region: REGION, offset: SIGNAL_AT, key: KEY, kind: SignalKind::Add, value: 1 };
+        run(
+            &mut memory,
+            Command::Put { operation, target: at(DATA.offset), source: DATA, signal: Some(signal) },
+        );
+        let into = LocalRange { region: REGION, offset: 0, length: 8 };
+        let mut answer = [0; 8];
+        while u64::from_le_bytes(answer) != round {
+            run(&mut memory, Command::Load { operation, target: at(ANSWER_AT), into });
+            memory.read(REGION, 0, &mut answer).unwrap();
+            std::thread::yield_now();
+        }
+    }
+    assert!(completed.iter().all(|event| matches!(event, Event::Completed { result: Ok(0), .. })));
+    say("put");
+    told();
+}
+
+/// Store until the region is revoked, and not once after that.
+fn work() {
+    let region = import(FRIEND, REGION, KEY).unwrap();
+    say("working");
+    let mut stored = 0_u64;
+    let error = loop {
+        match region.store(0, &(stored + 1).to_le_bytes()) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    say(&format!("{error:?}"));
+    told();
+    assert_eq!(region.check(), Err(AccessError::Revoked));
+    drop(region);
+    say("dropped");
+    told();
+}
+
+/// Sit inside an access and say nothing.
+fn sleep() {
+    let region = import(FRIEND, REGION, KEY).unwrap();
+    let inside = region.enter().unwrap();
+    inside.store(0, &1_u64.to_le_bytes()).unwrap();
+    say("inside");
+    told();
+    say(&format!("{:?}", inside.store(0, &666_u64.to_le_bytes()).unwrap_err()));
+    told();
+}
+
+/// Write into the mapped pages without asking anybody, as anyone can who has the descriptor.
+fn scribble() {
+    let _region = import(FRIEND, REGION, KEY).unwrap();
+    let path = told();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    // SAFETY: a fresh mapping at a place of the kernel's choice.
+    let pages = unsafe {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        mmap(std::ptr::null_mut(), LENGTH as usize, protection, MapFlags::SHARED, &file, 0).unwrap()
+    };
+    let scribble = |value: u64| {
+        // SAFETY: the first word of the mapping above, shared with others only as an atomic.
+        unsafe { std::sync::atomic::AtomicU64::from_ptr(pages.cast()) }
+            .store(value, std::sync::atomic::Ordering::SeqCst);
+    };
+    scribble(1);
+    say("scribbled");
+    told();
+    scribble(2);
+    say("scribbled again");
+    told();
+}
+
+/// Ask for what one is told to ask for, and report the answer.
+fn ask() {
+    loop {
+        let line = told();
+        let words: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
+        let [region, key] = words[..] else { return };
+        // The asker lies to itself about its own seat, so that the owner has to find out.
+        let answer = import(FRIEND, RegionId(region as u32), rackloom_protocol::Key(key));
+        match answer {
+            Ok(_) => say("granted"),
+            Err(error) => say(&error.to_string()),
+        }
+    }
+}
+
+/// Ask by hand, without looking who listens.
+fn trespass() {
+    let name = SocketAddrUnix::new(child_directory().join("memory-0.sock")).unwrap();
+    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&socket, &name).unwrap();
+    send(&socket, &question(REGION, KEY), SendFlags::empty()).unwrap();
+    let mut answer = [0; 64];
+    let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
+    say(&format!("{:?}", &answer[4..length.min(8)]));
+    told();
+}
+
+/// A question, byte by byte.
+pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
+    let mut bytes = b"RLMI".to_vec();
+    bytes.extend([1, 0, 0, 0]);
+    bytes.extend(region.0.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(key.0.to_le_bytes());
+    bytes
+}
+
+fn cycle() {
+    // Once before counting, so that what is made at first use is there.
+    drop(import(FRIEND, REGION, KEY).unwrap());
+    let before = held();
+    for number in 0..CYCLES as u64 {
+        let region = import(FRIEND, REGION, KEY).unwrap();
+        region.store(0, &number.to_le_bytes()).unwrap();
+    }
+    assert_eq!(held(), before);
+    say("cycled");
+    told();
+}
+
+fn hold() {
+    let region = import(FRIEND, REGION, KEY).unwrap();
+    say("holding");
+    told();
+    drop(region);
+    say("let go");
+    told();
+}
+
+/// Export until killed.
+fn own() {
+    let mut seats = child_seats();
+    seats.occupy(FRIEND, std::process::id());
+    let mut owner = Owner::exporting(FRIEND, &child_directory(), seats);
+    say("listening");
+    owner.serve_until(|_| false);
+}
+
+/// Export and import at the same time.
+fn partner() {
+    let mut seats = child_seats();
+    seats.occupy(FRIEND, std::process::id());
+    let mut owner = Owner::exporting(FRIEND, &child_directory(), seats.clone());
+    let importer = Importer::new(FRIEND, &child_directory(), seats);
+    let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
+    let region = pending.wait(super::rig::PATIENCE, || owner.serve()).unwrap();
+    region.store(0, b"partner!").unwrap();
+    say("stored");
+    owner.serve_until(|owner| owner.word(0) == u64::from_le_bytes(*b"parental"));
+    assert_eq!(
+        importer.import(ELSEWHERE, REGION, KEY).unwrap_err().to_string().split(' ').next(),
+        Some("m3")
+    );
+    assert!(importer.import(STRANGER, REGION, KEY).is_ok(), "asking is for free");
+}

@@ -1,0 +1,153 @@
+//! Who may not map what, and how each of them is told.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+
+use rackloom::sharing::{Cut, ExportEvent, Exporter, ImportError, Importer, Refusal};
+use rackloom_protocol::{NodeId, RegionId};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect, recv, send, socket,
+};
+
+use super::parts::question;
+use super::rig::*;
+
+#[test]
+fn every_way_to_be_refused() {
+    let directory = RunDirectory::new("refused");
+    let (mut owner, mut other) = with_friend("asker", &directory);
+    let (region, key) = (u64::from(REGION.0), KEY.0);
+    let mut ask = |owner: &mut Owner, region: u64, key: u64| {
+        other.tell(&format!("{region} {key}"));
+        other.hear(owner)
+    };
+    assert_eq!(ask(&mut owner, region, key), "granted");
+    let process = |owner: &mut Owner, node: Option<NodeId>, process| match node {
+        Some(node) => assert!(owner.exporter.seats_mut().occupy(node, process)),
+        None => assert!(owner.exporter.seats_mut().vacate(ELSEWHERE)),
+    };
+    let child = owner.exporter.seats_mut().seat(FRIEND).unwrap().process.unwrap();
+    let mut refused = |owner: &mut Owner, region: u64, key: u64, reason: Refusal| {
+        let said = ask(owner, region, key);
+        assert!(said.ends_with(&reason.to_string()), "{said} instead of {reason}");
+        let event = ExportEvent::Refused { process: child, region: Some(RegionId(region as u32)), reason };
+        assert_eq!(owner.events.last(), Some(&event));
+    };
+    refused(&mut owner, region + 1, key, Refusal::NoSuchRegion);
+    refused(&mut owner, region, key + 1, Refusal::BadKey);
+    process(&mut owner, Some(STRANGER), child);
+    refused(&mut owner, region, key, Refusal::WrongTenant);
+    process(&mut owner, Some(ELSEWHERE), child);
+    refused(&mut owner, region, key, Refusal::OtherServer);
+    process(&mut owner, None, child);
+    refused(&mut owner, region, key, Refusal::NoSeat);
+    refused(&mut owner, region + 1, key, Refusal::NoSeat);
+    process(&mut owner, Some(FRIEND), child);
+    owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    refused(&mut owner, region, key, Refusal::Revoked);
+    refused(&mut owner, region, key + 1, Refusal::BadKey);
+}
+
+#[test]
+fn another_user_is_refused_even_if_the_socket_lets_it_in() {
+    if !rustix::process::geteuid().is_root() {
+        let text =
+            "SKIPPED (1): another_user_is_refused_even_if_the_socket_lets_it_in: only root can change user\n";
+        return std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
+    }
+    let directory = RunDirectory::new("user");
+    let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(std::process::id()));
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(entry.unwrap().path(), permissions).unwrap();
+    }
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), permissions).unwrap();
+    let mut command = Other::command("asker", &directory);
+    command.uid(65_534);
+    let mut other = Other::spawn(command);
+    owner.exporter.seats_mut().occupy(FRIEND, other.process());
+    other.tell(&format!("{} {}", REGION.0, KEY.0));
+    // The asker finds out first: whoever listens there is not of its own user.
+    let said = other.hear(&mut owner);
+    assert!(said.contains("of user 0 listens in the place of m0"), "{said}");
+    drop(other);
+    // One that does not look is refused by the owner.
+    owner.events.clear();
+    let mut command = Other::command("trespasser", &directory);
+    command.uid(65_534);
+    let mut other = Other::spawn(command);
+    owner.exporter.seats_mut().occupy(FRIEND, other.process());
+    assert_eq!(other.hear(&mut owner), "[1, 0, 1, 0]", "version 1, first refusal");
+    let (process, reason) = (other.process(), Refusal::WrongUser);
+    assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
+}
+
+/// A connection made by hand.
+fn knock(directory: &RunDirectory) -> OwnedFd {
+    let name = SocketAddrUnix::new(directory.path().join("memory-0.sock")).unwrap();
+    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&socket, &name).unwrap();
+    socket
+}
+
+#[test]
+fn nonsense_is_answered_and_silence_is_shown_the_door() {
+    let directory = RunDirectory::new("nonsense");
+    let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(0));
+    owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
+    let whole = question(REGION, KEY);
+    let mut longer = whole.clone();
+    longer.push(0);
+    for nonsense in [&[][..], &[0], &whole[..23], &longer, &[0xff; 24], &[7; 5000]] {
+        let socket = knock(&directory);
+        send(&socket, nonsense, SendFlags::empty()).unwrap();
+        owner.serve_until(|owner| owner.events.pop().is_some());
+        let mut answer = [0; 64];
+        let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
+        assert_eq!((length, answer[6]), (32, 9), "{nonsense:?}");
+    }
+    let silent = knock(&directory);
+    owner.serve();
+    assert_eq!(owner.exporter.connections_open(), 1);
+    owner.serve_at(2_000_000_000_000);
+    assert_eq!(owner.exporter.connections_open(), 0);
+    assert_eq!(recv(&silent, &mut [0; 8], RecvFlags::empty()).unwrap().0, 0);
+    drop(knock(&directory));
+    owner.serve();
+    owner.serve();
+    assert_eq!(owner.exporter.connections_open(), 0, "who only knocks is forgotten");
+}
+
+#[test]
+fn what_a_dead_owner_left_is_swept_and_a_living_one_stays() {
+    let directory = RunDirectory::new("swept");
+    let path = directory.path().join("memory-0.sock");
+    let left = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&left, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    drop(left);
+    assert!(path.exists());
+    let owner = Owner::new(PARENT_NODE, directory.path(), seats(0));
+    let second = Exporter::listen(PARENT_NODE, directory.path(), seats(0), None);
+    assert_eq!(second.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    drop(owner);
+    assert!(!path.exists(), "a living owner takes its name with it");
+    let long = directory.path().join("x".repeat(200));
+    let error = Exporter::listen(PARENT_NODE, &long, seats(0), None).unwrap_err().to_string();
+    assert!(error.contains("hint: "), "{error}");
+}
+
+#[test]
+fn somebody_else_in_the_place_of_an_owner_is_found_out() {
+    let directory = RunDirectory::new("impostor");
+    let _impostor = Owner::exporting(FRIEND, directory.path(), seats(std::process::id()));
+    let mut table = seats(std::process::id());
+    table.occupy(FRIEND, 1);
+    let importer = Importer::new(PARENT_NODE, directory.path(), table);
+    let error = importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap_err();
+    assert!(
+        matches!(error, ImportError::Impostor { owner: FRIEND, process, .. } if process == std::process::id())
+    );
+    let elsewhere = importer.import(ELSEWHERE, REGION, KEY);
+    assert!(matches!(elsewhere, Err(ImportError::OtherServer(ELSEWHERE))));
+}

@@ -1,0 +1,267 @@
+//! Two processes for a test: this one, and one that runs a named part of the same binary.
+//!
+//! They talk in lines, the child on its standard output, the parent on the child's standard input. Whoever waits for a
+//! line serves its exporter meanwhile. Every wait has an end.
+
+use std::fs::read_dir;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use rackloom::HostMemory;
+use rackloom::sharing::{ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Seat, Seats};
+use rackloom_protocol::{Access, Key, Memory, NodeId, RegionConfig, RegionId, Tenant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+pub(crate) const REGION: RegionId = RegionId(1);
+pub(crate) const KEY: Key = Key(0x0bad_cafe);
+pub(crate) const LENGTH: u64 = 256 << 10;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PART: &str = "RACKLOOM_TEST_PART";
+const DIRECTORY: &str = "RACKLOOM_TEST_DIRECTORY";
+const PARENT: &str = "RACKLOOM_TEST_PARENT";
+
+/// The parent's seat, and those that a child may be given.
+pub(crate) const PARENT_NODE: NodeId = NodeId(0);
+pub(crate) const FRIEND: NodeId = NodeId(1);
+pub(crate) const STRANGER: NodeId = NodeId(2);
+pub(crate) const ELSEWHERE: NodeId = NodeId(3);
+pub(crate) const SECOND_FRIEND: NodeId = NodeId(4);
+
+/// A rack of five seats in which only the parent sits.
+pub(crate) fn seats(parent: u32) -> Seats {
+    let seat = |node, tenant, server: &str| Seat {
+        node,
+        tenant: Tenant(tenant),
+        server: server.to_owned(),
+        process: (node == PARENT_NODE).then_some(parent),
+    };
+    [
+        seat(PARENT_NODE, 1, "here"),
+        seat(FRIEND, 1, "here"),
+        seat(STRANGER, 2, "here"),
+        seat(ELSEWHERE, 1, "there"),
+        seat(SECOND_FRIEND, 1, "here"),
+    ]
+    .into_iter()
+    .collect()
+}
+
+pub(crate) fn config(access: Access) -> RegionConfig {
+    RegionConfig { region: REGION, length: LENGTH, key: KEY, access, tenant: Tenant(1) }
+}
+
+/// A directory that goes away with its owner.
+pub(crate) struct RunDirectory(PathBuf);
+
+impl RunDirectory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rackloom-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A member that exports.
+pub(crate) struct Owner {
+    pub(crate) exporter: Exporter,
+    pub(crate) memory: HostMemory,
+    pub(crate) events: Vec<ExportEvent>,
+    begun: Instant,
+}
+
+impl Owner {
+    pub(crate) fn new(node: NodeId, directory: &Path, seats: Seats) -> Self {
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, LENGTH).unwrap();
+        let exporter = Exporter::listen(node, directory, seats, None).unwrap();
+        Self { exporter, memory, events: Vec::new(), begun: Instant::now() }
+    }
+
+    pub(crate) fn exporting(node: NodeId, directory: &Path, seats: Seats) -> Self {
+        let mut owner = Self::new(node, directory, seats);
+        owner.exporter.export(&mut owner.memory, config(Access::ALL)).unwrap();
+        owner
+    }
+
+    pub(crate) fn serve(&mut self) {
+        self.serve_at(self.begun.elapsed().as_nanos() as u64);
+    }
+
+    pub(crate) fn serve_at(&mut self, now_ns: u64) {
+        let now = rackloom_protocol::Instant(now_ns);
+        let events = &mut self.events;
+        self.exporter.serve(now, &self.memory, &mut |event| events.push(event));
+    }
+
+    /// Sleep a moment or until somebody asks or leaves, then serve.
+    pub(crate) fn serve_a_while(&mut self) {
+        let mut sources = [PollFd::from_borrowed_fd(self.exporter.descriptor(), PollFlags::IN)];
+        let _ = poll(&mut sources, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
+        self.serve();
+    }
+
+    pub(crate) fn serve_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !done(self) {
+            assert!(Instant::now() < deadline, "nothing more happened after {:?}", self.events);
+            self.serve_a_while();
+        }
+    }
+
+    pub(crate) fn word(&mut self, offset: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.memory.read(REGION, offset, &mut bytes).unwrap();
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// The other process, as the parent sees it.
+pub(crate) struct Other {
+    pub(crate) child: Child,
+    lines: Receiver<String>,
+    input: Option<ChildStdin>,
+}
+
+impl Other {
+    pub(crate) fn command(part: &str, directory: &RunDirectory) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["--exact", "play_a_part", "--nocapture"]).env(PART, part);
+        command.env(DIRECTORY, directory.path()).env(PARENT, std::process::id().to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn start(part: &str, directory: &RunDirectory) -> Self {
+        Self::spawn(Self::command(part, directory))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                // The first line may follow something of the test harness's own.
+                if let Some((_, line)) = line.split_once("> ") {
+                    let _ = sender.send(line.to_owned());
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Self { child, lines, input }
+    }
+
+    /// The next line that the other says; `owner` is served meanwhile.
+    pub(crate) fn hear(&mut self, owner: &mut Owner) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.try_recv() {
+                Ok(line) => return line,
+                Err(TryRecvError::Disconnected) => panic!("the other process ended early"),
+                Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "nothing was said"),
+            }
+            owner.serve_a_while();
+        }
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let process = rustix::process::Pid::from_raw(self.process() as i32).unwrap();
+        rustix::process::kill_process(process, signal).unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// The other ends by itself, and well.
+    pub(crate) fn finish(mut self, owner: &mut Owner) {
+        drop(self.input.take());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return assert!(status.success(), "the other process failed");
+            }
+            assert!(Instant::now() < deadline, "the other process does not end");
+            owner.serve_a_while();
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This process as owner, and another one on the friend's seat.
+pub(crate) fn with_friend(part: &str, directory: &RunDirectory) -> (Owner, Other) {
+    let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(std::process::id()));
+    let other = Other::start(part, directory);
+    assert!(owner.exporter.seats_mut().occupy(FRIEND, other.process()));
+    (owner, other)
+}
+
+/// A region of this process, imported by this process: the owner's table says that it is the friend, the importer's
+/// that it is the owner.
+pub(crate) fn imported_here(owner: &mut Owner, directory: &RunDirectory) -> ImportedRegion {
+    owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
+    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id()));
+    let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
+    pending.wait(PATIENCE, || owner.serve()).unwrap()
+}
+
+/// Said by a child.
+pub(crate) fn say(line: &str) {
+    println!("> {line}");
+}
+
+/// Heard by a child. Empty when the parent has nothing more to say.
+pub(crate) fn told() -> String {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+pub(crate) fn child_directory() -> PathBuf {
+    std::env::var_os(DIRECTORY).unwrap().into()
+}
+
+pub(crate) fn child_seats() -> Seats {
+    seats(std::env::var(PARENT).unwrap().parse().unwrap())
+}
+
+/// What a child asks its parent for.
+pub(crate) fn import(node: NodeId, region: RegionId, key: Key) -> Result<ImportedRegion, ImportError> {
+    let importer = Importer::new(node, &child_directory(), child_seats());
+    importer.import(PARENT_NODE, region, key)?.wait(PATIENCE, || ())
+}
+
+/// Open descriptors, and mappings of shared files, of this process.
+pub(crate) fn held() -> (usize, usize) {
+    let descriptors = read_dir("/proc/self/fd").unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    (descriptors, maps.lines().filter(|line| line.contains("memfd:rackloom")).count())
+}

@@ -1,0 +1,241 @@
+//! Tagged messages: sends, receives, and the meeting of the two.
+
+use super::Endpoint;
+use super::memory_queue::Purpose;
+use super::peer::Peer;
+use super::serving::pending;
+use crate::error::{CommandRefused, OperationError};
+use crate::event::Event;
+use crate::ids::{Class, NodeId};
+use crate::memory::{FrameRange, LeaseId};
+use crate::operation::bulk::Bulk;
+use crate::operation::groups::GroupId;
+use crate::operation::messages::{
+    Content, EAGER_BUDGET_BYTES, EAGER_BYTES_MAX, Posted, Unexpected, eager_cost,
+};
+use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
+use crate::operation::{LocalRange, OperationId};
+use crate::time::Instant;
+use crate::transport::packet::PayloadSource;
+use crate::wire::packed::{Operation, message_header};
+
+impl Endpoint {
+    // ---- the sender's side -----------------------------------------------------------------------------------------
+
+    pub(super) fn start_send(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        tag: u64,
+        source: LocalRange,
+    ) -> Result<(), CommandRefused> {
+        if source.length > u64::from(u32::MAX) {
+            return Err(CommandRefused::Invalid("a message takes up to 4 GiB - 1"));
+        }
+        if source.length > 0 && !self.regions.holds(source.region, source.offset, source.length) {
+            return Err(CommandRefused::Invalid("the message is not within a region of one's own"));
+        }
+        self.has_room(peer)?;
+        let cost = eager_cost(source.length);
+        let fits = source.length <= EAGER_BYTES_MAX.min(self.segment_bytes());
+        if fits && peer.eager_unmatched + cost <= EAGER_BUDGET_BYTES {
+            peer.eager_unmatched += cost;
+            self.send_eager(peer, operation, tag, source);
+            return Ok(());
+        }
+        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        if outstanding.open_replies() as u32 >= self.forwarder.config.outstanding_loads_max {
+            return Err(CommandRefused::Busy);
+        }
+        let group = self.groups.open(operation, 1);
+        let offer = Operation::Offer { tag, length: source.length as u32 };
+        let number = peer.senders[Class::Request.index()].append(None, &offer);
+        outstanding.expect_reply(ReplyWait {
+            number,
+            group,
+            kind: ReplyKind::Offer,
+            missing: 0,
+            is_over: false,
+        });
+        peer.offers.push_back((number, source));
+        Ok(())
+    }
+
+    fn send_eager(&mut self, peer: &mut Peer, operation: OperationId, tag: u64, source: LocalRange) {
+        let group = Some(self.groups.open(operation, 1));
+        let sender = &mut peer.senders[Class::Request.index()];
+        let number = if source.length == 0 {
+            sender.append(None, &Operation::Message { tag, data: &[] })
+        } else {
+            let length = source.length as usize;
+            let payload = PayloadSource { region: source.region, offset: source.offset, length, split: 0 };
+            sender.append_gathered(None, payload, |body| message_header(body, tag, length))
+        };
+        let wait = VisibleWait { first: number, last: number, group, error: None };
+        peer.outstanding[Class::Request.index()].visible.push_back(wait);
+    }
+
+    /// The receiver asks for the data of an offer.
+    pub(super) fn serve_pull(
+        &mut self,
+        peer: &mut Peer,
+        number: u32,
+        offer: u32,
+        length: u32,
+    ) -> Result<(), OperationError> {
+        let known = peer.offers.iter().find(|(known, _)| *known == offer);
+        let (_, source) = *known.ok_or(OperationError::NoSuchRegion)?;
+        if u64::from(length) > source.length {
+            return Err(OperationError::OutOfBounds);
+        }
+        peer.bulk[Class::BulkReply.index()].push_back(Bulk::GetData {
+            operation: number,
+            region: source.region,
+            offset: source.offset,
+            length: u64::from(length),
+            position: 0,
+        });
+        Ok(())
+    }
+
+    /// The receiver has taken a message: an eager one's budget comes back, an offered one's send ends.
+    pub(super) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+        let outstanding = &mut peer.outstanding[Class::Request.index()];
+        match outstanding.reply(number) {
+            Some(wait) if wait.kind == ReplyKind::Offer => {
+                let group = wait.group;
+                outstanding.end_reply(number);
+                peer.offers.retain(|(known, _)| *known != number);
+                self.end_part(group, Ok(0));
+            }
+            Some(_) => {}
+            None => peer.eager_unmatched = peer.eager_unmatched.saturating_sub(cost),
+        }
+    }
+
+    // ---- the receiver's side ---------------------------------------------------------------------------------------
+
+    pub(super) fn post_receive(&mut self, now: Instant, posted: Posted) -> Result<(), CommandRefused> {
+        if posted.into.length > 0
+            && !self.regions.holds(posted.into.region, posted.into.offset, posted.into.length)
+        {
+            return Err(CommandRefused::Invalid(
+                "the place for the message is not within a region of one's own",
+            ));
+        }
+        let Some(message) = self.matching.take_unexpected(&posted) else {
+            if let Some(source) = posted.source
+                && !self.forwarder.reaches(source)
+            {
+                return Err(CommandRefused::Unreachable(source));
+            }
+            self.matching.posted.push_back(posted);
+            return Ok(());
+        };
+        if let Some(mut peer) = self.peer_of(message.source) {
+            self.meet(&mut peer, &posted, &message, None);
+            for class in [Class::Reply, Class::Bulk] {
+                self.queue_data(now, &mut peer, class);
+            }
+            self.put_back(peer);
+        }
+        if let Content::Eager { lease, .. } = message.content {
+            self.unhold(lease);
+        }
+        Ok(())
+    }
+
+    /// A message or an offer came in. Returns whether memory must act before it is served.
+    pub(super) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
+        if let Some(posted) = self.matching.take_posted(peer.node, message.tag) {
+            let end = message.number.wrapping_add(1);
+            return self.meet(peer, &posted, &message, Some(end));
+        }
+        if let Content::Eager { lease, .. } = message.content {
+            self.memory.hold(lease);
+        }
+        self.matching.unexpected.push_back(message);
+        false
+    }
+
+    /// A receive and a message have found each other. Returns whether the message's operation is served by memory;
+    /// `end` is what to serve then.
+    fn meet(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
+        let &Unexpected { tag, length, number, .. } = message;
+        let (operation, source) = (posted.operation, peer.node);
+        self.forwarder.push_event(Event::MessageMatched { operation, source, tag, length });
+        let group = self.groups.open(operation, 1);
+        if length > posted.into.length {
+            self.tell_received(peer, number, eager_cost(length));
+            self.end_part(group, Err(OperationError::MessageTruncated));
+            return false;
+        }
+        match message.content {
+            _ if length == 0 => {
+                self.tell_received(peer, number, eager_cost(0));
+                self.end_part(group, Ok(0));
+                false
+            }
+            Content::Eager { lease, frame_offset } => {
+                self.tell_received(peer, number, eager_cost(length));
+                self.land_eager(peer, posted.into, (lease, frame_offset), length, (group, end));
+                end.is_some()
+            }
+            Content::Offered => {
+                let into = LocalRange { length, ..posted.into };
+                peer.bulk[Class::Bulk.index()].push_back(Bulk::Pull { group, offer: number, into });
+                peer.bulk_asked += 1;
+                false
+            }
+        }
+    }
+
+    fn land_eager(
+        &mut self,
+        peer: &Peer,
+        into: LocalRange,
+        (lease, frame_offset): (LeaseId, u32),
+        length: u64,
+        (group, end): (GroupId, Option<u32>),
+    ) {
+        let mark = self.memory.mark();
+        let range = FrameRange { frame_offset, length: length as u32, region_offset: into.offset };
+        self.memory.add_range(range);
+        let purpose = Purpose::Receive { group, length, end };
+        self.memory.write(pending(peer, into.region, purpose), lease, mark);
+    }
+
+    /// Tell the sender that a message has been taken.
+    pub(super) fn tell_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+        let reply = Operation::Received { operation: number, cost };
+        peer.senders[Class::Reply.index()].append(None, &reply);
+    }
+
+    /// If this transfer was the data of a message, its sender is told, and the receive's result is the length.
+    pub(super) fn finish_pull(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        number: u32,
+        result: Result<u64, OperationError>,
+    ) -> Result<u64, OperationError> {
+        let index = peer.pulls.iter().position(|(known, ..)| class == Class::Bulk && *known == number);
+        let Some(index) = index else { return result };
+        let (_, offer, length) = peer.pulls.swap_remove(index);
+        self.tell_received(peer, offer, 0);
+        result.map(|_| length)
+    }
+
+    /// A node is lost: receives that name it end, and its offers are worth nothing.
+    pub(super) fn fail_receives(&mut self, node: NodeId) {
+        self.matching
+            .unexpected
+            .retain(|message| message.source != node || message.content != Content::Offered);
+        while let Some(index) = self.matching.posted.iter().position(|posted| posted.source == Some(node)) {
+            if let Some(posted) = self.matching.posted.remove(index) {
+                let result = Err(OperationError::Unreachable);
+                self.forwarder.push_event(Event::Completed { operation: posted.operation, result });
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Tagged messages waiting to meet their receives.
+//!
+//! A short message travels with its data ("eager") as long as the receiver's budget for data nobody has asked for yet
+//! lasts; a long one, or one beyond the budget, sends an offer, and the receiver pulls the data when it has a place for
+//! it ("rendezvous"). So a missing receive stalls nobody else's traffic. Matching is in order: the oldest receive that
+//! fits a message, the oldest message that fits a receive.
+
+use alloc::collections::VecDeque;
+
+use super::{LocalRange, OperationId};
+use crate::ids::NodeId;
+use crate::memory::LeaseId;
+
+/// Longest message that may travel with its data (ours).
+pub const EAGER_BYTES_MAX: u64 = 4096;
+/// Data that one sender may have waiting unasked-for at one receiver (ours). A message counts at least
+/// [`EAGER_COST_MIN`].
+pub const EAGER_BUDGET_BYTES: u64 = 64 << 10;
+/// What even an empty message costs of the budget (ours).
+pub const EAGER_COST_MIN: u64 = 64;
+
+/// What an eager message costs of the budget.
+#[must_use]
+pub const fn eager_cost(length: u64) -> u64 {
+    if length < EAGER_COST_MIN { EAGER_COST_MIN } else { length }
+}
+
+/// A receive that waits for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// The caller's name for it.
+    pub operation: OperationId,
+    /// From whom; `None` takes any.
+    pub source: Option<NodeId>,
+    /// The tag.
+    pub tag: u64,
+    /// Bits of the tag that do not matter.
+    pub ignore: u64,
+    /// Where to.
+    pub into: LocalRange,
+}
+
+impl Posted {
+    /// Whether a message fits this receive.
+    #[must_use]
+    pub fn takes(&self, source: NodeId, tag: u64) -> bool {
+        self.source.is_none_or(|wanted| wanted == source) && (self.tag ^ tag) & !self.ignore == 0
+    }
+}
+
+/// Where a message's data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// In a received frame.
+    Eager {
+        /// The frame.
+        lease: LeaseId,
+        /// First byte in the frame.
+        frame_offset: u32,
+    },
+    /// Still at the sender.
+    Offered,
+}
+
+/// A message that has come before its receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unexpected {
+    /// From whom.
+    pub source: NodeId,
+    /// Its tag.
+    pub tag: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Number of its operation in the sender's request stream.
+    pub number: u32,
+    /// Where the data is.
+    pub content: Content,
+}
+
+/// Receives without a message, and messages without a receive.
+#[derive(Debug, Default)]
+pub struct Matching {
+    /// In the order in which they were posted.
+    pub posted: VecDeque<Posted>,
+    /// In the order in which they came.
+    pub unexpected: VecDeque<Unexpected>,
+}
+
+impl Matching {
+    // W-24
+    /// The oldest receive that takes this message.
+    pub fn take_posted(&mut self, source: NodeId, tag: u64) -> Option<Posted> {
+        let index = self.posted.iter().position(|posted| posted.takes(source, tag))?;
+        self.posted.remove(index)
+    }
+
+    /// The oldest message that this receive takes.
+    pub fn take_unexpected(&mut self, posted: &Posted) -> Option<Unexpected> {
+        let index = self.unexpected.iter().position(|message| posted.takes(message.source, message.tag))?;
+        self.unexpected.remove(index)
+    }
+}
