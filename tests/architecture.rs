@@ -20,7 +20,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-cli",
-        &["rackloom", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
+        &[
+            "rackloom",
+            "rackloom-collectives",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-simulator",
+        ],
     ),
 ];
 

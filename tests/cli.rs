@@ -25,6 +25,7 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-run", help(&["run", "--help"]));
     insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
+    insta::assert_snapshot!("help-plan", help(&["plan", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
@@ -33,7 +34,7 @@ fn help_is_what_it_was() {
 #[test]
 fn every_option_is_in_the_document() {
     let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");
-    for command in ["run", "sim", "check", "up", "status", "down"] {
+    for command in ["run", "sim", "check", "plan", "up", "status", "down"] {
         let help = help(&[command, "--help"]);
         let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
         for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {
@@ -111,4 +112,57 @@ fn json_on_standard_output_is_alone_there() {
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("nothing but JSON");
     assert_eq!(report["clock"], "virtual");
     assert!(ended.stderr.contains("verdict: pass"));
+}
+
+#[test]
+fn a_schedule_is_printed_whole_or_as_a_choice() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    let options = ["--collective", "all-reduce", "--bytes", "64B"];
+    let plan = |more: &[&str]| help(&[&["plan", ring][..], &options, more].concat());
+    insta::assert_snapshot!("plan-two-shot", plan(&["--algorithm", "two-shot"]));
+    insta::assert_snapshot!("plan-choices", plan(&[]));
+    refused(&["plan", ring]);
+    refused(&["plan", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
+}
+
+#[test]
+fn the_schema_is_json() {
+    let schema: serde_json::Value = serde_json::from_str(&help(&["schema"])).expect("JSON");
+    assert_eq!(schema["title"], "rackloom rack file");
+}
+
+#[test]
+fn an_option_that_means_nothing_is_refused() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    for options in [
+        &["--bytes", "8B"][..],
+        &["--job", "latency", "--op", "sum"],
+        &["--collective", "sum"],
+        &["--collective", "reduce", "--root", "n7"],
+        &["--job", "litmus", "--input", "/"],
+        &["--job", "bandwidth", "--sizes", "8"],
+        &["--collective", "all-reduce", "--bytes", "8B", "--input", "/"],
+    ] {
+        refused(&[&["run", ring][..], options].concat());
+    }
+}
+
+/// Expectations decide: an elapsed time that nothing can keep fails, and nothing else about the run has changed.
+#[test]
+fn expectations_of_the_file_decide_the_verdict() {
+    let verdict = |expect: &str| {
+        let file =
+            rack_file(&format!("name: e\nshape: {{ring: {{nodes: 3}}}}\njob: none\nexpect: {expect}\n"));
+        let ended = support::sim(&file).finish();
+        (ended.code, ended.stdout)
+    };
+    assert_eq!(verdict("{elapsed_max: 10s}").0, Some(0));
+    let (code, printed) = verdict("{elapsed_max: 1ns, retransmitted_min: 1}");
+    assert_eq!(code, Some(1));
+    for part in ["expected to take at most 1 ns", "expected at least 1 retransmissions"] {
+        assert!(printed.contains(part), "{printed}");
+    }
+    assert_eq!(verdict("{verdict: fail}").0, Some(1), "the job passed");
 }

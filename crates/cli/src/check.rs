@@ -6,9 +6,15 @@ use crate::failure::Failure;
 use crate::source::Source;
 use crate::{present, reporting};
 
+/// Print what an editor needs to check rack files.
+pub(crate) fn schema() -> Result<Exit, Failure> {
+    reporting::say(&Output { json: None }, &format!("{:#}", rackloom_plan::schema()))?;
+    Ok(Exit::Pass)
+}
+
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &Overrides::default(), None, None)?.plan()?;
+    let plan = Source::read(&arguments.file, &Overrides::default())?.plan()?;
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

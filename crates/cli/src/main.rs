@@ -6,13 +6,18 @@
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
 mod arguments;
+mod arrays;
 mod check;
 mod control;
 mod exit;
+mod expectations;
 mod failure;
 mod faults;
+mod overrides;
 mod present;
+mod progress;
 mod reporting;
+mod schedule;
 mod seat;
 mod sim;
 mod source;
@@ -44,6 +49,8 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(arguments) => supervisor::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
+        Command::Plan(arguments) => schedule::run(&arguments).map(ExitCode::from),
+        Command::Schema => check::schema().map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),

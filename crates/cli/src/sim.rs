@@ -1,5 +1,9 @@
 //! `rackloom sim`: the same plan, core, job and report, in virtual time.
 
+use std::io;
+use std::path::Path;
+
+use rackloom_jobs::Job;
 use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
@@ -7,23 +11,56 @@ use rackloom_protocol::{MemberRole, NodeId, PortId};
 use rackloom_simulator::{LinkStatistics, Simulation, Stalled};
 
 use crate::arguments::SimArguments;
+use crate::arrays::{self, ArrayWriter};
 use crate::exit::Exit;
+use crate::expectations;
 use crate::failure::Failure;
 use crate::faults::InjectedFaults;
+use crate::progress::Bar;
 use crate::reporting::{self, Findings};
-use crate::source::Source;
+use crate::source::{Source, Work};
 
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &arguments.overrides, None, None)?.plan()?;
+    let source = Source::read(&arguments.file, &arguments.overrides)?.with_arrays(&arguments.arrays)?;
+    let work = source.work()?;
+    work.refuse_the_impossible()?;
+    arrays::make_place(&arguments.arrays)?;
     reporting::must_be_writable(&arguments.output)?;
+    let Work { plan, inputs, result_shapes } = work;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
+    let jobs = ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
     let stalled = simulation.run().err();
-    let report = report(&plan, &mut simulation, stalled.as_ref());
+    drop(bar);
+    if let Some(directory) = &source.arrays.output {
+        write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
+            Failure::could_not_start("cannot write the results", error).at_path(directory)
+        })?;
+    }
+    let mut report = report(&plan, &mut simulation, stalled.as_ref());
+    if stalled.is_none() {
+        expectations::judge(&plan, &mut report);
+    }
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// What each rank has got, to the user's files.
+fn write_results(
+    simulation: &mut Simulation,
+    directory: &Path,
+    shapes: &[Option<Vec<u64>>],
+) -> io::Result<()> {
+    for (rank, shape) in shapes.iter().enumerate() {
+        let Some(shape) = shape else { continue };
+        let node = NodeId(rank as u16);
+        let Some(output) = simulation.job(node).and_then(Job::output) else { continue };
+        let mut writer = ArrayWriter::begin(directory, rank, output, shape)?;
+        while !writer.advance(simulation.memory_mut(node))? {}
+    }
+    Ok(())
 }
 
 fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -> Report {

@@ -1,14 +1,21 @@
-//! From a rack file and a command line to a plan, in the supervisor and once more in every seat.
+//! From a rack file, a command line and the user's arrays to a plan and its inputs, in the supervisor and once more in
+//! every seat.
 //!
-//! Seats get the text and not a path: the file may change while the rack starts.
+//! Seats get the text and not a path: the file may change while the rack starts. Arrays are too large for that; seats open
+//! them again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rackloom_plan::{JobKind, Plan, WireKind};
+use rackloom_collectives::{Collective, ElementType};
+use rackloom_jobs::arrays::result_shape;
+use rackloom_jobs::collective::Inputs;
+use rackloom_plan::{CollectiveName, CollectivePlan, ElementName, JobKind, Plan, PlanError, Sizes, WireKind};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{Job, Overrides, Transport, Wire};
+use crate::arguments::{ArrayOptions, Overrides, Transport, Wire};
+use crate::arrays::InputArrays;
 use crate::failure::Failure;
 
 /// Everything from which a plan is built.
@@ -24,62 +31,159 @@ pub(crate) struct Source {
     pub(crate) wire: Option<Wire>,
     /// The rack's name, if it is another than the file's.
     pub(crate) rack: Option<String>,
+    /// Where the user's arrays are, and where the results go.
+    pub(crate) arrays: ArrayOptions,
+}
+
+/// What a source comes to.
+pub(crate) struct Work {
+    pub(crate) plan: Plan,
+    /// What the ranks give.
+    pub(crate) inputs: Inputs,
+    /// The shape of what each rank gets, by rank; nothing for ranks that get nothing.
+    pub(crate) result_shapes: Vec<Option<Vec<u64>>>,
 }
 
 impl Source {
-    pub(crate) fn read(
-        file: &Path,
-        overrides: &Overrides,
-        wire: Option<Wire>,
-        rack: Option<String>,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::bad_input(format!("cannot read the rack file: {error}"))
                 .at_path(file)
                 .hint("rack files that come with the project are in topologies/")
         })?;
-        Ok(Self { name: file.display().to_string(), text, overrides: overrides.clone(), wire, rack })
+        Ok(Self {
+            name: file.display().to_string(),
+            text,
+            overrides: overrides.clone(),
+            wire: None,
+            rack: None,
+            arrays: ArrayOptions::default(),
+        })
     }
 
-    /// The plan, with what the command line says, checked.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+    pub(crate) fn on_wire(mut self, wire: Option<Wire>) -> Self {
+        self.wire = wire;
+        self
+    }
+
+    pub(crate) fn named(mut self, rack: Option<String>) -> Self {
+        self.rack = rack;
+        self
+    }
+
+    /// With arrays of the user. Their places must mean the same in every seat.
+    pub(crate) fn with_arrays(mut self, arrays: &ArrayOptions) -> Result<Self, Failure> {
+        let absolute = |path: &Option<PathBuf>| {
+            let absolute = path.as_deref().map(std::path::absolute).transpose();
+            absolute.map_err(|error| Failure::bad_input(error.to_string()))
+        };
+        self.arrays = ArrayOptions { input: absolute(&arrays.input)?, output: absolute(&arrays.output)? };
+        Ok(self)
+    }
+
+    /// The plan and what the ranks give, with what the command line says, checked.
+    pub(crate) fn work(&self) -> Result<Work, Failure> {
         let mut plan =
-            Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(error.to_string()))?;
-        self.overrides.apply(&mut plan);
+            Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(words(&error)))?;
+        self.overrides.apply(&mut plan)?;
         if let Some(rack) = &self.rack {
             plan.change(|plan| plan.name.clone_from(rack));
         }
         if let Some(wire) = self.wire {
             plan.set_wire(wire.into());
         }
-        plan.check().map_err(|error| Failure::bad_input(error.to_string()).at("the command line"))?;
-        Ok(plan)
+        let arrays = self.take_arrays(&mut plan)?;
+        plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
+        let result_shapes = result_shapes(&plan, arrays.as_ref());
+        let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
+        Ok(Work { plan, inputs, result_shapes })
+    }
+
+    /// The plan alone.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        self.work().map(|work| work.plan)
+    }
+
+    /// Open the user's arrays, if there are any, and let the plan follow them: type and size are theirs.
+    fn take_arrays(&self, plan: &mut Plan) -> Result<Option<InputArrays>, Failure> {
+        let ArrayOptions { input, output } = &self.arrays;
+        let JobKind::Collective(mut job) = plan.job.kind else {
+            return match input.as_ref().or(output.as_ref()) {
+                None => Ok(None),
+                Some(_) => Err(Failure::bad_input(format!("job {} takes no arrays", plan.job.kind.name()))
+                    .hint("say --job collective")),
+            };
+        };
+        let Some(directory) = input else { return Ok(None) };
+        let options = &self.overrides.job;
+        if options.bytes.is_some() || options.sizes.is_some() {
+            return Err(Failure::bad_input(
+                "--bytes and --sizes mean nothing beside --input: the arrays have a size",
+            ));
+        }
+        let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
+        let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
+        let arrays = InputArrays::open(directory, collective, ranks, wanted).map_err(|problems| {
+            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            Failure::bad_input(lines.join("\n")).at_path(directory)
+        })?;
+        let per_rank = arrays.elements() * arrays.element.bytes() as u64;
+        let whole = match job.collective {
+            CollectiveName::AllGather | CollectiveName::Gather => per_rank.saturating_mul(ranks as u64),
+            _ => per_rank,
+        };
+        job.element = element_name(arrays.element);
+        job.sweep.sizes = Sizes::one(whole);
+        plan.change(|plan| plan.job.kind = JobKind::Collective(job));
+        Ok(Some(arrays))
     }
 }
 
-impl Overrides {
-    fn apply(&self, plan: &mut Plan) {
-        plan.change(|plan| {
-            plan.job.kind = self.job.map_or(plan.job.kind, JobKind::from);
-            plan.seed = self.seed.unwrap_or(plan.seed);
-            plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
-        });
-        plan.override_links(|profile| {
-            profile.loss = self.loss.unwrap_or(profile.loss);
-            profile.corrupt = self.corrupt.unwrap_or(profile.corrupt);
-            profile.duplicate = self.duplicate.unwrap_or(profile.duplicate);
-            profile.reorder = self.reorder.unwrap_or(profile.reorder);
-        });
-    }
-}
-
-impl From<Job> for JobKind {
-    fn from(job: Job) -> Self {
-        match job {
-            Job::Litmus => Self::Litmus,
-            Job::None => Self::None,
+impl Work {
+    /// Refuse what no rank could do, before anything starts.
+    pub(crate) fn refuse_the_impossible(&self) -> Result<(), Failure> {
+        match rackloom_jobs::refusal(&self.plan, &self.inputs) {
+            Some(what) => Err(Failure::bad_input(what)),
+            None => Ok(()),
         }
     }
+}
+
+/// A plan's mistakes, of which the first says "error" as the command does.
+fn words(error: &PlanError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// The shape of what each rank gets: from the shape of the arrays, or flat where there are none.
+fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
+    let ranks = plan.endpoint_count();
+    let collective = match &plan.job.kind {
+        JobKind::Collective(job) => collective(job).ok(),
+        _ => None,
+    };
+    let Some(collective) = collective else { return vec![None; ranks] };
+    let flat = |rank| {
+        // Which ranks get anything does not depend on how much; the number of elements comes with the result.
+        (collective.output_elements(rank, ranks, ranks) > 0).then(Vec::new)
+    };
+    let shape = |rank| match arrays {
+        Some(arrays) => result_shape(collective, rank, ranks, &arrays.shape),
+        None => flat(rank),
+    };
+    (0..ranks).map(shape).collect()
+}
+
+/// What the plan's word stands for.
+pub(crate) fn collective(job: &CollectivePlan) -> Result<Collective, Failure> {
+    let name = job.collective.name();
+    Collective::from_name(name, job.root.index())
+        .ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
+}
+
+fn element_name(element: ElementType) -> ElementName {
+    // Both lists name the same types; a test compares them.
+    ElementName::from_name(element.name()).unwrap_or_default()
 }
 
 impl From<Wire> for WireKind {
@@ -97,5 +201,18 @@ impl From<Transport> for RetransmissionMode {
             Transport::GoBackN => Self::GoBackN,
             Transport::Selective => Self::Selective,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_one_name() {
+        for element in ElementType::ALL {
+            assert_eq!(element_name(element).name(), element.name());
+        }
+        assert_eq!(ElementName::ALL.len(), ElementType::ALL.len());
     }
 }

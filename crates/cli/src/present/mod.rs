@@ -3,6 +3,7 @@
 mod plan;
 mod report;
 mod status;
+mod sweep;
 mod table;
 pub(crate) mod units;
 
@@ -11,6 +12,7 @@ use std::io::IsTerminal;
 pub(crate) use plan::{members, plan, role};
 pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
+pub(crate) use sweep::schedules;
 
 /// Whether to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use rackloom_jobs::report::{EventRecord, LinkReport, MemberState, OperationReport, Report, Verdict};
 
 use super::Style;
+use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::units;
 use crate::faults;
@@ -16,7 +17,14 @@ const LINES_MAX: usize = 40;
 
 /// The whole report.
 pub(crate) fn report(report: &Report, style: Style) -> String {
-    let sections = [operations(&report.operations), links(&report.links), events(report), losses(report)];
+    let sections = [
+        sweep(&report.sweep),
+        operations(&report.operations),
+        links(&report.links),
+        events(report),
+        losses(report),
+        notes(report),
+    ];
     let mut text: String =
         sections.iter().filter(|section| !section.is_empty()).map(|s| format!("{s}\n\n")).collect();
     text += &summary(report);
@@ -107,6 +115,12 @@ fn losses(report: &Report) -> String {
         })
         .collect();
     lines.join("\n")
+}
+
+/// What a reader should know, and what is no failure.
+fn notes(report: &Report) -> String {
+    let lines: Vec<_> = report.notes.iter().take(LINES_MAX).map(|note| format!("note: {note}")).collect();
+    lines.join("\n") + &omitted(report.notes.len(), "notes")
 }
 
 fn omitted(count: usize, what: &str) -> String {

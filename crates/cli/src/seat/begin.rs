@@ -16,8 +16,10 @@ use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
-use super::serve::{Body, Seat, Work};
+use super::serve::{Body, Seat};
+use super::work::{Results, Work};
 use crate::control::{Grant, SharedMemoryPort, Start};
+use crate::source::Work as CheckedWork;
 
 /// A modelled rate below this is slower than the wires are by themselves.
 const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
@@ -28,7 +30,8 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
-    let plan = start.source.plan().map_err(|failure| failure.to_string())?;
+    let CheckedWork { plan, inputs, mut result_shapes } =
+        start.source.work().map_err(|failure| failure.to_string())?;
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
     let config = plan.member_config(node, Incarnation(start.incarnation));
@@ -44,11 +47,14 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             Body::Switch(Box::new(runtime))
         }
         MemberRole::Endpoint => {
-            let job = rackloom_jobs::build(&plan, node, plan.seed);
+            let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
             let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
             memory_used_bytes = job.regions().iter().map(|region| region.length).sum();
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
-            Body::Endpoint(Box::new(Work::new(runtime, job)))
+            let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
+            let results = start.source.arrays.output.zip(shape);
+            let results = results.map(|(directory, shape)| Results { directory, shape });
+            Body::Endpoint(Box::new(Work::new(runtime, job, node, results)))
         }
     };
     Ok(Seat::new(body, observer, memory_used_bytes, start.tell_events))

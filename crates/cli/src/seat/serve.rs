@@ -5,11 +5,11 @@
 
 use std::io;
 
-use rackloom::{HostMemory, Ports, Runtime};
-use rackloom_jobs::{Job, Progress};
-use rackloom_protocol::{Endpoint, Event, Instant, Member, MemberRole, Switch};
+use rackloom::{Ports, Runtime};
+use rackloom_protocol::{Event, Instant, Member, MemberRole, Switch};
 
 use super::observe::Observer;
+use super::work::Work;
 use crate::control::{Channel, Heard, Notice, Order, SeatStatus};
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
@@ -20,13 +20,6 @@ const NAP_NS: u64 = 1_000_000;
 const IDLE_WAIT_NS: u64 = 20_000_000;
 /// Time between two reports of progress.
 const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
-
-/// A GPU node's runtime with the job on it.
-pub(super) struct Work {
-    runtime: Runtime<Endpoint>,
-    job: Box<dyn Job>,
-    finished: bool,
-}
 
 /// What sits in the seat.
 pub(super) enum Body {
@@ -44,30 +37,6 @@ pub(super) struct Seat {
     memory_used_bytes: u64,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
-}
-
-impl Work {
-    pub(super) fn new(runtime: Runtime<Endpoint>, job: Box<dyn Job>) -> Self {
-        Self { runtime, job, finished: false }
-    }
-
-    /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
-    fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let (job, finished) = (&mut self.job, &mut self.finished);
-        let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
-            if *finished {
-                return Instant::NEVER;
-            }
-            match job.advance(now, endpoint, memory) {
-                Progress::Running(wake_at) => wake_at.unwrap_or(Instant::NEVER),
-                Progress::Finished => {
-                    *finished = true;
-                    Instant::NEVER
-                }
-            }
-        };
-        self.runtime.turn_with(now, commands, &mut |event| events.push(event))
-    }
 }
 
 impl Body {
@@ -225,7 +194,7 @@ impl Seat {
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
         let job = match &mut self.body {
-            Body::Endpoint(work) => Some(work.job.result()),
+            Body::Endpoint(work) => Some(work.result()),
             Body::Switch(_) => None,
         };
         let report =

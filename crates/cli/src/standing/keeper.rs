@@ -159,7 +159,7 @@ impl Keeper {
             }
             // Fails if nobody listens.
             Milestone::Happened(record) => drop(events.send(record)),
-            Milestone::Over => {}
+            Milestone::Further { .. } | Milestone::Over => {}
         }
     }
 

@@ -47,9 +47,12 @@ const DOWN_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let mut overrides = arguments.overrides.clone();
     // A rack that stays works for those who come; it does the file's job only if it is told to.
-    overrides.job.get_or_insert(Job::None);
-    let source = Source::read(&arguments.file, &overrides, arguments.wire, arguments.name.clone())?;
-    let plan = source.plan()?;
+    overrides.job.job.get_or_insert(Job::None);
+    let source =
+        Source::read(&arguments.file, &overrides)?.on_wire(arguments.wire).named(arguments.name.clone());
+    let work = source.work()?;
+    work.refuse_the_impossible()?;
+    let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;
     let absolute =

@@ -1,10 +1,11 @@
 //! From a rack that is over to its report and its exit code.
 
-use rackloom_jobs::report::{MemberReport, MemberState, Report};
+use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
 
 use super::Supervisor;
 use super::rack::{Ending, Seat};
 use crate::exit::Exit;
+use crate::expectations;
 use crate::failure::Failure;
 use crate::present;
 use crate::reporting::{self, Findings};
@@ -42,11 +43,15 @@ impl Supervisor {
         let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
         let findings =
             Findings { failures, elapsed_ns, wire: plan.wire.name(), clock: "wall", trace_hash: None };
-        let report = Report::assemble(reporting::context(&plan, findings), &members);
+        let mut report = Report::assemble(reporting::context(&plan, findings), &members);
+        if matches!(ending, Ending::Complete | Ending::TakenDown) {
+            expectations::judge(&plan, &mut report);
+        }
         let exit = match ending {
             Ending::Interrupted => Exit::Interrupted,
             Ending::Stalled => Exit::Stalled,
-            _ if node_lost => Exit::NodeLost,
+            // Who expects a loss and sees it has what was asked for.
+            _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
             _ => reporting::exit_of(&report),
         };
         Ok(Conclusion { report, exit })

@@ -51,6 +51,8 @@ pub(crate) enum Milestone {
     StatusKnown,
     /// A seat told of an event.
     Happened(EventRecord),
+    /// Somebody got further: how many GPU nodes have finished, and all steps of all of them.
+    Further { finished: usize, steps: u64 },
     /// No process is left.
     Over,
 }
@@ -240,6 +242,10 @@ impl Supervisor {
             Step::LinksUp => return Some(Milestone::LinksUp),
             Step::StatusKnown => return Some(Milestone::StatusKnown),
             Step::Happened(record) => return Some(Milestone::Happened(record)),
+            Step::Further => {
+                let (finished, steps) = self.rack.progress();
+                return Some(Milestone::Further { finished, steps });
+            }
             Step::Over => return Some(Milestone::Over),
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
             Step::AskStatus => self.say_to_living(|| Order::SayStatus),

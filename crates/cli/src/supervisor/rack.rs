@@ -39,6 +39,8 @@ pub(crate) enum Step {
     StatusKnown,
     /// A seat told of an event.
     Happened(EventRecord),
+    /// Somebody got further.
+    Further,
     /// Ask the living seats for their reports.
     AskReports,
     /// Let everybody go.
@@ -176,6 +178,12 @@ impl Rack {
         matches!(self.phase, Phase::Running)
     }
 
+    /// How many GPU nodes have finished, and all steps of all of them.
+    pub(crate) fn progress(&self) -> (usize, u64) {
+        let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.finished).count();
+        (finished, self.seats.iter().map(|seat| seat.progress).sum())
+    }
+
     /// Somebody took a vacant seat.
     pub(crate) fn taken(&mut self, member: usize, pid: u32, at_ns: u64) {
         let seat = &mut self.seats[member];
@@ -211,7 +219,11 @@ impl Rack {
             Notice::Finished => seat.finished = true,
             Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count } if count == seat.progress => return Vec::new(),
-            Notice::Progress { count } => seat.progress = count,
+            Notice::Progress { count } => {
+                seat.progress = count;
+                self.idle_ns = 0;
+                return vec![Step::Further];
+            }
             Notice::Waiting { lines } => seat.waiting = Some(lines),
             Notice::Status(status) => {
                 seat.status = Some(status);

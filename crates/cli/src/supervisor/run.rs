@@ -7,17 +7,23 @@ use super::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::progress::Bar;
 use crate::source::Source;
-use crate::{present, reporting};
+use crate::{arrays, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides, arguments.wire, None)?;
-    let plan = source.plan()?;
+    let source = Source::read(&arguments.file, &arguments.overrides)?
+        .on_wire(arguments.wire)
+        .with_arrays(&arguments.arrays)?;
+    let work = source.work()?;
+    work.refuse_the_impossible()?;
+    arrays::make_place(&arguments.arrays)?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
+    let plan = work.plan;
     let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
     let mut supervisor = Supervisor::prepare(source, plan, logs)?;
     let runtime = runtime()?;
@@ -27,9 +33,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     }
     runtime.block_on(async {
         let mut alarms = Alarms::set()?;
+        let bar = Bar::begin(supervisor.plan.job.kind.name(), supervisor.plan.endpoint_count());
         loop {
             match supervisor.next_milestone(&mut alarms).await {
                 Milestone::LinksUp => announce(&supervisor, arguments)?,
+                Milestone::Further { finished, steps } => bar.standing().set(finished, steps),
                 Milestone::StatusKnown | Milestone::Happened(_) => {}
                 Milestone::Over => return Ok::<_, Failure>(()),
             }

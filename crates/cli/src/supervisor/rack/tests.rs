@@ -88,7 +88,7 @@ fn a_death_before_the_links_are_up_ends_the_run_at_once() {
 fn progress_feeds_the_watchdog_and_repetition_does_not() {
     let mut rack = running();
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), [Step::Further]);
     assert_eq!(ticks(&mut rack, 9), []);
     assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
     assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);

@@ -2,10 +2,14 @@
 //!
 //! Nothing here reads a file or judges a plan.
 
+mod job;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::job::{ArrayOptions, Job, JobOptions};
 
 use crate::exit::Exit;
 
@@ -28,6 +32,11 @@ pub(crate) enum Command {
     /// Print the plan of a rack file, or every mistake in it
     #[command(after_help = Exit::help())]
     Check(CheckArguments),
+    /// Print the schedule of a rack's collective: who sends what to whom, and when
+    #[command(after_help = Exit::help())]
+    Plan(PlanArguments),
+    /// Print a JSON schema of rack files, for editors
+    Schema,
     /// Start a rack in the background; it stays until `down`
     #[command(after_help = Exit::help())]
     Up(UpArguments),
@@ -54,6 +63,8 @@ pub(crate) struct RunArguments {
     /// What carries the frames
     #[arg(long, value_enum)]
     pub(crate) wire: Option<Wire>,
+    #[command(flatten)]
+    pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
     pub(crate) output: Output,
     /// Once all links are up, write who runs where (names and process ids) to this file
@@ -138,6 +149,8 @@ pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
+    pub(crate) arrays: ArrayOptions,
+    #[command(flatten)]
     pub(crate) output: Output,
 }
 
@@ -145,6 +158,17 @@ pub(crate) struct SimArguments {
 pub(crate) struct CheckArguments {
     /// The rack file
     pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    /// The rack file
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// Rounds of the schedule that are printed
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) rounds: u32,
 }
 
 #[derive(Debug, Args)]
@@ -164,9 +188,8 @@ impl Output {
 /// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.
 #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Overrides {
-    /// What the rack does
-    #[arg(long, value_enum)]
-    pub(crate) job: Option<Job>,
+    #[command(flatten)]
+    pub(crate) job: JobOptions,
     /// Seed of the job's data and of every injected fault
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -185,15 +208,6 @@ pub(crate) struct Overrides {
     /// Share of frames that arrive after a later one
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) reorder: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Job {
-    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner
-    Litmus,
-    /// Bring the links up, and nothing more
-    None,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]

@@ -1,0 +1,174 @@
+//! What the command line says about the job: which one, on what, how often.
+//!
+//! Names are checked here against the names that rack files know; whether they make sense together is judged when they
+//! meet the plan ([`crate::overrides`]).
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, JobKind, OperatorName, Sizes};
+use serde::{Deserialize, Serialize};
+
+/// The jobs.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Job {
+    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner
+    Litmus,
+    /// One collective over all nodes, checked to the bit
+    Collective,
+    /// How long single operations take
+    Latency,
+    /// How much many operations move
+    Bandwidth,
+    /// Bring the links up, and nothing more
+    None,
+}
+
+/// The job, in place of the file's.
+#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct JobOptions {
+    /// What the rack does
+    #[arg(long, value_enum)]
+    pub(crate) job: Option<Job>,
+    /// Which collective
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES), hide_possible_values = true)]
+    pub(crate) collective: Option<String>,
+    /// How values are combined: sum, min, max or prod
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES), hide_possible_values = true)]
+    pub(crate) op: Option<String>,
+    /// Type of one element: f32, f64, f16, bf16, i32, i64 or u8
+    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES), hide_possible_values = true)]
+    pub(crate) element: Option<String>,
+    /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AlgorithmName::NAMES), hide_possible_values = true)]
+    pub(crate) algorithm: Option<String>,
+    /// The node that gives or gets, where the collective has one
+    #[arg(long, value_name = "NODE")]
+    pub(crate) root: Option<String>,
+    /// Size of the array, such as 1MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) bytes: Option<u64>,
+    /// Several sizes, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
+    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
+    pub(crate) sizes: Option<Range>,
+    /// How often each size is measured
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) repetitions: Option<u32>,
+    /// How often each size is done before that, unmeasured
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub(crate) warm_up: Option<u32>,
+}
+
+/// Arrays of the user.
+#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct ArrayOptions {
+    /// Take the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) input: Option<PathBuf>,
+    /// Write what each rank gets to rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Sizes that grow by a factor.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Range {
+    from_bytes: u64,
+    to_bytes: u64,
+    factor: u32,
+}
+
+impl From<Range> for Sizes {
+    fn from(Range { from_bytes, to_bytes, factor }: Range) -> Self {
+        Self { from_bytes, to_bytes, factor }
+    }
+}
+
+impl Job {
+    /// The job with the settings that a file gets which gives none.
+    pub(crate) fn kind(self) -> JobKind {
+        let name = match self {
+            Self::Litmus => "litmus",
+            Self::Collective => "collective",
+            Self::Latency => "latency",
+            Self::Bandwidth => "bandwidth",
+            Self::None => "none",
+        };
+        // Every name is one of the plan's; a test goes through them.
+        JobKind::from_name(name).unwrap_or(JobKind::None)
+    }
+}
+
+/// A size with its unit; without one it is bytes.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+    ];
+    let found = UNITS.into_iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
+    let (number, unit) = found.unwrap_or((text, 1));
+    let number = number.trim_end().parse::<u64>();
+    number
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| "not a size; write 4096, 4KiB or 1MiB".to_owned())
+}
+
+fn sizes(text: &str) -> Result<Range, String> {
+    let shape = || "not a range of sizes; write 8B..1MiB or 8B..1MiB*4".to_owned();
+    let (from, rest) = text.split_once("..").ok_or_else(shape)?;
+    let (to, factor) = rest.split_once('*').unwrap_or((rest, "2"));
+    let factor = factor.trim().parse().ok().filter(|factor| (2..=1024).contains(factor));
+    let range = Range {
+        from_bytes: size(from.trim())?,
+        to_bytes: size(to.trim())?,
+        factor: factor.ok_or("the factor is not a number from 2 to 1024")?,
+    };
+    if range.from_bytes == 0 || range.from_bytes > range.to_bytes {
+        return Err("sizes begin at one byte and grow".to_owned());
+    }
+    Ok(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_of_the_plan_can_be_asked_for_under_its_name() {
+        let asked: Vec<_> = Job::value_variants().iter().map(|job| job.kind().name()).collect();
+        assert_eq!(asked, JobKind::NAMES);
+        for job in Job::value_variants() {
+            assert_eq!(job.to_possible_value().expect("a value").get_name(), job.kind().name());
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in
+            [("0", 0), ("17", 17), ("17B", 17), ("4KiB", 4096), ("2 MB", 2_000_000), ("1GiB", 1 << 30)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "B", "-1", "1.5", "1 apple", "99999999999999999999", "99999999999GiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_range_grows() {
+        let range = |from_bytes, to_bytes, factor| Ok(Range { from_bytes, to_bytes, factor });
+        assert_eq!(sizes("8B..1KiB"), range(8, 1024, 2));
+        assert_eq!(sizes("8..1KiB*4"), range(8, 1024, 4));
+        for bad in ["8", "8..", "..8", "0..8", "9..8", "8..16*1", "8..16*x", "8...16"] {
+            assert!(sizes(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The arrays that the ranks give, as files in a directory of the user's.
+//!
+//! All of them are looked at before anything starts, and all that is wrong with them is said at once. Their data is read
+//! from the files where it is needed and never held as a whole: every rank may want every array, because each checks
+//! its own result. What the bytes of a file mean is [`rackloom_jobs::arrays`]' business.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rackloom_collectives::{Collective, ElementType};
+use rackloom_jobs::arrays::{HEADER_BYTES_MAX, Header, Problem, agree, file_name};
+use rackloom_jobs::collective::Arrays;
+
+/// One array of each rank that gives one, all alike.
+#[derive(Debug)]
+pub(crate) struct InputArrays {
+    pub(crate) element: ElementType,
+    pub(crate) shape: Vec<u64>,
+    /// By rank; nothing for ranks that give nothing.
+    files: Vec<Option<ArrayFile>>,
+}
+
+#[derive(Debug)]
+struct ArrayFile {
+    path: PathBuf,
+    file: File,
+    header: Header,
+}
+
+impl InputArrays {
+    /// Open what the collective needs. `wanted`: the type that the user names, if any.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub(crate) fn open(
+        directory: &Path,
+        collective: Collective,
+        ranks: usize,
+        wanted: Option<ElementType>,
+    ) -> Result<Self, Vec<Problem>> {
+        let gives = |rank: &usize| collective.input_elements(*rank, ranks, ranks) > 0;
+        let Some(first) = (0..ranks).find(gives) else {
+            let what = format!("{} takes no arrays", collective.name());
+            return Err(vec![Problem { file: directory.display().to_string(), what }]);
+        };
+        let (mut files, mut headers) = (Vec::new(), Vec::new());
+        for rank in 0..ranks {
+            let opened = gives(&rank).then(|| ArrayFile::open(directory.join(file_name(rank)), wanted));
+            headers.push(opened.as_ref().map(|opened| match opened {
+                Ok(file) => Ok(file.header.clone()),
+                Err(what) => Err(what.clone()),
+            }));
+            files.push(opened.and_then(Result::ok));
+        }
+        // Who gives nothing agrees with everybody.
+        let any = headers.iter().flatten().find_map(|header| header.clone().ok());
+        let headers = headers.into_iter().map(|header| header.or(any.clone().map(Ok)));
+        let headers = agree(headers.map(|header| header.unwrap_or(Err(String::new()))).collect());
+        let mut headers = headers.map_err(|mut problems| {
+            problems.retain(|problem| !problem.what.is_empty());
+            problems
+        })?;
+        let Header { element, shape, .. } = headers.swap_remove(first);
+        Ok(Self { element, shape, files })
+    }
+
+    /// Elements of one rank's array.
+    pub(crate) fn elements(&self) -> u64 {
+        // Checked when the header was read.
+        self.shape.iter().product()
+    }
+}
+
+impl ArrayFile {
+    fn open(path: PathBuf, wanted: Option<ElementType>) -> Result<Self, String> {
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                "no such file; hint: every rank that gives an array has a file".to_owned()
+            }
+            _ => error.to_string(),
+        })?;
+        let found = file.metadata().map_err(|error| error.to_string())?;
+        if !found.is_file() {
+            return Err("not a file".to_owned());
+        }
+        let mut prefix = vec![0; usize::try_from(found.len()).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
+        file.read_exact_at(&mut prefix, 0).map_err(|error| error.to_string())?;
+        let header = Header::parse(&prefix, found.len(), wanted).map_err(|error| error.to_string())?;
+        Ok(Self { path, file, header })
+    }
+}
+
+impl Arrays for InputArrays {
+    fn element(&self) -> ElementType {
+        self.element
+    }
+
+    fn bytes(&self, rank: usize) -> u64 {
+        self.files.get(rank).and_then(Option::as_ref).map_or(0, |array| array.header.data_bytes())
+    }
+
+    fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
+        let array = self.files.get(rank).and_then(Option::as_ref);
+        let array = array.ok_or_else(|| format!("rank {rank} gives no array"))?;
+        let bytes = array.header.data_bytes();
+        let end = offset.checked_add(out.len() as u64).filter(|end| *end <= bytes);
+        end.ok_or_else(|| format!("the array of rank {rank} has {bytes} bytes"))?;
+        let read = array.file.read_exact_at(out, array.header.data_offset + offset);
+        read.map_err(|error| format!("{}: {error}; it was changed while the rack ran", array.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_jobs::arrays::header_bytes;
+
+    use super::*;
+
+    /// A directory of arrays, removed at the end.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("rackloom-arrays-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn put(&self, rank: usize, element: ElementType, shape: &[u64], cut: usize) {
+            let mut bytes = header_bytes(element, shape);
+            let data = shape.iter().product::<u64>() as usize * element.bytes();
+            bytes.extend((0..data).map(|byte| byte as u8 ^ rank as u8));
+            bytes.truncate(bytes.len() - cut);
+            std::fs::write(self.0.join(file_name(rank)), bytes).unwrap();
+        }
+
+        fn open(
+            &self,
+            collective: Collective,
+            wanted: Option<ElementType>,
+        ) -> Result<InputArrays, Vec<Problem>> {
+            InputArrays::open(&self.0, collective, 4, wanted)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn arrays_that_are_alike_are_read_by_rank_and_offset() {
+        let directory = Directory::new("good");
+        (0..4).for_each(|rank| directory.put(rank, ElementType::F16, &[3, 5], 0));
+        let arrays = directory.open(Collective::AllReduce, None).unwrap();
+        assert_eq!((arrays.element, arrays.elements(), arrays.bytes(3)), (ElementType::F16, 15, 30));
+        let mut out = [0; 4];
+        arrays.read(2, 8, &mut out).unwrap();
+        assert_eq!(out, [8 ^ 2, 9 ^ 2, 10 ^ 2, 11 ^ 2]);
+        assert!(arrays.read(2, 27, &mut out).is_err() && arrays.read(4, 0, &mut out).is_err());
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let directory = Directory::new("bad");
+        directory.put(0, ElementType::F32, &[6], 0);
+        directory.put(1, ElementType::F32, &[7], 0);
+        directory.put(2, ElementType::I32, &[6], 1);
+        let problems = directory.open(Collective::AllReduce, None).unwrap_err();
+        let mut files: Vec<_> = problems.iter().map(|problem| problem.file.as_str()).collect();
+        files.sort_unstable();
+        assert_eq!(files, ["rank1.npy", "rank2.npy", "rank3.npy"]);
+    }
+
+    #[test]
+    fn only_who_gives_needs_a_file() {
+        let directory = Directory::new("root");
+        assert_eq!(directory.open(Collective::Broadcast { root: 1 }, None).unwrap_err().len(), 1);
+        directory.put(1, ElementType::U8, &[9], 0);
+        let arrays = directory.open(Collective::Broadcast { root: 1 }, None).unwrap();
+        assert_eq!((arrays.bytes(0), arrays.bytes(1)), (0, 9));
+        assert!(directory.open(Collective::Barrier, None).is_err(), "a barrier takes no arrays");
+    }
+
+    #[test]
+    fn raw_pairs_of_bytes_are_bf16_if_the_user_says_so() {
+        let directory = Directory::new("bf16");
+        (0..4).for_each(|rank| directory.put(rank, ElementType::Bf16, &[2], 0));
+        assert!(directory.open(Collective::AllReduce, None).is_err());
+        let arrays = directory.open(Collective::AllReduce, Some(ElementType::Bf16)).unwrap();
+        assert_eq!(arrays.element, ElementType::Bf16);
+    }
+}

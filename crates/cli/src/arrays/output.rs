@@ -1,0 +1,62 @@
+//! The arrays that the ranks get: one file per rank, written block by block and renamed once it is whole.
+//!
+//! A node that writes a large result goes on serving its neighbours, so nobody takes it for dead: each call of
+//! [`ArrayWriter::advance`] writes one block.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rackloom_jobs::Output;
+use rackloom_jobs::arrays::{file_name, header_bytes};
+use rackloom_protocol::Memory;
+
+/// How much is written between two turns of a node.
+const BLOCK_BYTES: u64 = 256 << 10;
+
+/// A result on its way to its file.
+#[derive(Debug)]
+pub(crate) struct ArrayWriter {
+    path: PathBuf,
+    beside: PathBuf,
+    file: File,
+    output: Output,
+    done_bytes: u64,
+    block: Vec<u8>,
+}
+
+impl ArrayWriter {
+    /// Begin to write what a rank has got. An array of another shape than its number of elements is written flat.
+    pub(crate) fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
+        let path = directory.join(file_name(rank));
+        let beside = directory.join(format!(".{}.{}", file_name(rank), std::process::id()));
+        let flat = [output.elements];
+        let fits = shape.iter().product::<u64>() == output.elements;
+        let mut file = File::create(&beside)?;
+        file.write_all(&header_bytes(output.element, if fits { shape } else { &flat }))?;
+        Ok(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() })
+    }
+
+    /// Write some more. Returns whether the file is whole and in its place.
+    pub(crate) fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
+        let left = self.output.bytes() - self.done_bytes;
+        if left == 0 {
+            std::fs::rename(&self.beside, &self.path)?;
+            return Ok(true);
+        }
+        self.block.resize(left.min(BLOCK_BYTES) as usize, 0);
+        memory
+            .read(self.output.region, self.done_bytes, &mut self.block)
+            .map_err(|fault| io::Error::other(format!("the result cannot be read: {fault:?}")))?;
+        self.file.write_all(&self.block)?;
+        self.done_bytes += self.block.len() as u64;
+        Ok(false)
+    }
+}
+
+impl Drop for ArrayWriter {
+    fn drop(&mut self) {
+        // Fails if it has its name already.
+        let _ = std::fs::remove_file(&self.beside);
+    }
+}

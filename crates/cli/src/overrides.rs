@@ -1,0 +1,177 @@
+//! What the command line says, put in place of what the file says. Judged afterwards by the plan itself.
+//!
+//! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
+
+use rackloom_plan::{
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, Sizes, Sweep,
+};
+use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
+
+use crate::arguments::{JobOptions, Overrides};
+use crate::failure::Failure;
+
+impl Overrides {
+    /// Put everything that is said in its place.
+    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
+        let kind = self.job.applied(plan)?;
+        plan.change(|plan| {
+            plan.job.kind = kind;
+            plan.seed = self.seed.unwrap_or(plan.seed);
+            plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+        });
+        plan.override_links(|profile| {
+            profile.loss = self.loss.unwrap_or(profile.loss);
+            profile.corrupt = self.corrupt.unwrap_or(profile.corrupt);
+            profile.duplicate = self.duplicate.unwrap_or(profile.duplicate);
+            profile.reorder = self.reorder.unwrap_or(profile.reorder);
+        });
+        Ok(())
+    }
+}
+
+impl JobOptions {
+    /// The plan's job with what is said about it.
+    fn applied(&self, plan: &Plan) -> Result<JobKind, Failure> {
+        let mut kind = self.kind(plan.job.kind);
+        let name = kind.name();
+        match &mut kind {
+            JobKind::Collective(collective) => {
+                self.change_collective(collective, plan)?;
+                self.change_sweep(&mut collective.sweep);
+            }
+            JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => {
+                self.refuse(name, &self.about_collectives())?;
+                self.change_sweep(sweep);
+            }
+            JobKind::Litmus | JobKind::None => {
+                self.refuse(name, &self.about_collectives())?;
+                self.refuse(name, &self.about_sweeps())?;
+            }
+        }
+        Ok(kind)
+    }
+
+    /// Which job: the one that is named, or the one that `--collective` means, or the file's.
+    fn kind(&self, of_file: JobKind) -> JobKind {
+        let asked = match (self.job, &self.collective) {
+            (Some(job), _) => job.kind(),
+            (None, Some(_)) => JobKind::Collective(CollectivePlan::default()),
+            (None, None) => return of_file,
+        };
+        // The file's own settings stay if it names the same job.
+        if asked.name() == of_file.name() { of_file } else { asked }
+    }
+
+    fn change_collective(&self, job: &mut CollectivePlan, plan: &Plan) -> Result<(), Failure> {
+        // Names are those of the plan: the command line takes no others.
+        let name = |said: &Option<String>| said.clone().unwrap_or_default();
+        job.collective = CollectiveName::from_name(&name(&self.collective)).unwrap_or(job.collective);
+        job.algorithm = AlgorithmName::from_name(&name(&self.algorithm)).unwrap_or(job.algorithm);
+        job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
+        job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
+        if let Some(root) = &self.root {
+            job.root = node_named(plan, root)?;
+        }
+        Ok(())
+    }
+
+    fn change_sweep(&self, sweep: &mut Sweep) {
+        sweep.sizes = match (self.bytes, self.sizes) {
+            (Some(bytes), _) => Sizes::one(bytes),
+            (None, Some(range)) => range.into(),
+            (None, None) => sweep.sizes,
+        };
+        sweep.repetitions = self.repetitions.unwrap_or(sweep.repetitions);
+        sweep.warm_up = self.warm_up.unwrap_or(sweep.warm_up);
+    }
+
+    fn about_collectives(&self) -> [(&'static str, bool); 5] {
+        [
+            ("--collective", self.collective.is_some()),
+            ("--op", self.op.is_some()),
+            ("--type", self.element.is_some()),
+            ("--algorithm", self.algorithm.is_some()),
+            ("--root", self.root.is_some()),
+        ]
+    }
+
+    fn about_sweeps(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--bytes", self.bytes.is_some()),
+            ("--sizes", self.sizes.is_some()),
+            ("--repetitions", self.repetitions.is_some()),
+            ("--warm-up", self.warm_up.is_some()),
+        ]
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as a verb of the options that are refused")]
+    fn refuse(&self, job: &str, options: &[(&str, bool)]) -> Result<(), Failure> {
+        let said: Vec<_> = options.iter().filter(|(_, said)| *said).map(|(option, _)| *option).collect();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let verb = if said.len() == 1 { "means" } else { "mean" };
+        let what = format!("{} {verb} nothing to job {job}", said.join(", "));
+        Err(Failure::bad_input(what)
+            .hint("say --job collective, latency or bandwidth, or name it in the file"))
+    }
+}
+
+fn node_named(plan: &Plan, name: &str) -> Result<NodeId, Failure> {
+    let node = plan.node_named(name);
+    let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
+    node.ok_or_else(|| Failure::bad_input(format!("--root: {name} is no GPU node of rack {}", plan.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn applied(job_of_file: &str, options: &[&str]) -> Result<JobKind, Failure> {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job_of_file}\n");
+        let mut plan = Plan::parse(&text, "test").unwrap();
+        let arguments = [&["rackloom", "sim", "r.yaml"][..], options].concat();
+        let Command::Sim(arguments) = Arguments::try_parse_from(arguments).unwrap().command else { panic!() };
+        arguments.overrides.apply(&mut plan)?;
+        Ok(plan.job.kind)
+    }
+
+    #[test]
+    fn what_is_not_said_stays_as_the_file_has_it() {
+        let file = "{collective: {collective: all-gather, type: f16, bytes: 64B, repetitions: 3}}";
+        let JobKind::Collective(job) = applied(file, &["--job", "collective", "--op", "max"]).unwrap() else {
+            panic!()
+        };
+        assert_eq!((job.collective, job.element), (CollectiveName::AllGather, ElementName::F16));
+        assert_eq!((job.op, job.sweep.repetitions), (OperatorName::Max, 3));
+    }
+
+    #[test]
+    fn a_collective_makes_a_job_of_it() {
+        let options = ["--collective", "reduce", "--root", "n2", "--sizes", "8B..64B", "--warm-up", "0"];
+        let JobKind::Collective(job) = applied("litmus", &options).unwrap() else { panic!() };
+        assert_eq!((job.collective, job.root), (CollectiveName::Reduce, NodeId(2)));
+        assert_eq!(job.sweep.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
+        assert_eq!(job.sweep.warm_up, 0);
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_to_the_job_is_refused() {
+        for (job, options) in [
+            ("litmus", &["--bytes", "8B"][..]),
+            ("none", &["--repetitions", "2"]),
+            ("latency", &["--op", "sum"]),
+            ("litmus", &["--job", "bandwidth", "--algorithm", "ring"]),
+            ("collective", &["--root", "n9"]),
+        ] {
+            assert_eq!(
+                applied(job, options).unwrap_err().exit,
+                crate::exit::Exit::BadInput,
+                "{job} {options:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `rackloom plan`: what a collective does, step by step, before anything runs.
+//!
+//! With an algorithm the schedule itself; without one what can be chosen from, because the choice waits for the links to be
+//! measured.
+
+use std::num::NonZeroUsize;
+
+use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::{Algorithm, ElementType, Request, Schedule, build, print};
+use rackloom_plan::{AlgorithmName, CollectivePlan, JobKind, Plan};
+
+use crate::arguments::{Output, PlanArguments};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::source::{self, Source};
+use crate::{present, reporting};
+
+/// Print the schedule of the rack's collective.
+pub(crate) fn run(arguments: &PlanArguments) -> Result<Exit, Failure> {
+    let plan = Source::read(&arguments.file, &arguments.overrides)?.plan()?;
+    let JobKind::Collective(job) = plan.job.kind else {
+        let what = format!("job {} has no schedule", plan.job.kind.name());
+        return Err(Failure::bad_input(what).hint("name a collective, such as --collective all-reduce"));
+    };
+    let text = match job.algorithm {
+        AlgorithmName::Auto => choices(&plan, &job)?,
+        name => print::table(&schedule(&plan, &job, algorithm(&job, name)?)?, arguments.rounds),
+    };
+    reporting::say(&Output { json: None }, text.trim_end())?;
+    Ok(Exit::Pass)
+}
+
+fn segments(job: &CollectivePlan) -> NonZeroUsize {
+    NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN)
+}
+
+fn algorithm(job: &CollectivePlan, name: AlgorithmName) -> Result<Algorithm, Failure> {
+    let found = Algorithm::all(segments(job)).into_iter().find(|algorithm| algorithm.name() == name.name());
+    found.ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
+}
+
+/// The schedule for the largest size.
+fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<Schedule, Failure> {
+    let element: ElementType =
+        job.element.name().parse().map_err(|error: rackloom_collectives::array::UnknownElementType| {
+            Failure::bad_input(error.to_string())
+        })?;
+    let elements = job.sweep.sizes.largest_bytes() / element.bytes() as u64;
+    let servers = plan.server_of_each_rank();
+    let request = Request {
+        collective: source::collective(job)?,
+        ranks: plan.endpoint_count(),
+        elements: usize::try_from(elements).unwrap_or(usize::MAX),
+        servers: &servers,
+    };
+    build(&request, algorithm).map_err(|refused| Failure::bad_input(refused.to_string()))
+}
+
+/// What `auto` chooses from.
+fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
+    let mut schedules = Vec::new();
+    for algorithm in suitable(source::collective(job)?, segments(job)) {
+        // Some algorithms are only for some numbers of ranks.
+        if let Ok(schedule) = schedule(plan, job, algorithm) {
+            schedules.push(schedule);
+        }
+    }
+    if schedules.is_empty() {
+        return Err(Failure::bad_input(format!("no algorithm can do {}", job.collective)));
+    }
+    Ok(present::schedules(&schedules, job.element.bytes()))
+}

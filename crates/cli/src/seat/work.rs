@@ -1,0 +1,88 @@
+//! A GPU node's runtime with the job on it, and what the job leaves for the user.
+//!
+//! A finished job is not the end: others may still read this member's memory or send through it. Its result is written to
+//! its file between turns, block by block, so that a node with a large result is not taken for dead.
+
+use std::path::PathBuf;
+
+use rackloom::{HostMemory, Runtime};
+use rackloom_jobs::{Job, JobResult, Progress};
+use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
+
+use crate::arrays::ArrayWriter;
+
+/// Where the user wants the result, and in which shape.
+pub(super) struct Results {
+    pub(super) directory: PathBuf,
+    pub(super) shape: Vec<u64>,
+}
+
+/// A job on its runtime.
+pub(super) struct Work {
+    pub(super) runtime: Runtime<Endpoint>,
+    pub(super) job: Box<dyn Job>,
+    /// Nothing more is to be done, the user's results included.
+    pub(super) finished: bool,
+    rank: usize,
+    results: Option<Results>,
+    writer: Option<ArrayWriter>,
+    /// Why there is no file.
+    unwritten: Option<String>,
+}
+
+impl Work {
+    pub(super) fn new(
+        runtime: Runtime<Endpoint>,
+        job: Box<dyn Job>,
+        rank: NodeId,
+        results: Option<Results>,
+    ) -> Self {
+        Self { runtime, job, finished: false, rank: rank.index(), results, writer: None, unwritten: None }
+    }
+
+    /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
+    pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
+        let Self { runtime, job, finished, rank, results, writer, unwritten } = self;
+        let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
+            if *finished {
+                return Instant::NEVER;
+            }
+            if writer.is_none() {
+                if let Progress::Running(wake_at) = job.advance(now, endpoint, memory) {
+                    return wake_at.unwrap_or(Instant::NEVER);
+                }
+                *writer = results.take().and_then(|results| begin(&**job, *rank, &results, unwritten));
+            }
+            let is_over = writer.as_mut().map_or(Ok(true), |writer| writer.advance(memory));
+            *finished = is_over.unwrap_or_else(|error| {
+                *unwritten = Some(error.to_string());
+                true
+            });
+            if *finished { Instant::NEVER } else { now }
+        };
+        runtime.turn_with(now, commands, &mut |event| events.push(event))
+    }
+
+    /// What the job has found, and whether the user has got it.
+    pub(super) fn result(&mut self) -> JobResult {
+        let mut result = self.job.result();
+        result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
+        result
+    }
+}
+
+/// Begin to write the job's output, if it has one. A job that failed has none.
+fn begin(
+    job: &dyn Job,
+    rank: usize,
+    results: &Results,
+    unwritten: &mut Option<String>,
+) -> Option<ArrayWriter> {
+    match ArrayWriter::begin(&results.directory, rank, job.output()?, &results.shape) {
+        Ok(writer) => Some(writer),
+        Err(error) => {
+            *unwritten = Some(error.to_string());
+            None
+        }
+    }
+}

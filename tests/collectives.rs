@@ -1,0 +1,379 @@
+//! Collectives through the command, on arrays in files: what comes out is what plain arithmetic says, to the bit.
+//!
+//! The expectation is computed here, value by value, by code that knows nothing of schedules. Floating-point inputs
+//! are small whole numbers, whose sums and products every type here holds exactly, so the order of a reduction cannot hide a
+//! mistake. Where python3 with NumPy is installed, NumPy is asked as well.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{Ended, Rackloom, rack_file, retransmitted, run, scratch, sim};
+
+const RING: &str = "{ring: {nodes: 4}}";
+const STAR: &str = "{star: {nodes: 5, planes: 2}}";
+const MESH: &str = "{full-mesh: {nodes: 3}}";
+
+const TYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i32", "i64", "u8"];
+const OPS: [&str; 4] = ["sum", "min", "max", "prod"];
+
+fn nodes(shape: &str) -> usize {
+    let digits: String =
+        shape.split("nodes: ").nth(1).expect("a count").chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+/// The arrays of all ranks, as numbers; integers of their full width for integer types, else small.
+fn values(element: &str, op: &str, ranks: usize, count: usize) -> Vec<Vec<i64>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ count as u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut value = || match (element, op) {
+        ("u8", _) => next() as u8 as i64,
+        ("i32", _) => i64::from(next() as i32),
+        ("i64", _) => next() as i64,
+        (_, "prod") => [-2, -1, 1, 2][(next() % 4) as usize],
+        _ => (next() % 33) as i64 - 16,
+    };
+    (0..ranks).map(|_| (0..count).map(|_| value()).collect()).collect()
+}
+
+/// What plain arithmetic says, wrapping at the type's width.
+fn reduced(element: &str, op: &str, arrays: &[Vec<i64>]) -> Vec<i64> {
+    let wrap = |value: i64| match element {
+        "u8" => i64::from(value as u8),
+        "i32" => i64::from(value as i32),
+        _ => value,
+    };
+    let combine = |a: i64, b: i64| match op {
+        "sum" => wrap(a.wrapping_add(b)),
+        "prod" => wrap(a.wrapping_mul(b)),
+        "min" => a.min(b),
+        _ => a.max(b),
+    };
+    let each = |place: usize| arrays.iter().map(|array| array[place]).reduce(combine).expect("a rank");
+    (0..arrays[0].len()).map(each).collect()
+}
+
+/// A small whole number as a binary16 of the same value.
+fn half(value: i64) -> u16 {
+    let sign = if value < 0 { 0x8000 } else { 0 };
+    let magnitude = value.unsigned_abs() as u16;
+    if magnitude == 0 {
+        return sign;
+    }
+    let exponent = 15 - magnitude.leading_zeros() as u16;
+    sign | (exponent + 15) << 10 | ((magnitude << (10 - exponent)) & 0x3ff)
+}
+
+fn encoded(element: &str, value: i64) -> Vec<u8> {
+    match element {
+        "f32" => (value as f32).to_le_bytes().to_vec(),
+        "f64" => (value as f64).to_le_bytes().to_vec(),
+        "f16" => half(value).to_le_bytes().to_vec(),
+        "bf16" => (((value as f32).to_bits() >> 16) as u16).to_le_bytes().to_vec(),
+        "i32" => (value as i32).to_le_bytes().to_vec(),
+        "i64" => value.to_le_bytes().to_vec(),
+        _ => vec![value as u8],
+    }
+}
+
+fn bytes_of(element: &str, values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|value| encoded(element, *value)).collect()
+}
+
+fn descr(element: &str) -> &'static str {
+    match element {
+        "f32" => "<f4",
+        "f64" => "<f8",
+        "f16" => "<f2",
+        "bf16" => "|V2",
+        "i32" => "<i4",
+        "i64" => "<i8",
+        _ => "|u1",
+    }
+}
+
+fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{header}\n");
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+fn header(descr: &str, shape: &str) -> String {
+    format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}")
+}
+
+/// A directory with an array per rank.
+fn arrays(element: &str, values: &[Vec<i64>]) -> PathBuf {
+    let directory = scratch("input");
+    std::fs::create_dir(&directory).expect("the scratch folder can be written");
+    for (rank, values) in values.iter().enumerate() {
+        let shape = format!("({},)", values.len());
+        let file = npy(&header(descr(element), &shape), &bytes_of(element, values));
+        std::fs::write(directory.join(format!("rank{rank}.npy")), file).expect("it can be written");
+    }
+    directory
+}
+
+/// Shape and data of a rank's result.
+fn result(directory: &Path, rank: usize) -> (String, Vec<u8>) {
+    let bytes = std::fs::read(directory.join(format!("rank{rank}.npy"))).expect("a result");
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let text = String::from_utf8(bytes[10..10 + length].to_vec()).expect("a header");
+    let shape =
+        text.split("'shape': ").nth(1).expect("a shape").split(')').next().expect("its end").to_owned();
+    (shape + ")", bytes[10 + length..].to_vec())
+}
+
+fn job(engine: &str, shape: &str, collective: &str, element: &str, input: &Path, output: &Path) -> Rackloom {
+    let file = rack_file(&format!("name: sums\nshape: {shape}\n"));
+    let rack = match engine {
+        "sim" => sim(&file),
+        wire => run(&file).with(&["--wire", wire]),
+    };
+    let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
+    rack.with(&["--job", "collective", "--collective", collective, "--type", element]).with(&[
+        "--repetitions",
+        "1",
+        "--warm-up",
+        "0",
+        "--input",
+        &text(input),
+        "--output",
+        &text(output),
+    ])
+}
+
+/// An all-reduce whose results are the reduction at every rank.
+fn reduces(
+    engine: &str,
+    shape: &str,
+    element: &str,
+    op: &str,
+    count: usize,
+    more: &[&str],
+) -> serde_json::Value {
+    let values = values(element, op, nodes(shape), count);
+    let (input, output) = (arrays(element, &values), scratch("output"));
+    let ended =
+        job(engine, shape, "all-reduce", element, &input, &output).with(&["--op", op]).with(more).finish();
+    let report = ended.passed();
+    let expected = bytes_of(element, &reduced(element, op, &values));
+    for rank in 0..values.len() {
+        let (of_shape, data) = result(&output, rank);
+        assert_eq!(of_shape, format!("({count},)"));
+        assert!(data == expected, "{engine} {shape} {element} {op} {count} {more:?}: rank {rank} is wrong");
+    }
+    ask_numpy(&input, &output, element, op, values.len());
+    let beside: Vec<_> = std::fs::read_dir(&output).expect("it is there").flatten().collect();
+    assert_eq!(beside.len(), values.len(), "nothing but the results is left");
+    for directory in [input, output] {
+        std::fs::remove_dir_all(directory).expect("it is ours");
+    }
+    report
+}
+
+/// The same by NumPy, where there is one. NumPy has no bf16.
+fn ask_numpy(input: &Path, output: &Path, element: &str, op: &str, ranks: usize) {
+    const SCRIPT: &str = "import sys, numpy as np\n\
+        i, o, op, n = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])\n\
+        a = [np.load(f'{i}/rank{r}.npy') for r in range(n)]\n\
+        f = dict(sum=np.add, prod=np.multiply, min=np.minimum, max=np.maximum)[op]\n\
+        want = f.reduce(np.stack(a), axis=0, dtype=a[0].dtype)\n\
+        sys.exit(any(np.load(f'{o}/rank{r}.npy').tobytes() != want.tobytes() for r in range(n)))\n";
+    let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_numpy =
+        Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|done| done.status.success());
+    if !has_numpy || element == "bf16" {
+        return;
+    }
+    let done = Command::new(python)
+        .args(["-c", SCRIPT])
+        .args([input, output])
+        .args([op, &ranks.to_string()])
+        .output();
+    let done = done.expect("python starts");
+    assert!(done.status.success(), "NumPy differs: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn every_type_and_every_operation_is_exact() {
+    for (place, element) in TYPES.into_iter().enumerate() {
+        for (number, op) in OPS.into_iter().enumerate() {
+            reduces("sim", RING, element, op, 37 + 13 * place + number, &[]);
+        }
+    }
+}
+
+/// Each shape on both wires and in virtual time, without loss and with; types, operations and odd sizes go round.
+fn goes_everywhere(shape: &str, types: [&str; 3]) {
+    let mut number = 0;
+    for engine in ["shared-memory", "packet", "sim"] {
+        for loss in ["0%", "2%"] {
+            let (element, op) = (types[number % 3], OPS[number % 4]);
+            let count = [50_001, 1, 20_011, 4_097, 30_013, 10_007][number];
+            let report = reduces(engine, shape, element, op, count, &["--loss", loss]);
+            if loss == "0%" && engine == "sim" {
+                assert_eq!(retransmitted(&report), 0);
+            }
+            if loss == "2%" && count > 20_000 {
+                assert!(retransmitted(&report) > 0, "{engine}: the loss was not there");
+            }
+            number += 1;
+        }
+    }
+}
+
+#[test]
+fn a_ring_reduces_on_both_wires_and_in_virtual_time() {
+    goes_everywhere(RING, ["f32", "u8", "i64"]);
+}
+
+#[test]
+fn a_star_reduces_on_both_wires_and_in_virtual_time() {
+    goes_everywhere(STAR, ["f16", "f64", "i32"]);
+}
+
+#[test]
+fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
+    goes_everywhere(MESH, ["bf16", "f32", "u8"]);
+}
+
+#[test]
+fn every_algorithm_and_every_size_gives_the_same() {
+    for algorithm in ["ring", "bidirectional-ring", "one-shot", "two-shot", "halving-doubling"] {
+        for count in [0, 1, 3, 1001] {
+            reduces("sim", STAR, "i32", "sum", count, &["--algorithm", algorithm]);
+        }
+    }
+}
+
+/// Elements of part `part` when `count` are dealt out, the first parts one longer.
+fn part(count: usize, ranks: usize, part: usize) -> std::ops::Range<usize> {
+    let start = |part: usize| part * (count / ranks) + part.min(count % ranks);
+    start(part)..start(part + 1)
+}
+
+#[test]
+fn every_collective_moves_the_values_where_they_belong() {
+    let ranks = nodes(RING);
+    for engine in ["shared-memory", "sim"] {
+        let given = values("i64", "sum", ranks, 1003);
+        let sum = reduced("i64", "sum", &given);
+        let piece = |array: &[i64], rank| array[part(array.len(), ranks, rank)].to_vec();
+        let expected = |collective: &str, rank: usize| match collective {
+            "broadcast" => Some(given[2].clone()),
+            "reduce" => (rank == 2).then(|| sum.clone()),
+            "reduce-scatter" => Some(piece(&sum, rank)),
+            "scatter" => Some(piece(&given[2], rank)),
+            "all-gather" => Some(given.concat()),
+            "gather" => (rank == 2).then(|| given.concat()),
+            _ => Some(given.iter().flat_map(|array| piece(array, rank)).collect()),
+        };
+        for collective in
+            ["broadcast", "reduce", "reduce-scatter", "scatter", "all-gather", "gather", "all-to-all"]
+        {
+            let (input, output) = (arrays("i64", &given), scratch("output"));
+            let rooted = ["broadcast", "reduce", "scatter", "gather"].contains(&collective);
+            let root: &[&str] = if rooted { &["--root", "n2"] } else { &[] };
+            job(engine, RING, collective, "i64", &input, &output).with(root).finish().passed();
+            for rank in 0..ranks {
+                match expected(collective, rank) {
+                    Some(values) => {
+                        let found = result(&output, rank).1;
+                        assert!(
+                            found == bytes_of("i64", &values),
+                            "{engine} {collective}: rank {rank} is wrong"
+                        );
+                    }
+                    None => assert!(!output.join(format!("rank{rank}.npy")).exists(), "{collective}: {rank}"),
+                }
+            }
+        }
+    }
+}
+
+fn refused(ended: &Ended, parts: &[&str]) {
+    assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.stdout, "", "nothing was started");
+    for part in parts {
+        assert!(ended.stderr.contains(part), "{part} is missing:\n{}", ended.stderr);
+    }
+}
+
+#[test]
+fn arrays_that_cannot_be_used_are_refused_all_at_once() {
+    let input = arrays("f32", &values("f32", "sum", 5, 6));
+    let put = |rank: usize, file: Vec<u8>| {
+        std::fs::write(input.join(format!("rank{rank}.npy")), file).expect("it can")
+    };
+    put(1, npy(&header(">f4", "(6,)"), &[0; 24]));
+    put(2, npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", &[0; 24]));
+    put(3, npy(&header("<f4", "(2, 3)"), &[0; 24]));
+    put(4, npy(&header("<f4", "(6,)"), &[0; 23]));
+    let output = scratch("output");
+    for engine in ["shared-memory", "sim"] {
+        let ended = job(engine, "{ring: {nodes: 6}}", "all-reduce", "f32", &input, &output).finish();
+        refused(
+            &ended,
+            &[
+                "rank1.npy: the elements are big-endian",
+                "rank2.npy: the array is in Fortran order",
+                "rank3.npy: shape (2, 3)",
+                "rank4.npy: shape (6,) needs 24 bytes of data, the file has 23",
+                "rank5.npy: no such file",
+                "hint",
+            ],
+        );
+    }
+    assert!(!output.exists());
+}
+
+#[test]
+fn a_job_larger_than_memory_is_refused_with_the_numbers() {
+    let file = rack_file("name: small\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 64KiB}\njob: none\n");
+    for rack in [run(&file), sim(&file)] {
+        refused(&rack.with(&["--collective", "all-reduce", "--bytes", "1MiB"]).finish(), &["2MiB", "64KiB"]);
+    }
+}
+
+#[test]
+fn a_sweep_has_the_columns_that_people_know() {
+    let file = rack_file("name: sweep\nshape: {ring: {nodes: 4}}\n");
+    for rack in [run(&file), sim(&file)] {
+        let ended = rack
+            .with(&["--collective", "all-reduce", "--sizes", "8B..4KiB*8", "--repetitions", "2"])
+            .finish();
+        let report = ended.passed();
+        for heading in
+            ["size (B)", "count", "type", "op", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "wrong"]
+        {
+            assert!(ended.stdout.contains(heading), "{heading} is missing:\n{}", ended.stdout);
+        }
+        assert!(ended.stdout.contains("estimated"), "the choice says why:\n{}", ended.stdout);
+        let sizes: Vec<_> =
+            report["sweep"].as_array().expect("rows").iter().map(|row| &row["size_bytes"]).collect();
+        assert_eq!(sizes, [8, 64, 512, 4096]);
+    }
+}
+
+#[test]
+fn latency_and_bandwidth_measure_pairs() {
+    let file = rack_file("name: pairs\nshape: {ring: {nodes: 3}}\n");
+    for job in ["latency", "bandwidth"] {
+        for rack in [run(&file), sim(&file)] {
+            let options = ["--job", job, "--bytes", "4KiB", "--repetitions", "5", "--warm-up", "1"];
+            let report = rack.with(&options).finish().passed();
+            let rows = report["sweep"].as_array().expect("rows");
+            assert!(
+                !rows.is_empty() && rows.iter().all(|row| row["time_us"].as_f64() > Some(0.0)),
+                "{rows:?}"
+            );
+        }
+    }
+}
