@@ -348,12 +348,6 @@ impl Link {
         }
     }
 
-    /// The neighbour's present life, if known.
-    #[must_use]
-    pub const fn neighbour_life(&self) -> Option<Incarnation> {
-        self.neighbour
-    }
-
     /// The Hello that this end says, apart from what [`Link::send_hello`] fills in.
     #[must_use]
     pub fn hello(&self, mut template: Hello, port: PortId) -> Hello {

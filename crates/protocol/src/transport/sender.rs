@@ -434,11 +434,6 @@ impl Sender {
         self.retries = 0;
     }
 
-    /// The receiver is back: voided packets are sent again, so that the sequence has no hole.
-    pub fn revive(&mut self, now: Instant) {
-        self.handle_path_change(now);
-    }
-
     /// Packets in flight.
     #[must_use]
     pub const fn in_flight(&self) -> usize {

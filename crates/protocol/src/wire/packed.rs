@@ -3,7 +3,7 @@
 //! An address is (region, key) chosen by [`Operation::Select`] and valid until the next one in the same frame, plus the
 //! offset in each header; eighteen 64-byte stores fit a 1500-byte frame that way.
 
-use super::layout::{OPERATION_HEADER, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use super::layout::{OPERATION_HEADER, put_u16, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Class, Key, RegionId};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
 
@@ -442,9 +442,4 @@ fn decode_atomic(flags: u8, payload: &[u8]) -> Option<Atomic> {
     };
     let width = if flags & 0x80 == 0 { Width::Four } else { Width::Eight };
     Some(Atomic { kind, width, operand: u64_at(payload, 0), compare: u64_at(payload, 8) })
-}
-
-/// Overwrite bytes `at` of an encoded list; used by tests that forge frames.
-pub fn forge_u32(bytes: &mut [u8], at: usize, value: u32) {
-    put_u32(bytes, at, value);
 }
