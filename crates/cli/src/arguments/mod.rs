@@ -90,6 +90,8 @@ pub(crate) struct UpArguments {
     #[arg(long, value_enum)]
     pub(crate) wire: Option<Wire>,
     #[command(flatten)]
+    pub(crate) arrays: ArrayOptions,
+    #[command(flatten)]
     pub(crate) logging: Logging,
 }
 

@@ -5,6 +5,7 @@
 
 use rackloom_jobs::report::{EventRecord, Report};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Start;
 
@@ -31,6 +32,10 @@ pub(crate) enum Request {
     Subscribe(Nothing),
     /// Give me a vacant seat.
     Join(Join),
+    /// Faults while the rack runs: kept for a later version, whatever it holds.
+    Inject(Value),
+    /// Work for a rack that is up: kept for a later version, whatever it holds.
+    Job(Value),
 }
 
 /// Which seat.
@@ -69,6 +74,22 @@ pub(crate) struct Refusal {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
+    /// Which kind of refusal it is, for programs.
+    #[serde(default)]
+    pub(crate) kind: RefusalKind,
+}
+
+/// What a program can tell refusals apart by.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RefusalKind {
+    /// The line is no request of this language.
+    NotUnderstood,
+    /// A request that a later version will understand.
+    NotYet,
+    /// It cannot be had, or not now.
+    #[default]
+    Refused,
 }
 
 /// A seat that was given away.
@@ -142,7 +163,16 @@ pub(crate) struct MemberStatus {
 impl Answer {
     /// A refusal.
     pub(crate) fn refuse(what: impl Into<String>, hint: Option<&str>) -> Self {
-        Self::Error(Refusal { what: what.into(), hint: hint.map(str::to_owned) })
+        Self::refuse_as(RefusalKind::Refused, what, hint)
+    }
+
+    fn refuse_as(kind: RefusalKind, what: impl Into<String>, hint: Option<&str>) -> Self {
+        Self::Error(Refusal { what: what.into(), hint: hint.map(str::to_owned), kind })
+    }
+
+    /// To a request of which only the name exists so far.
+    pub(crate) fn not_yet(request: &str, hint: &str) -> Self {
+        Self::refuse_as(RefusalKind::NotYet, format!("{request}: not yet"), Some(hint))
     }
 
     /// The line, with its end.
@@ -158,7 +188,8 @@ impl Request {
     /// From a client's line.
     pub(crate) fn from_line(line: &[u8]) -> Result<Self, Answer> {
         serde_json::from_slice(line).map_err(|error| {
-            Answer::refuse(
+            Answer::refuse_as(
+                RefusalKind::NotUnderstood,
                 format!("not a request: {error}"),
                 Some("one JSON object per line: {\"status\": {}}, {\"down\": {}}, {\"subscribe\": {}}, {\"join\": {\"seat\": \"n2\"}}"),
             )

@@ -174,7 +174,7 @@ impl Keeper {
                 self.supervisor.take_down();
             }
             // Served by the client's own task.
-            Request::Subscribe(_) => {}
+            Request::Subscribe(_) | Request::Inject(_) | Request::Job(_) => {}
             Request::Join(join) => {
                 let answer = self.give_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
                 let _ = reply.send(answer);

@@ -36,7 +36,7 @@ use crate::control::{Channel, Heard};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::Source;
-use crate::{present, reporting};
+use crate::{arrays, present, reporting};
 
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
@@ -47,11 +47,16 @@ const DOWN_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let mut overrides = arguments.overrides.clone();
     // A rack that stays works for those who come; it does the file's job only if it is told to.
-    overrides.job.job.get_or_insert(Job::None);
-    let source =
-        Source::read(&arguments.file, &overrides)?.on_wire(arguments.wire).named(arguments.name.clone());
+    if overrides.job.collective.is_none() {
+        overrides.job.job.get_or_insert(Job::None);
+    }
+    let source = Source::read(&arguments.file, &overrides)?
+        .on_wire(arguments.wire)
+        .named(arguments.name.clone())
+        .with_arrays(&arguments.arrays)?;
     let work = source.work()?;
     work.refuse_the_impossible()?;
+    arrays::make_place(&arguments.arrays)?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;

@@ -77,7 +77,7 @@ pub(crate) struct Supervisor {
 
 /// What wakes a supervisor beside its seats.
 pub(crate) struct Alarms {
-    signals: [Signal; 2],
+    signals: [Signal; 3],
     ticks: Interval,
 }
 
@@ -86,7 +86,9 @@ impl Alarms {
     pub(crate) fn set() -> Result<Self, Failure> {
         let listen =
             |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
-        let signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [interrupt, terminate, hang_up] = kinds.map(listen);
+        let signals = [interrupt?, terminate?, hang_up?];
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self { signals, ticks })
@@ -177,7 +179,7 @@ impl Supervisor {
                     return milestone;
                 }
             }
-            let [interrupt, terminate] = &mut alarms.signals;
+            let [interrupt, terminate, hang_up] = &mut alarms.signals;
             let steps = tokio::select! {
                 biased;
                 Some((member, what)) = self.heard.recv() => match what {
@@ -186,6 +188,7 @@ impl Supervisor {
                 },
                 _ = interrupt.recv() => self.rack.interrupted(),
                 _ = terminate.recv() => self.rack.interrupted(),
+                _ = hang_up.recv() => self.rack.interrupted(),
                 _ = alarms.ticks.tick() => self.rack.tick(),
             };
             self.steps.extend(steps);

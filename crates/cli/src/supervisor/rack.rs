@@ -64,7 +64,7 @@ pub(crate) enum Ending {
     Stalled,
     /// The user asked a rack that stays to go.
     TakenDown,
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupted,
 }
 
