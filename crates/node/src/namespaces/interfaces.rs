@@ -36,6 +36,15 @@ pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// Switch these interfaces on as they appear, at most `patience`, and wait for nobody at the other ends.
+pub fn switch_on_all(interfaces: &[String], patience: Duration) -> io::Result<()> {
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+    let deadline = Instant::now() + patience;
+    interfaces.iter().try_for_each(|interface| {
+        until(deadline, interface, "has not appeared", || switch_on(&socket, interface))
+    })
+}
+
 /// Whether an interface is on and the other end of its cable too.
 ///
 /// Asked through ethtool, because the flags of an interface follow its carrier up to a second late, and because this

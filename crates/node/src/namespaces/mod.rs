@@ -13,16 +13,18 @@ mod interfaces;
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{geteuid, getgid, getuid};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use thiserror::Error;
 
 pub use cables::{Cable, CableEnd, lay_cables};
-pub use interfaces::bring_up;
 pub(crate) use interfaces::has_carrier;
 #[cfg(test)]
 pub(crate) use interfaces::switch_off;
+pub use interfaces::{bring_up, switch_on_all};
 
 /// Why the packet wire cannot be had.
 #[derive(Debug, Error)]
@@ -78,6 +80,27 @@ pub fn enter_new_network_namespace() -> io::Result<()> {
     // Interfaces that are born quiet send no neighbour discovery. Nothing depends on it.
     let _ = write_map("/proc/sys/net/ipv6/conf/default/disable_ipv6", format_args!("1"));
     Ok(())
+}
+
+/// Give this process a network namespace of its own in which the supervisor `process` may lay cables: that of an ordinary
+/// user counts as root only within its own user namespace, so this process enters that one first. Fails in a process with
+/// more than one thread.
+pub fn enter_network_namespace_beside(process: u32) -> Result<(), NamespaceError> {
+    let path = format!("/proc/{process}/ns/user");
+    let its = File::open(path).map_err(forbidden("the supervisor's user namespace"))?;
+    let identity = |file: &File| file.metadata().map(|about| (about.dev(), about.ino()));
+    let is_ours = File::open("/proc/self/ns/user").and_then(|ours| Ok(identity(&ours)? == identity(&its)?));
+    if !is_ours.map_err(forbidden("to compare user namespaces"))? {
+        move_into_link_name_space(its.as_fd(), Some(LinkNameSpaceType::User))
+            .map_err(forbidden("to enter the supervisor's user namespace"))?;
+    }
+    enter_new_network_namespace().map_err(forbidden("a network namespace"))
+}
+
+/// Which network namespace a process is in: equal for two processes if they share it.
+pub fn network_namespace_of(process: u32) -> io::Result<(u64, u64)> {
+    let about = std::fs::metadata(format!("/proc/{process}/ns/net"))?;
+    Ok((about.dev(), about.ino()))
 }
 
 /// Write a short text in one system call, without allocating.

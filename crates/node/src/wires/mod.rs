@@ -5,13 +5,15 @@
 //! frame, panic, or stop for good because one received frame is still referred to.
 //!
 //! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces;
-//! [`impaired`] wraps either and applies a link profile; [`tapped`] wraps either and shows what is sent. [`Ports`]
+//! [`impaired`] wraps either and applies a link profile; [`tapped`] wraps either and shows what is sent;
+//! [`jack`] holds either and lets it be exchanged. [`Ports`]
 //! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
 
 #[cfg(test)]
 mod conformance;
 mod doorbell;
 pub mod impaired;
+pub mod jack;
 mod leases;
 pub mod packet;
 mod packet_socket;

@@ -1,0 +1,285 @@
+//! A port whose cable can be exchanged while its node runs, and that may have none.
+//!
+//! The seat at the other end of a link may be vacant, or its process may have died and another one may take its place: the
+//! old cable is then of no use to anybody, and a new one comes. Whoever brings it holds an [`Inserter`]; the device takes
+//! the cable when it is next asked for its carrier, so the path of a frame knows nothing of all this.
+//!
+//! Between two cables the carrier is absent for at least one look, so that the core notices that it is another link. Frames
+//! of the old cable that the core still holds stay readable until it gives them back: one bit of a lease says which of
+//! the two cables it belongs to, and a third one waits until the first holds nothing more.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rackloom_protocol::Instant;
+
+use super::{Device, DeviceCounters, DeviceLease, Doorbell, WakeSource};
+
+/// Which of the two cables a lease belongs to.
+const SIDE_BIT: u32 = 1 << 19;
+
+/// What a node sleeps on at a port without a cable.
+#[derive(Debug)]
+pub enum Idle {
+    /// The node's own doorbell: its ports share it.
+    Doorbell(Doorbell),
+    /// A descriptor that never becomes readable, for wires that are waited for by descriptor.
+    Descriptor(OwnedFd),
+}
+
+impl Idle {
+    /// A descriptor on which nothing will ever be heard.
+    pub fn silence() -> std::io::Result<Self> {
+        Ok(Self::Descriptor(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?))
+    }
+}
+
+type Mailbox = Arc<Mutex<Option<Box<dyn Device>>>>;
+
+/// The hand that exchanges the cable of a [`Jack`].
+#[derive(Clone)]
+pub struct Inserter {
+    mailbox: Mailbox,
+}
+
+impl std::fmt::Debug for Inserter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Inserter").finish_non_exhaustive()
+    }
+}
+
+impl Inserter {
+    /// Exchange the cable, soon. A cable that is still on its way is replaced by this one. All cables of a jack must
+    /// wake the node as its [`Idle`] does.
+    pub fn insert(&self, device: Box<dyn Device>) {
+        *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+    }
+}
+
+/// One cable, and how many of its frames the core holds.
+struct Cable {
+    device: Box<dyn Device>,
+    frames_out: usize,
+}
+
+/// A port whose cable can be exchanged.
+pub struct Jack {
+    /// The cable in use and the one before it, in changing places.
+    cables: [Option<Cable>; 2],
+    current: usize,
+    mailbox: Mailbox,
+    idle: Idle,
+    /// What cables that are gone have counted.
+    past: DeviceCounters,
+}
+
+impl Jack {
+    /// A port with this cable, or without one yet.
+    #[must_use]
+    pub fn new(device: Option<Box<dyn Device>>, idle: Idle) -> (Self, Inserter) {
+        let mailbox = Mailbox::default();
+        let cable = device.map(|device| Cable { device, frames_out: 0 });
+        let past = DeviceCounters::default();
+        let jack = Self { cables: [cable, None], current: 0, mailbox: Arc::clone(&mailbox), idle, past };
+        (jack, Inserter { mailbox })
+    }
+
+    fn cable(&self) -> Option<&Cable> {
+        self.cables[self.current].as_ref()
+    }
+
+    fn cable_mut(&mut self) -> Option<&mut Cable> {
+        self.cables[self.current].as_mut()
+    }
+
+    /// Take the cable that has been brought, if there is one and the place for it is free. Returns whether there is one,
+    /// taken or not: the old one counts for nothing then.
+    fn exchange(&mut self) -> bool {
+        let mailbox = Arc::clone(&self.mailbox);
+        let mut brought = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if brought.is_none() {
+            return false;
+        }
+        let other = 1 - self.current;
+        self.forget_if_unused(other);
+        if self.cables[other].is_none() {
+            self.cables[other] = brought.take().map(|device| Cable { device, frames_out: 0 });
+            let old = std::mem::replace(&mut self.current, other);
+            self.forget_if_unused(old);
+        }
+        true
+    }
+
+    fn forget_if_unused(&mut self, place: usize) {
+        if self.cables[place].as_ref().is_some_and(|cable| cable.frames_out == 0)
+            && let Some(cable) = self.cables[place].take()
+        {
+            self.past = sum(self.past, cable.device.counters());
+        }
+    }
+
+    fn side(&self) -> u32 {
+        if self.current == 0 { 0 } else { SIDE_BIT }
+    }
+}
+
+/// The place of a lease's cable, and the lease there.
+fn split(lease: DeviceLease) -> (usize, DeviceLease) {
+    (usize::from(lease.0 & SIDE_BIT != 0), DeviceLease(lease.0 & !SIDE_BIT))
+}
+
+impl Device for Jack {
+    fn receive(&mut self) -> Option<DeviceLease> {
+        let side = self.side();
+        let cable = self.cable_mut()?;
+        let lease = cable.device.receive()?;
+        if lease.0 & SIDE_BIT != 0 {
+            // Half a million frames are out at once: this one is dropped, as any device may drop one.
+            cable.device.release(lease);
+            return None;
+        }
+        cable.frames_out += 1;
+        Some(DeviceLease(lease.0 | side))
+    }
+
+    fn leased(&self, lease: DeviceLease) -> &[u8] {
+        let (place, lease) = split(lease);
+        self.cables[place].as_ref().map_or(&[], |cable| cable.device.leased(lease))
+    }
+
+    fn release(&mut self, lease: DeviceLease) {
+        let (place, lease) = split(lease);
+        if let Some(cable) = &mut self.cables[place] {
+            cable.device.release(lease);
+            cable.frames_out = cable.frames_out.saturating_sub(1);
+        }
+    }
+
+    fn ready(&mut self) -> bool {
+        self.cable_mut().is_some_and(|cable| cable.device.ready())
+    }
+
+    fn slot(&mut self) -> Option<&mut [u8]> {
+        self.cable_mut()?.device.slot()
+    }
+
+    fn commit(&mut self, length: usize, doorbell: bool) {
+        if let Some(cable) = self.cable_mut() {
+            cable.device.commit(length, doorbell);
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        // The old cable as well: its far end may wait for room that the core has just given back.
+        self.cables.iter_mut().flatten().for_each(|cable| cable.device.flush(now));
+    }
+
+    fn next_due(&self) -> Instant {
+        self.cable().map_or(Instant::NEVER, |cable| cable.device.next_due())
+    }
+
+    fn carrier(&mut self) -> bool {
+        // Absent while cables are exchanged, at least for this look.
+        !self.exchange() && self.cable_mut().is_some_and(|cable| cable.device.carrier())
+    }
+
+    fn wake_source(&self) -> WakeSource<'_> {
+        match (&self.idle, self.cable()) {
+            (Idle::Doorbell(doorbell), _) => WakeSource::Doorbell(doorbell),
+            (Idle::Descriptor(_), Some(cable)) => cable.device.wake_source(),
+            (Idle::Descriptor(silence), None) => WakeSource::Descriptor(silence.as_fd()),
+        }
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let present = self.cables.iter().flatten().map(|cable| cable.device.counters());
+        present.fold(self.past, sum)
+    }
+}
+
+fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
+    DeviceCounters {
+        send_errors: a.send_errors + b.send_errors,
+        receive_errors: a.receive_errors + b.receive_errors,
+        kernel_drops: a.kernel_drops + b.kernel_drops,
+        full: a.full + b.full,
+        evacuated: a.evacuated + b.evacuated,
+        injected_drops: a.injected_drops + b.injected_drops,
+        injected_corruptions: a.injected_corruptions + b.injected_corruptions,
+        injected_duplicates: a.injected_duplicates + b.injected_duplicates,
+        injected_reorders: a.injected_reorders + b.injected_reorders,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wires::shared_memory::{RING_BYTES_MIN, SharedMemoryDevice, pair};
+
+    fn bell() -> Doorbell {
+        Doorbell::create().unwrap()
+    }
+
+    fn cable(bell: &Doorbell) -> (Box<dyn Device>, SharedMemoryDevice) {
+        let (near, far) = pair(RING_BYTES_MIN, bell, bell).unwrap();
+        (Box::new(near), far)
+    }
+
+    fn send(device: &mut dyn Device, text: &[u8]) {
+        device.slot().unwrap()[..text.len()].copy_from_slice(text);
+        device.commit(text.len(), false);
+        device.flush(Instant::ZERO);
+    }
+
+    #[test]
+    fn without_a_cable_there_is_no_carrier_no_room_and_no_frame() {
+        let (mut jack, _) = Jack::new(None, Idle::silence().unwrap());
+        assert!(!jack.carrier() && !jack.ready());
+        assert!(jack.slot().is_none() && jack.receive().is_none());
+        jack.commit(10, true);
+        jack.flush(Instant::ZERO);
+        assert!(matches!(jack.wake_source(), WakeSource::Descriptor(_)));
+    }
+
+    #[test]
+    fn the_carrier_is_absent_for_one_look_between_two_cables() {
+        let bell = bell();
+        let ((first, _far), (second, mut other)) = (cable(&bell), cable(&bell));
+        let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell));
+        assert!(jack.carrier());
+        inserter.insert(second);
+        assert!(!jack.carrier());
+        assert!(jack.carrier());
+        send(&mut jack, b"to the new one");
+        let lease = other.receive().unwrap();
+        assert_eq!(other.leased(lease), b"to the new one");
+    }
+
+    #[test]
+    fn frames_of_the_old_cable_stay_readable_and_a_third_one_waits_for_them() {
+        let bell = bell();
+        let ((first, mut far), (second, mut other)) = (cable(&bell), cable(&bell));
+        let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell.clone()));
+        send(&mut far, b"old");
+        let old = jack.receive().unwrap();
+        drop(far);
+        inserter.insert(second);
+        assert!(!jack.carrier());
+        send(&mut other, b"new");
+        let new = jack.receive().unwrap();
+        assert_ne!(old, new);
+        assert_eq!((jack.leased(old), jack.leased(new)), (&b"old"[..], &b"new"[..]));
+        jack.release(new);
+
+        let (third, mut last) = cable(&bell);
+        inserter.insert(third);
+        assert!(!jack.carrier() && !jack.carrier(), "it waits as long as the first one is read");
+        assert_eq!(jack.leased(old), b"old");
+        jack.release(old);
+        assert!(!jack.carrier());
+        assert!(jack.carrier());
+        send(&mut last, b"third");
+        let lease = jack.receive().unwrap();
+        assert_eq!(jack.leased(lease), b"third");
+    }
+}
