@@ -51,7 +51,9 @@ impl Exit {
             Self::CouldNotStart => "could not start: a process, a wire or a namespace could not be made",
             Self::NodeLost => "node lost: a GPU node died during the run",
             Self::Stalled => "stalled: no node made progress for the plan's watchdog time",
-            Self::Interrupted => "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down",
+            Self::Interrupted => {
+                "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down"
+            }
         }
     }
 

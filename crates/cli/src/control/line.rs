@@ -4,14 +4,16 @@
 //! offered again later, so that a node goes on serving its neighbours. The outgoing buffer is bounded: when it is full,
 //! progress lines, which say nothing that the next one does not say again, are not queued.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::sockopt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::descriptors;
 use crate::failure::Failure;
 
 /// A longer line from the supervisor is a mistake; its rack file fits well within.
@@ -26,6 +28,8 @@ pub(crate) struct Channel {
     incoming: Vec<u8>,
     scanned: usize,
     outgoing: Vec<u8>,
+    /// What came along with lines and has not been asked for.
+    descriptors: VecDeque<OwnedFd>,
     ended: bool,
 }
 
@@ -44,7 +48,14 @@ impl Channel {
     /// Takes the socket and makes it non-blocking.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, incoming: Vec::new(), scanned: 0, outgoing: Vec::new(), ended: false })
+        Ok(Self {
+            stream,
+            incoming: Vec::new(),
+            scanned: 0,
+            outgoing: Vec::new(),
+            descriptors: VecDeque::new(),
+            ended: false,
+        })
     }
 
     /// Standard input, if it is a socket. `starter`: who makes it one.
@@ -94,6 +105,11 @@ impl Channel {
         }
     }
 
+    /// The descriptors that came along with the line just heard, if it says how many; `None` if some are missing.
+    pub(crate) fn take_descriptors(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
+        (count <= self.descriptors.len()).then(|| self.descriptors.drain(..count).collect())
+    }
+
     /// Queue a line and offer what is queued to the socket.
     pub(crate) fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.outgoing, message)?;
@@ -132,7 +148,10 @@ impl Channel {
     fn fill(&mut self) -> io::Result<()> {
         let mut chunk = [0; 16 << 10];
         while !self.ended && self.incoming.len() <= LINE_BYTES_MAX {
-            match self.stream.read(&mut chunk) {
+            let mut came = Vec::new();
+            let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
+            self.descriptors.extend(came);
+            match read {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.incoming.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -166,6 +185,8 @@ fn wait_readable(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     fn pair() -> (Channel, UnixStream) {

@@ -28,6 +28,8 @@ pub(crate) enum Order {
     SayWaiting,
     /// Say how you are.
     SayStatus,
+    /// Somebody else sits at the other end of this port from now on: exchange the cable.
+    Plug(NewCable),
     /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
     Report,
 }
@@ -48,8 +50,48 @@ pub(crate) struct Start {
     pub(crate) grant: Grant,
     /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
     pub(crate) vacant: Vec<u16>,
-    /// Whether the supervisor wants to hear of every event as it happens, and not only in the report.
-    pub(crate) tell_events: bool,
+    /// Whether the rack stays: the supervisor then hears of every event as it happens, and not only in the report, and
+    /// cables may be exchanged.
+    pub(crate) stays: bool,
+    /// Whether somebody sat here before. The others have done the job without this member or failed at it; who comes
+    /// after serves them and does nothing of its own.
+    pub(crate) is_successor: bool,
+}
+
+/// A cable for a port of a seat that is taken already.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NewCable {
+    /// Shared memory. Four descriptors come along: the ring to send, the ring to receive, the carrier, and what wakes the
+    /// neighbour.
+    SharedMemory {
+        /// The port.
+        port: u16,
+    },
+    /// An interface that has just been laid into the seat's namespace.
+    Packet {
+        /// The port.
+        port: u16,
+        /// Its name.
+        interface: String,
+    },
+}
+
+impl NewCable {
+    /// How many descriptors come along.
+    pub(crate) const fn descriptors(&self) -> usize {
+        match self {
+            Self::SharedMemory { .. } => 4,
+            Self::Packet { .. } => 0,
+        }
+    }
+
+    /// Which port it is for.
+    pub(crate) const fn port(&self) -> usize {
+        match self {
+            Self::SharedMemory { port } | Self::Packet { port, .. } => *port as usize,
+        }
+    }
 }
 
 /// The wires of one seat.
@@ -62,18 +104,18 @@ pub(crate) enum Grant {
         doorbell: RawFd,
         /// What wakes its neighbours; each is named once, however many links lead there.
         neighbour_doorbells: Vec<RawFd>,
-        /// Ports in order.
-        ports: Vec<SharedMemoryPort>,
+        /// Ports in order; nothing where nobody sits at the other end yet.
+        ports: Vec<Option<SharedMemoryPort>>,
     },
     /// Interfaces of the seat's own namespace, in port order.
     Packet {
-        /// Their names.
-        interfaces: Vec<String>,
+        /// Their names; nothing where nobody sits at the other end yet.
+        interfaces: Vec<Option<String>>,
     },
 }
 
 /// One port on shared memory.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct SharedMemoryPort {
     /// The descriptors of this end of the link.
     pub(crate) end: [RawFd; 3],
@@ -137,7 +179,7 @@ impl Grant {
             Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
                 let mut all = vec![*doorbell];
                 all.extend(neighbour_doorbells);
-                all.extend(ports.iter().flat_map(|port| port.end));
+                all.extend(ports.iter().flatten().flat_map(|port| port.end));
                 all
             }
             Self::Packet { .. } => Vec::new(),
@@ -145,14 +187,16 @@ impl Grant {
     }
 
     /// The same wires under other numbers: of a process that was handed the descriptors and did not inherit them.
-    /// `None` if a descriptor is missing.
+    /// `None` if a descriptor is missing. Interfaces have names and no numbers.
     pub(crate) fn renumbered(&self, number: impl Fn(RawFd) -> Option<RawFd>) -> Option<Self> {
         match self {
             Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
-                let port = |port: &SharedMemoryPort| {
-                    let [send, receive, carrier] = port.end;
+                let port = |port: &Option<SharedMemoryPort>| {
+                    let Some(SharedMemoryPort { end: [send, receive, carrier], neighbour }) = *port else {
+                        return Some(None);
+                    };
                     let end = [number(send)?, number(receive)?, number(carrier)?];
-                    Some(SharedMemoryPort { end, neighbour: port.neighbour })
+                    Some(Some(SharedMemoryPort { end, neighbour }))
                 };
                 Some(Self::SharedMemory {
                     doorbell: number(*doorbell)?,
@@ -163,7 +207,7 @@ impl Grant {
                     ports: ports.iter().map(port).collect::<Option<_>>()?,
                 })
             }
-            Self::Packet { .. } => None,
+            Self::Packet { .. } => Some(self.clone()),
         }
     }
 }

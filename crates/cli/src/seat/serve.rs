@@ -9,8 +9,9 @@ use rackloom::{Ports, Runtime};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, Switch};
 
 use super::observe::Observer;
+use super::wires::Cabling;
 use super::work::Work;
-use crate::control::{Channel, Heard, Notice, Order, SeatStatus};
+use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
@@ -34,7 +35,7 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
-    memory_used_bytes: u64,
+    cabling: Cabling,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
 }
@@ -92,17 +93,9 @@ impl Body {
 }
 
 impl Seat {
-    pub(super) fn new(body: Body, observer: Observer, memory_used_bytes: u64, tells_events: bool) -> Self {
+    pub(super) fn new(body: Body, observer: Observer, cabling: Cabling, tells_events: bool) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
-        Self {
-            body,
-            observer,
-            events: Vec::new(),
-            control_due,
-            progress_due,
-            memory_used_bytes,
-            tells_events,
-        }
+        Self { body, observer, events: Vec::new(), control_due, progress_due, cabling, tells_events }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -177,6 +170,7 @@ impl Seat {
                     channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
+                Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
                 Heard::Message(Order::Report) => self.report(now, channel)?,
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
@@ -184,10 +178,23 @@ impl Seat {
         }
     }
 
-    fn status(&self) -> SeatStatus {
+    /// Somebody else sits at the other end of a link now. Without a cable the port stays dark, and this seat lives on.
+    fn exchange(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
+        let wires = channel.take_descriptors(cable.descriptors()).ok_or(io::ErrorKind::InvalidData)?;
+        if let Err(why) = self.cabling.exchange(cable, wires) {
+            tracing::error!("{why}");
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> SeatStatus {
+        let memory_used_bytes = match &mut self.body {
+            Body::Endpoint(work) => work.runtime.memory_mut().total_bytes(),
+            Body::Switch(_) => 0,
+        };
         SeatStatus {
             links_up: self.observer.links_up() as u16,
-            memory_used_bytes: self.memory_used_bytes,
+            memory_used_bytes,
             finished: self.body.is_finished(),
         }
     }

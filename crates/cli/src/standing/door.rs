@@ -32,7 +32,8 @@ const EVENTS_BEHIND_MAX: usize = 4096;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// What there is in place of what is kept for later.
-const FAULTS_INSTEAD: &str = "faults of the whole time are in the rack file and in the options of `rackloom up`";
+const FAULTS_INSTEAD: &str =
+    "faults of the whole time are in the rack file and in the options of `rackloom up`";
 const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` does a job as soon as the links are up";
 
 /// A question on its way to the supervisor.

@@ -9,6 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rackloom::namespaces::enter_network_namespace_beside;
+use rackloom_plan::WireKind;
+
 use super::directory::RunDirectory;
 use super::not_up;
 use crate::control::request::{Answer, Join, Joined, Request};
@@ -28,6 +31,7 @@ pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
         Failure::bad_input(format!("{place:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
     let stream = RunDirectory::open()?.connect(rack)?.ok_or_else(|| not_up(rack))?;
+    enter_place(&stream, rack)?;
     let request = Request::Join(Join { seat: seat.to_owned() });
     let (joined, wires, rest) = receive(&stream, &request)
         .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
@@ -39,6 +43,16 @@ pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
         .and_then(|()| Channel::resume(stream, rest))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
     Ok(seat::take(start, channel))
+}
+
+/// On the packet wire a seat has interfaces, and these belong into a network namespace of the taker's own.
+fn enter_place(stream: &UnixStream, rack: &str) -> Result<(), Failure> {
+    let status = super::ask_status(stream, rack)?;
+    if status.wire != WireKind::Packet.name() {
+        return Ok(());
+    }
+    enter_network_namespace_beside(status.pid)
+        .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
 }
 
 type Received = (Joined, Vec<OwnedFd>, Vec<u8>);

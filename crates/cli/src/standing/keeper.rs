@@ -183,12 +183,12 @@ impl Keeper {
     }
 
     fn give_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
-        let vacant = Some("`rackloom status` shows which seats are vacant");
+        let vacant = Some("`rackloom status` shows which seats are vacant or lost");
         let node = self.supervisor.plan.node_named(seat);
         let node =
             node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), vacant))?;
-        if !self.supervisor.rack.seats[node.index()].is_vacant {
-            return Err(Answer::refuse(format!("{seat} is not vacant"), vacant));
+        if self.supervisor.rack.seats[node.index()].is_alive() {
+            return Err(Answer::refuse(format!("somebody sits in {seat}"), vacant));
         }
         if !self.supervisor.rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
@@ -196,7 +196,7 @@ impl Keeper {
         let attendance = self
             .supervisor
             .give_seat(node.index(), pid)
-            .map_err(|error| Answer::refuse(format!("cannot give {seat} away: {error}"), None))?;
+            .map_err(|why| Answer::refuse(format!("cannot give {seat} away: {why}"), None))?;
         let start = attendance.start.clone();
         let joined = Joined { descriptors: start.grant.descriptors(), start };
         Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(attendance)))

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rackloom_jobs::report::{Report, Verdict};
-use rackloom_plan::{JobKind, Plan, WireKind};
+use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::MemberRole;
 use serde::Serialize;
 
@@ -182,12 +182,6 @@ fn ask_status(stream: &UnixStream, name: &str) -> Result<RackStatus, Failure> {
 
 /// Seats that are left for others, by place in the plan.
 fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
-    if !names.is_empty() && plan.wire == WireKind::Packet {
-        return Err(Failure::bad_input(
-            "the packet wire has no vacant seats: its interfaces belong to processes",
-        )
-        .hint("use --wire shared-memory"));
-    }
     let seat = |name: &String| {
         let node = plan.node_named(name);
         let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);

@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
-use super::process::{Heard, NOTICE_BYTES_MAX, notice_in, write_orders};
+use super::process::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
 use crate::control::descriptors::{carrying_bytes, send_batch};
-use crate::control::{BoundedLines, Order, Start};
+use crate::control::{BoundedLines, Start};
 
 /// How long the taker may take to read its start.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(crate) struct Attendance {
     pub(crate) start: Start,
     /// Its wires, in the order in which the start names them.
     pub(super) wires: Vec<OwnedFd>,
-    pub(super) given: UnboundedReceiver<Order>,
+    pub(super) given: UnboundedReceiver<Said>,
     pub(super) kill: Arc<Notify>,
     pub(super) heard: UnboundedSender<(usize, Heard)>,
 }
@@ -47,7 +47,8 @@ impl Attendance {
     }
 }
 
-async fn hand_over(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
+/// Write a line with descriptors that go along with it.
+pub(super) async fn hand_over(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
     let descriptors: Vec<_> = wires.iter().map(AsFd::as_fd).collect();
     let carrying = carrying_bytes(descriptors.len());
     for place in 0..carrying {
@@ -64,7 +65,7 @@ async fn hand_over(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::R
 async fn converse(
     member: usize,
     socket: UnixStream,
-    given: UnboundedReceiver<Order>,
+    given: UnboundedReceiver<Said>,
     kill: &Notify,
     heard: &UnboundedSender<(usize, Heard)>,
 ) -> String {

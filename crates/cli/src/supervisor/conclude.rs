@@ -25,7 +25,10 @@ impl Supervisor {
         if let Ending::CouldNotStart(what) = ending {
             return Err(Failure::new(Exit::CouldNotStart, what));
         }
-        let node_lost = rack.seats.iter().any(|seat| seat.is_endpoint && seat.death.is_some());
+        let node_lost = rack
+            .seats
+            .iter()
+            .any(|seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty()));
         let mut failures = Vec::new();
         if let Ending::LostEarly(what) = &ending {
             failures.push(what.clone());

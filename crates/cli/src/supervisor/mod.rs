@@ -9,13 +9,14 @@
 mod attendance;
 mod conclude;
 mod logs;
+mod packet;
 mod process;
 pub(crate) mod rack;
 mod run;
+mod takeover;
 mod wiring;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
@@ -34,7 +35,8 @@ pub(crate) use self::run::run;
 
 use self::process::{Heard, Process};
 use self::rack::{Rack, Step, TICK_NS};
-use self::wiring::{Plugs, Wiring};
+use self::takeover::{Takeover, takeover};
+use self::wiring::Wiring;
 use crate::control::{Order, Start};
 use crate::failure::Failure;
 use crate::source::Source;
@@ -68,8 +70,6 @@ pub(crate) struct Supervisor {
     wiring: Wiring,
     /// By member; nobody for a vacant seat.
     processes: Vec<Option<Process>>,
-    /// What belongs to whoever takes a vacant seat.
-    waiting_plugs: BTreeMap<usize, Plugs>,
     told: UnboundedSender<(usize, Heard)>,
     heard: UnboundedReceiver<(usize, Heard)>,
     steps: VecDeque<Step>,
@@ -123,7 +123,6 @@ impl Supervisor {
             stays: false,
             wiring,
             processes: Vec::new(),
-            waiting_plugs: BTreeMap::new(),
             told,
             heard,
             steps: VecDeque::new(),
@@ -141,10 +140,12 @@ impl Supervisor {
     /// not from asynchronous code, because cables are laid here.
     pub(crate) fn fill_seats(&mut self) -> Result<(), Failure> {
         let mut grants = Vec::new();
+        let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant).collect();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
-            let plugs = self.wiring.plugs(&self.plan, NodeId(member as u16));
+            let is_vacant = |node: NodeId| vacant[node.index()];
+            let plugs = self.wiring.plugs(&self.plan, NodeId(member as u16), is_vacant);
             if seat.is_vacant {
-                self.waiting_plugs.insert(member, plugs);
+                // Its cables come with whoever takes it.
                 self.processes.push(None);
                 grants.push(None);
                 continue;
@@ -158,8 +159,7 @@ impl Supervisor {
             self.processes.push(Some(process));
             grants.push(Some(plugs.grant));
         }
-        let pids: Vec<_> = self.rack.seats.iter().map(|seat| seat.pid).collect();
-        self.wiring.connect(&self.plan, &pids)?;
+        self.wiring.connect(&self.plan, &self.pids())?;
         for (member, grant) in grants.into_iter().enumerate() {
             if let (Some(process), Some(grant)) = (&self.processes[member], grant) {
                 process.say(Order::Start(Box::new(self.start_of(member, grant))));
@@ -213,30 +213,43 @@ impl Supervisor {
         self.steps.extend(steps);
     }
 
-    /// Give a vacant seat to a process of this user. An error if nobody may take it.
-    pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> io::Result<Attendance> {
-        let plugs = self.waiting_plugs.get(&member).ok_or(io::ErrorKind::AlreadyExists)?;
-        let wires = plugs.duplicates()?;
-        let start = self.start_of(member, plugs.grant.clone());
-        // From here on only the taker has an end: its death must be seen.
-        self.waiting_plugs.remove(&member);
+    /// Give a seat in which nobody sits to a process of this user: vacant, or lost with the process that had it. An error
+    /// if it cannot have it.
+    pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> Result<Attendance, String> {
+        let node = NodeId(member as u16);
+        let pids = self.pids();
+        let Takeover { grant, wires, neighbours } = takeover(&mut self.wiring, &self.plan, node, pid, &pids)?;
+        let start = self.start_of(member, grant);
+        for (neighbour, cable, wires) in neighbours {
+            if let Some(process) = &self.processes[neighbour] {
+                process.say_with(Order::Plug(cable), wires);
+            }
+            self.wiring.wake(neighbour);
+        }
         let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
         self.processes[member] = Some(process);
         self.rack.taken(member, pid, self.clock.now().0);
         Ok(attendance)
     }
 
+    /// By member; nobody where no process sits.
+    fn pids(&self) -> Vec<Option<u32>> {
+        self.rack.seats.iter().map(|seat| seat.is_alive().then_some(seat.pid)).collect()
+    }
+
     /// Everything a seat needs to begin.
     fn start_of(&self, member: usize, grant: crate::control::Grant) -> Start {
-        let vacant = self.waiting_plugs.keys().filter(|vacant| **vacant != member);
+        let seats = self.rack.seats.iter().enumerate();
+        let vacant = seats.filter(|(other, seat)| *other != member && !seat.is_alive());
         Start {
             source: self.source.clone(),
             member: member as u16,
             incarnation: incarnation(),
             origin_monotonic_ns: self.clock.origin_ns(),
             grant,
-            vacant: vacant.map(|member| *member as u16).collect(),
-            tell_events: self.stays,
+            vacant: vacant.map(|(other, _)| other as u16).collect(),
+            stays: self.stays,
+            is_successor: self.rack.seats[member].ended,
         }
     }
 

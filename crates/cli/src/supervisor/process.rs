@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::attendance::Attendance;
+use super::attendance::{Attendance, hand_over};
 use super::wiring::Plugs;
 use crate::control::{BoundedLines, Notice, Order, Start};
 
@@ -41,10 +41,13 @@ pub(super) enum Heard {
     Ended(String),
 }
 
+/// An order and the descriptors that go along with it.
+pub(super) type Said = (Order, Vec<OwnedFd>);
+
 /// The supervisor's handle on one seat.
 pub(super) struct Process {
     pub(super) pid: u32,
-    orders: Option<UnboundedSender<Order>>,
+    orders: Option<UnboundedSender<Said>>,
     kill: Arc<Notify>,
 }
 
@@ -85,9 +88,14 @@ impl Process {
 
     /// Say something, without waiting for it to be heard.
     pub(super) fn say(&self, order: Order) {
+        self.say_with(order, Vec::new());
+    }
+
+    /// The same, with descriptors, which are the seat's alone afterwards.
+    pub(super) fn say_with(&self, order: Order, wires: Vec<OwnedFd>) {
         if let Some(orders) = &self.orders {
             // Fails only if the seat is gone, which is heard elsewhere.
-            let _ = orders.send(order);
+            let _ = orders.send((order, wires));
         }
     }
 
@@ -134,11 +142,11 @@ fn spawn(socket: OwnedFd, plugs: &Plugs, log: Option<File>, log_level: Option<&s
 }
 
 /// Write orders as fast as the seat reads; at the end of the orders, end the socket.
-pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Order>) {
-    while let Some(order) = orders.recv().await {
+pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Said>) {
+    while let Some((order, wires)) = orders.recv().await {
         let Ok(mut line) = serde_json::to_vec(&order) else { continue };
         line.push(b'\n');
-        if socket.write_all(&line).await.is_err() {
+        if hand_over(socket.as_ref(), &line, &wires).await.is_err() {
             return;
         }
     }

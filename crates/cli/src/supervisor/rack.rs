@@ -9,7 +9,7 @@
 //! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
 //!
 //! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
-//! count for nothing until somebody takes them.
+//! count for nothing until somebody takes them. A seat whose process died can be taken again.
 
 use rackloom_jobs::report::{EventRecord, MemberReport};
 
@@ -101,6 +101,8 @@ pub(crate) struct Seat {
     pub(crate) taken_at_ns: u64,
     /// How the process ended before it had reported, if it did.
     pub(crate) death: Option<String>,
+    /// How those ended who sat here before, oldest first.
+    pub(crate) earlier_deaths: Vec<String>,
     /// What it waited for when the watchdog asked.
     pub(crate) waiting: Option<Vec<String>>,
     /// How it was when it was asked last.
@@ -184,10 +186,14 @@ impl Rack {
         (finished, self.seats.iter().map(|seat| seat.progress).sum())
     }
 
-    /// Somebody took a vacant seat.
-    pub(crate) fn taken(&mut self, member: usize, pid: u32, at_ns: u64) {
+    /// Somebody took a seat that was vacant, or lost with the process that had it. What was known of that one is over;
+    /// how it ended is kept.
+    pub(crate) fn taken(&mut self, member: usize, pid: u32, taken_at_ns: u64) {
+        self.seats.iter_mut().for_each(|seat| seat.lost.retain(|lost| *lost != member));
         let seat = &mut self.seats[member];
-        (seat.is_vacant, seat.pid, seat.taken_at_ns) = (false, pid, at_ns);
+        let Seat { name, is_endpoint, mut earlier_deaths, death, .. } = std::mem::take(seat);
+        earlier_deaths.extend(death);
+        *seat = Seat { name, is_endpoint, earlier_deaths, pid, taken_at_ns, ..Seat::default() };
     }
 
     /// Somebody wants to know how everybody is.
@@ -234,7 +240,8 @@ impl Rack {
             Notice::Failed { what } => {
                 seat.death = Some(what.clone());
                 let name = seat.name.clone();
-                return if seat.ready {
+                // One who comes later and cannot begin is that one's trouble alone.
+                return if seat.ready || self.phase != Phase::Opening {
                     Vec::new()
                 } else {
                     self.end(Ending::CouldNotStart(format!("{name}: {what}")))

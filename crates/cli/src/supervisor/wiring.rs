@@ -1,18 +1,22 @@
 //! The cables of a rack, and who gets which end.
 //!
 //! Rings are made before the first process and inherited; interfaces are made after the last one, because each end is
-//! born in the namespace of the process that uses it. A seat's ends of a ring are dropped here as soon as its process has inherited them. That matters: a neighbour learns of a
-//! death because the dead one's socket has no other owner, and the supervisor must not be one.
+//! born in the namespace of the process that uses it. A seat's ends of a ring are dropped here as soon as its process has
+//! inherited them. That matters: a neighbour learns of a death because the dead one's socket has no other owner, and the
+//! supervisor must not be one.
+//!
+//! So nothing is kept for those who come later either: where nobody sits at one end there is no cable, and who takes a seat
+//! gets new ones, of which the neighbours get the other ends ([`super::takeover`]).
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
-use rackloom::namespaces::{Cable, CableEnd, enter_supervisor_namespaces, lay_cables};
+use rackloom::namespaces::{enter_supervisor_namespaces, lay_cables, network_namespace_of};
 use rackloom::wires::{Doorbell, shared_memory};
 use rackloom_plan::{Plan, WireKind};
-use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane, PortId};
 
+use super::packet::{PacketWiring, cables, first_interface};
 use crate::control::{Grant, SharedMemoryPort};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,15 +32,12 @@ fn raise_descriptor_limit() {
 /// All wires of a rack.
 pub(super) enum Wiring {
     SharedMemory(SharedMemoryWiring),
-    Packet,
+    Packet(PacketWiring),
 }
-
-/// Ethernet header, which does not count towards an interface's MTU.
-const ETHERNET_HEADER_BYTES: u32 = 14;
 
 pub(super) struct SharedMemoryWiring {
     /// By member.
-    doorbells: Vec<Doorbell>,
+    pub(super) doorbells: Vec<Doorbell>,
     /// By member, in port order; empty once handed out.
     ends: Vec<Vec<(NodeId, shared_memory::End)>>,
 }
@@ -48,20 +49,7 @@ pub(super) struct Plugs {
     /// Whether the process needs a network namespace of its own.
     pub(super) own_network: bool,
     /// Keeps the descriptors open until the process has them.
-    _ends: Vec<(NodeId, shared_memory::End)>,
-}
-
-impl Plugs {
-    /// Descriptors of one's own for the same wires, in the order in which the grant names them.
-    pub(super) fn duplicates(&self) -> io::Result<Vec<OwnedFd>> {
-        let duplicate = |fd: &RawFd| {
-            // SAFETY: needed because a grant names its wires by number. All are open: ends of links belong to `self`, and
-            // doorbells to the wiring, which outlives every plug that it gives. The borrow ends with the line.
-            let wire = unsafe { BorrowedFd::borrow_raw(*fd) };
-            wire.try_clone_to_owned()
-        };
-        self.inherited.iter().map(duplicate).collect()
-    }
+    _ends: Vec<Option<(NodeId, shared_memory::End)>>,
 }
 
 impl Wiring {
@@ -72,30 +60,42 @@ impl Wiring {
             WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
                 .map(Self::SharedMemory)
                 .map_err(|error| Failure::could_not_start("cannot make the shared-memory wires", error)),
-            WireKind::Packet => enter_supervisor_namespaces()
-                .map(|()| Self::Packet)
-                .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
+            WireKind::Packet => {
+                let outside = network_namespace_of(std::process::id());
+                let outside = outside
+                    .map_err(|error| Failure::could_not_start("cannot tell network namespaces", error))?;
+                enter_supervisor_namespaces()
+                    .map(|()| Self::Packet(PacketWiring::new(outside)))
+                    .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+            }
         }
     }
 
-    /// The ends of one member. To be asked once per member.
-    pub(super) fn plugs(&mut self, plan: &Plan, node: NodeId) -> Plugs {
+    /// The ends of one member, without those of links to seats that are vacant. To be asked once per member.
+    pub(super) fn plugs(&mut self, plan: &Plan, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> Plugs {
         match self {
-            Self::SharedMemory(wiring) => wiring.plugs(node),
-            Self::Packet => {
-                let interfaces =
-                    (0..plan.graph().ports(node).len()).map(|port| interface(PortId(port as u16)));
+            Self::SharedMemory(wiring) => {
+                let ends = std::mem::take(&mut wiring.ends[node.index()]);
+                let ends = ends.into_iter().map(|end| (!is_vacant(end.0)).then_some(end)).collect();
+                let (grant, ends) = wiring.grant(node, ends);
+                Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: ends }
+            }
+            Self::Packet(_) => {
+                let interfaces = joints(plan, node).into_iter();
+                let interfaces = interfaces
+                    .map(|joint| (!is_vacant(joint.neighbour)).then(|| first_interface(joint.port)));
                 let grant = Grant::Packet { interfaces: interfaces.collect() };
                 Plugs { grant, inherited: Vec::new(), own_network: true, _ends: Vec::new() }
             }
         }
     }
 
-    /// Make what can only be made once every member has its process. Not to be called from asynchronous code.
-    pub(super) fn connect(&self, plan: &Plan, pids: &[u32]) -> Result<(), Failure> {
+    /// Make what can only be made once every member has its process; `None` for a vacant seat. Not to be called from
+    /// asynchronous code.
+    pub(super) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
         match self {
             Self::SharedMemory(_) => Ok(()),
-            Self::Packet => lay_cables(&cables(plan, pids))
+            Self::Packet(_) => lay_cables(&cables(plan, pids))
                 .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
         }
     }
@@ -108,25 +108,30 @@ impl Wiring {
     }
 }
 
-/// The name of a port's interface within its member's namespace.
-fn interface(port: PortId) -> String {
-    format!("port{}", port.0)
+/// A port of a member, and where its link leads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joint {
+    pub(super) port: PortId,
+    pub(super) plane: Plane,
+    pub(super) neighbour: NodeId,
+    pub(super) neighbour_port: PortId,
 }
 
-fn cables(plan: &Plan, pids: &[u32]) -> Vec<Cable> {
-    let mtu = u32::from(plan.frame_bytes_max) - ETHERNET_HEADER_BYTES;
-    let end = |node: NodeId, port: PortId, plane: Plane| CableEnd {
-        process: pids[node.index()],
-        interface: interface(port),
-        address: mac(node, plane),
-    };
+/// The ports of a member, in order.
+pub(super) fn joints(plan: &Plan, node: NodeId) -> Vec<Joint> {
     let edges = plan.links.iter().map(|link| link.edge);
-    edges
-        .map(|edge| {
-            let ends = [end(edge.a, edge.a_port, edge.plane), end(edge.b, edge.b_port, edge.plane)];
-            Cable { ends, mtu }
+    let mut joints: Vec<_> = edges
+        .filter_map(|edge| {
+            let (port, neighbour, neighbour_port) = match node {
+                _ if edge.a == node => (edge.a_port, edge.b, edge.b_port),
+                _ if edge.b == node => (edge.b_port, edge.a, edge.a_port),
+                _ => return None,
+            };
+            Some(Joint { port, plane: edge.plane, neighbour, neighbour_port })
         })
-        .collect()
+        .collect();
+    joints.sort_by_key(|joint| joint.port);
+    joints
 }
 
 impl SharedMemoryWiring {
@@ -145,22 +150,23 @@ impl SharedMemoryWiring {
         Ok(Self { doorbells, ends: ends.into_iter().map(in_port_order).collect() })
     }
 
-    fn plugs(&mut self, node: NodeId) -> Plugs {
-        let ends = std::mem::take(&mut self.ends[node.index()]);
-        let mut neighbours: Vec<NodeId> = ends.iter().map(|(neighbour, _)| *neighbour).collect();
+    /// The message about these ends, and the ends.
+    pub(super) fn grant(
+        &self,
+        node: NodeId,
+        ends: Vec<Option<(NodeId, shared_memory::End)>>,
+    ) -> (Grant, Vec<Option<(NodeId, shared_memory::End)>>) {
+        let mut neighbours: Vec<NodeId> = ends.iter().flatten().map(|(neighbour, _)| *neighbour).collect();
         neighbours.sort_unstable();
         neighbours.dedup();
-        let ports: Vec<_> = ends
-            .iter()
-            .map(|(neighbour, end)| SharedMemoryPort {
-                end: end.fds(),
-                neighbour: neighbours.partition_point(|other| other < neighbour),
-            })
-            .collect();
+        let port = |(neighbour, end): &(NodeId, shared_memory::End)| SharedMemoryPort {
+            end: end.fds(),
+            neighbour: neighbours.partition_point(|other| other < neighbour),
+        };
+        let ports: Vec<_> = ends.iter().map(|end| end.as_ref().map(port)).collect();
         let doorbell = self.doorbells[node.index()].fd();
         let neighbour_doorbells: Vec<_> =
             neighbours.iter().map(|node| self.doorbells[node.index()].fd()).collect();
-        let grant = Grant::SharedMemory { doorbell, neighbour_doorbells, ports };
-        Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: ends }
+        (Grant::SharedMemory { doorbell, neighbour_doorbells, ports }, ends)
     }
 }

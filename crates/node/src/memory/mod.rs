@@ -132,6 +132,12 @@ impl HostMemory {
         self.find(region).map(|found| found.length as u64)
     }
 
+    /// Bytes of all regions together.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.regions.iter().map(|region| region.length as u64).sum()
+    }
+
     /// The file behind a region, for a process of the same server to map.
     #[must_use]
     pub fn file(&self, region: RegionId) -> Option<BorrowedFd<'_>> {

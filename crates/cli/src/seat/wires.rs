@@ -1,0 +1,156 @@
+//! The devices of a seat, from what it was granted; and new cables for ports of a rack that stays.
+//!
+//! Each device has the faults of its link around it. In a rack that stays every port is a jack: the seat at the other end
+//! may be vacant, and whoever sits there may change. Identity comes from the plan; a grant only says what to open.
+
+use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rackloom::Device;
+use rackloom::namespaces::{bring_up, switch_on_all};
+use rackloom::wires::impaired::{Impaired, Timing};
+use rackloom::wires::jack::{Idle, Inserter, Jack};
+use rackloom::wires::{Doorbell, packet, shared_memory};
+use rackloom_plan::Plan;
+use rackloom_plan::impair::{Direction, Judge};
+use rackloom_protocol::MemberConfig;
+
+use crate::control::{Grant, NewCable, SharedMemoryPort, Start};
+
+/// A modelled rate below this is slower than the wires are by themselves.
+const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
+/// A modelled delay from this on is longer than software takes by itself.
+const FELT_DELAY_NS: u64 = 10_000;
+/// How long all neighbours may take to switch on their ends of the cables.
+const CABLE_PATIENCE: Duration = Duration::from_secs(20);
+/// How long an interface that has been laid already may take to appear.
+const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The hand that exchanges cables while the seat runs.
+pub(super) struct Cabling {
+    plan: Plan,
+    config: MemberConfig,
+    /// By port; none if cables stay as they are.
+    inserters: Vec<Inserter>,
+    /// The seat's own, on shared memory.
+    doorbell: Option<Doorbell>,
+}
+
+/// One device per port, and the hand that exchanges what is in them.
+pub(super) fn open(
+    plan: &Plan,
+    config: &MemberConfig,
+    start: &Start,
+) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
+    let (bare, doorbell) = match &start.grant {
+        Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
+            let (devices, mine) = open_shared_memory(*doorbell, neighbour_doorbells, ports)
+                .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?;
+            (devices, Some(mine))
+        }
+        Grant::Packet { interfaces } => (open_packet(config, interfaces, start.stays)?, None),
+    };
+    if bare.len() != config.ports.len() {
+        return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
+    }
+    let mut cabling = Cabling { plan: plan.clone(), config: config.clone(), inserters: Vec::new(), doorbell };
+    let mut devices = Vec::new();
+    for (port, bare) in bare.into_iter().enumerate() {
+        let device = bare.map(|device| cabling.impair(port, device));
+        devices.push(match device {
+            Some(device) if !start.stays => device,
+            device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
+        });
+    }
+    Ok((devices, cabling))
+}
+
+impl Cabling {
+    /// Exchange the cable at a port. What cannot be opened leaves the port as it is.
+    pub(super) fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
+        let port = cable.port();
+        let inserter = self.inserters.get(port).ok_or_else(|| format!("port {port} keeps its cable"))?;
+        let device = match (cable, &self.doorbell) {
+            (NewCable::SharedMemory { .. }, Some(mine)) => plug_shared_memory(mine, descriptors)
+                .map_err(|error| format!("cannot open the new wires of port {port}: {error}"))?,
+            (NewCable::Packet { interface, .. }, None) => {
+                let interface = std::slice::from_ref(interface);
+                switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
+                open_interface(&self.config, &interface[0])?
+            }
+            _ => return Err(format!("port {port} was brought a cable of another wire")),
+        };
+        inserter.insert(self.impair(port, device));
+        Ok(())
+    }
+
+    fn jack(&mut self, device: Option<Box<dyn Device>>) -> io::Result<Box<dyn Device>> {
+        let idle = self.doorbell.clone().map_or_else(Idle::silence, |mine| Ok(Idle::Doorbell(mine)))?;
+        let (jack, inserter) = Jack::new(device, idle);
+        self.inserters.push(inserter);
+        Ok(Box::new(jack))
+    }
+
+    /// The faults of a link are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
+    /// only where they would be felt: a model of what is faster than its own arithmetic only costs time.
+    fn impair(&self, port: usize, device: Box<dyn Device>) -> Box<dyn Device> {
+        let link = &self.plan.links[usize::from(self.config.ports[port].edge)];
+        let profile = &link.profile;
+        let felt = profile.delay_ns >= FELT_DELAY_NS
+            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        if !felt && !profile.has_faults() {
+            return device;
+        }
+        let direction =
+            if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
+        let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
+        Box::new(Impaired::new(device, judge, felt.then(|| Timing::of(profile))))
+    }
+}
+
+/// Devices by port; nothing where there is no cable.
+type Bare = Vec<Option<Box<dyn Device>>>;
+
+fn open_shared_memory(
+    doorbell: RawFd,
+    neighbour_doorbells: &[RawFd],
+    ports: &[Option<SharedMemoryPort>],
+) -> io::Result<(Bare, Doorbell)> {
+    let mine = Doorbell::from_fd(doorbell)?;
+    let neighbours: Vec<_> =
+        neighbour_doorbells.iter().map(|fd| Doorbell::from_fd(*fd)).collect::<io::Result<_>>()?;
+    let open = |port: &SharedMemoryPort| {
+        let theirs = neighbours.get(port.neighbour).ok_or(io::ErrorKind::InvalidData)?;
+        let device = shared_memory::End::from_fds(port.end)?.open(&mine, theirs)?;
+        Ok(Box::new(device) as Box<dyn Device>)
+    };
+    let devices = ports.iter().map(|port| port.as_ref().map(open).transpose()).collect::<io::Result<_>>()?;
+    Ok((devices, mine))
+}
+
+/// The end of a link and the neighbour's doorbell, as they came along with the order.
+fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<Box<dyn Device>> {
+    let [send, receive, carrier, theirs] =
+        <[OwnedFd; 4]>::try_from(descriptors).map_err(|_| io::ErrorKind::InvalidData)?;
+    let theirs = Doorbell::from_fd(theirs.into_raw_fd())?;
+    let end = [send, receive, carrier].map(IntoRawFd::into_raw_fd);
+    Ok(Box::new(shared_memory::End::from_fds(end)?.open(mine, &theirs)?))
+}
+
+/// In a rack that stays nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
+fn open_packet(config: &MemberConfig, interfaces: &[Option<String>], stays: bool) -> Result<Bare, String> {
+    let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
+    let bring_up = if stays { switch_on_all } else { bring_up };
+    bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
+    let open = |interface: &Option<String>| {
+        interface.as_ref().map(|interface| open_interface(config, interface)).transpose()
+    };
+    interfaces.iter().map(open).collect()
+}
+
+fn open_interface(config: &MemberConfig, interface: &str) -> Result<Box<dyn Device>, String> {
+    let device = packet::open(interface, config.ether_type, config.frame_bytes_max)
+        .map_err(|error| format!("cannot open interface {interface}: {error}"))?;
+    Ok(Box::new(device))
+}

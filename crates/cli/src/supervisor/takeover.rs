@@ -1,0 +1,128 @@
+//! Cables for somebody who takes a seat while the rack runs: new ones, to every neighbour that is there.
+//!
+//! The taker gets all its ends at once; each neighbour gets the other end of its link over its own control socket and
+//! exchanges the cable at that port. Where nobody sits at the other end there is no cable: whoever comes there later brings
+//! it along. Nothing is kept here, so the taker's death is seen as everybody's is.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+
+use rackloom::namespaces::{Cable, lay_cables, network_namespace_of};
+use rackloom::wires::shared_memory;
+use rackloom_plan::Plan;
+use rackloom_protocol::NodeId;
+
+use super::packet::{PacketWiring, cable_end, later_interface, mtu};
+use super::wiring::{SharedMemoryWiring, Wiring, joints};
+use crate::control::{Grant, NewCable};
+
+/// Everything that the taker and its neighbours get.
+pub(super) struct Takeover {
+    /// The taker's message.
+    pub(super) grant: Grant,
+    /// Its descriptors, in the order in which the grant names them.
+    pub(super) wires: Vec<OwnedFd>,
+    /// What each neighbour gets, by place in the plan.
+    pub(super) neighbours: Vec<(usize, NewCable, Vec<OwnedFd>)>,
+}
+
+/// Cables for `pid` in the seat of `node`. `pids`: who sits where now.
+pub(super) fn takeover(
+    wiring: &mut Wiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    match wiring {
+        Wiring::SharedMemory(wiring) => on_shared_memory(wiring, plan, node, pids)
+            .map_err(|error| format!("cannot make its shared-memory wires: {error}")),
+        Wiring::Packet(wiring) => on_packet(wiring, plan, node, pid, pids),
+    }
+}
+
+fn on_shared_memory(
+    wiring: &SharedMemoryWiring,
+    plan: &Plan,
+    node: NodeId,
+    pids: &[Option<u32>],
+) -> io::Result<Takeover> {
+    let (mut ends, mut neighbours) = (Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        if pids[joint.neighbour.index()].is_none() {
+            ends.push(None);
+            continue;
+        }
+        let (mine, theirs) = shared_memory::create(plan.ring_bytes)?;
+        let [send, receive, carrier] = theirs.fds();
+        let bell = wiring.doorbells[node.index()].fd();
+        let wires = duplicates(&[send, receive, carrier, bell])?;
+        let cable = NewCable::SharedMemory { port: joint.neighbour_port.0 };
+        neighbours.push((joint.neighbour.index(), cable, wires));
+        ends.push(Some((joint.neighbour, mine)));
+    }
+    let (grant, ends) = wiring.grant(node, ends);
+    let wires = duplicates(&grant.descriptors())?;
+    drop(ends);
+    Ok(Takeover { grant, wires, neighbours })
+}
+
+/// Descriptors of one's own for the same files.
+fn duplicates(descriptors: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
+    let duplicate = |fd: &RawFd| {
+        // SAFETY: needed because wires are named by number. All are open: the caller holds the ends of links until it has
+        // the duplicates, and doorbells belong to the wiring. The borrow ends with the line.
+        let wire = unsafe { BorrowedFd::borrow_raw(*fd) };
+        wire.try_clone_to_owned()
+    };
+    descriptors.iter().map(duplicate).collect()
+}
+
+fn on_packet(
+    wiring: &mut PacketWiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    must_be_alone(wiring, pid, pids)?;
+    let life = wiring.next_life();
+    let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
+            interfaces.push(None);
+            continue;
+        };
+        let (mine, theirs) = (later_interface(joint.port, life), later_interface(joint.neighbour_port, life));
+        let ends = [
+            cable_end(pid, mine.clone(), node, joint.plane),
+            cable_end(neighbour_pid, theirs.clone(), joint.neighbour, joint.plane),
+        ];
+        cables.push(Cable { ends, mtu: mtu(plan) });
+        interfaces.push(Some(mine));
+        let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
+        neighbours.push((joint.neighbour.index(), cable, Vec::new()));
+    }
+    lay_aside(&cables)?;
+    Ok(Takeover { grant: Grant::Packet { interfaces }, wires: Vec::new(), neighbours })
+}
+
+/// Interfaces belong to nobody but the seat: not to the system, and not to another member.
+fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Result<(), String> {
+    let place = |pid: u32| network_namespace_of(pid).map_err(|error| format!("process {pid}: {error}"));
+    let its = place(pid)?;
+    let taken = pids.iter().flatten().filter_map(|member| place(*member).ok()).any(|other| other == its);
+    if its == wiring.outside || its == place(std::process::id())? || taken {
+        return Err(
+            "on the packet wire, whoever takes a seat needs a network namespace of its own".to_owned()
+        );
+    }
+    Ok(())
+}
+
+/// Cables are laid in a runtime of their own, which a thread that has one already cannot run.
+fn lay_aside(cables: &[Cable]) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(|| lay_cables(cables)).join())
+        .map_err(|_| "the thread that lays cables ended early".to_owned())?
+        .map_err(|error| error.to_string())
+}
