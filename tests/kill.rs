@@ -173,7 +173,7 @@ fn a_cut_ring_link_costs_no_operation() {
 
 #[test]
 fn an_interrupt_takes_the_rack_down() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
         send(rack.supervisor(), signal);
         let ended = rack.finish();

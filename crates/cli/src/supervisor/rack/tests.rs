@@ -198,3 +198,29 @@ fn a_survey_waits_for_the_living_and_not_for_ever() {
     assert_eq!(ticks(&mut rack, SURVEY_NS / TICK_NS), [Step::StatusKnown]);
     assert_eq!(rack.seats[2].status, None);
 }
+
+#[test]
+fn who_follows_a_dead_one_begins_afresh_and_the_death_is_kept() {
+    let mut rack = running();
+    rack.stay(&[]);
+    rack.ended(0, "killed by signal 9".into());
+    rack.heard(1, Notice::Lost { member: 0 });
+    rack.taken(0, 77, 5);
+    let seat = &rack.seats[0];
+    assert!(seat.is_alive() && !seat.is_up() && seat.is_endpoint);
+    assert_eq!((seat.pid, seat.taken_at_ns, seat.name.as_str()), (77, 5, "n0"));
+    assert_eq!((&seat.death, &seat.earlier_deaths[..]), (&None, &["killed by signal 9".to_owned()][..]));
+    assert!(rack.seats[1].lost.is_empty(), "it is the one before who was lost");
+}
+
+#[test]
+fn who_comes_later_and_cannot_begin_takes_nobody_along() {
+    let mut rack = running();
+    rack.stay(&[]);
+    rack.ended(0, "killed by signal 9".into());
+    rack.taken(0, 77, 5);
+    assert_eq!(rack.heard(0, Notice::Failed { what: "no memory".into() }), []);
+    assert_eq!(rack.ended(0, "left its seat".into()), []);
+    assert!(rack.is_running());
+    assert_eq!(rack.seats[0].death.as_deref(), Some("no memory"));
+}

@@ -1,0 +1,312 @@
+//! Seats in which nobody sits: left vacant, or lost with the process that had them; and who may ask for them.
+//!
+//! Whoever takes a seat is a process that the rack has not started, so each test starts its own and ends it.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use rustix::thread::set_thread_res_uid;
+use serde_json::{Value, json};
+use support::{Ended, rack_file, rackloom, scratch, send, topology, within};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const WIRES: [&str; 2] = ["shared-memory", "packet"];
+
+/// A user's session with one rack in it, which goes with it.
+struct Session {
+    path: PathBuf,
+}
+
+impl Session {
+    fn begin_at(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).expect("the folder can be written");
+        Self { path }
+    }
+
+    fn begin() -> Self {
+        Self::begin_at(scratch("session"))
+    }
+
+    fn rackloom(&self, arguments: &[&str]) -> Ended {
+        rackloom(arguments).in_run_directory(&self.path).finish()
+    }
+
+    fn passes(&self, arguments: &[&str]) -> String {
+        let ended = self.rackloom(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    fn up(&self, file: &Path, more: &[&str]) -> String {
+        self.passes(&[&["up", file.to_str().expect("a plain path")], more].concat())
+    }
+
+    fn rack(&self) -> Value {
+        let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
+        status["racks"][0].clone()
+    }
+
+    /// The rack, once all its links are up.
+    fn whole_rack(&self) -> Value {
+        within(PATIENCE, "all links", || {
+            let rack = self.rack();
+            (rack["links_up"] == rack["links_total"]).then_some(rack)
+        })
+    }
+
+    fn rack_with(&self, name: &str, state: &str) -> Value {
+        within(PATIENCE, &format!("{name} is {state}"), || {
+            let rack = self.rack();
+            (member(&rack, name)["state"] == state).then_some(rack)
+        })
+    }
+
+    fn socket(&self, rack: &str) -> PathBuf {
+        self.path.join("rackloom").join(rack).join("control")
+    }
+
+    fn connect(&self, rack: &str) -> Client {
+        Client::on(UnixStream::connect(self.socket(rack)).expect("the rack listens"))
+    }
+
+    fn take(&self, place: &str) -> Taker {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+        command.args(["seat", "--join", place]).env("XDG_RUNTIME_DIR", &self.path);
+        Taker(command.spawn().expect("the binary starts"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.path).finish();
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A process that takes a seat; ended with its test.
+struct Taker(Child);
+
+impl Taker {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    fn leaves_in_order(mut self) {
+        let status = within(PATIENCE, "the taker's end", || self.0.try_wait().expect("it can be waited for"));
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// One connection to a control socket.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn on(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self(BufReader::new(stream))
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("an answer in time");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        // Who is turned away at once may find the socket closed; the answer is there all the same.
+        let _ = self.0.get_mut().write_all(format!("{request}\n").as_bytes());
+        self.answer()
+    }
+
+    /// Who has seen this happen to `node`, once so many have.
+    fn witnesses(&mut self, kind: &str, node: &str, count: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let event = self.answer()["event"].take();
+            if event["kind"] == kind && event["fields"]["node"] == node {
+                found.push(event["member"].as_str().expect("a name").to_owned());
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn member<'r>(rack: &'r Value, name: &str) -> &'r Value {
+    let members = rack["members"].as_array().expect("members");
+    members.iter().find(|member| member["name"] == name).expect("there is such a member")
+}
+
+fn pid(rack: &Value, name: &str) -> Pid {
+    let pid = member(rack, name)["pid"].as_i64().expect("a pid");
+    Pid::from_raw(pid as i32).expect("no zero")
+}
+
+#[test]
+fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
+    for wire in WIRES {
+        let session = Session::begin();
+        session.up(&topology("ring-4.yaml"), &["--wire", wire]);
+        let mut events = session.connect("ring-4");
+        assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+        let rack = session.rack();
+        let refused = session.rackloom(&["seat", "--join", "ring-4/n1"]);
+        assert_eq!(refused.code, Some(2), "somebody sits there: {}", refused.stderr);
+
+        send(pid(&rack, "n1"), Signal::KILL);
+        assert_eq!(events.witnesses("node-lost", "n1", 3), ["n0", "n2", "n3"]);
+        session.rack_with("n1", "lost");
+        let mut first = session.take("ring-4/n1");
+        assert_eq!(events.witnesses("node-restarted", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        let rack = session.whole_rack();
+        assert_eq!(member(&rack, "n1")["pid"], first.0.id());
+        assert_eq!(member(&rack, "n1")["note"], Value::Null);
+
+        // And once more: the cables of the second life are no better than those of the first.
+        first.kill();
+        session.rack_with("n1", "lost");
+        let second = session.take("ring-4/n1");
+        assert_eq!(events.witnesses("node-restarted", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        assert_eq!(member(&session.whole_rack(), "n1")["pid"], second.0.id());
+        session.passes(&["down"]);
+        second.leaves_in_order();
+    }
+}
+
+#[test]
+fn neighbours_that_both_died_find_each_other_again() {
+    for wire in WIRES {
+        let session = Session::begin();
+        session.up(&topology("ring-4.yaml"), &["--wire", wire]);
+        let rack = session.rack();
+        for name in ["n1", "n2"] {
+            send(pid(&rack, name), Signal::KILL);
+            session.rack_with(name, "lost");
+        }
+        let takers = [session.take("ring-4/n2"), session.take("ring-4/n1")];
+        let rack = session.whole_rack();
+        assert_eq!(member(&rack, "n1")["pid"], takers[1].0.id());
+        session.passes(&["down"]);
+        takers.into_iter().for_each(Taker::leaves_in_order);
+    }
+}
+
+#[test]
+fn vacant_seats_are_filled_on_either_wire_and_the_job_is_right() {
+    let file =
+        rack_file("name: late\nshape: {ring: {nodes: 4}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
+    for wire in WIRES {
+        let session = Session::begin();
+        session.up(&file, &["--vacant", "n2,n3", "--wire", wire, "--job", "litmus"]);
+        let rack = session.rack();
+        assert_eq!((rack["links_up"].as_u64(), &member(&rack, "n2")["state"]), (Some(1), &"vacant".into()));
+        let takers = [session.take("late/n2"), session.take("late/n3")];
+        for name in ["n0", "n1", "n2", "n3"] {
+            let rack = session.rack_with(name, "up");
+            let used = member(&rack, name)["memory_used_bytes"].as_u64().expect("it answers");
+            assert!(used > 64 << 10, "the litmus registers memory: {used}");
+        }
+        let said = session.passes(&["down"]);
+        assert!(said.contains("litmus: pass"), "{wire}: {said}");
+        takers.into_iter().for_each(Taker::leaves_in_order);
+    }
+}
+
+#[test]
+fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &["--vacant", "n2", "--wire", "packet"]);
+    let error = session.connect("ring-4").ask(&json!({"join": {"seat": "n2"}}))["error"].take();
+    assert_eq!(error["kind"], "refused");
+    assert!(error["what"].as_str().expect("words").contains("network namespace"), "{error}");
+    assert_eq!(member(&session.rack(), "n2")["state"], "vacant");
+    let taker = session.take("ring-4/n2");
+    session.whole_rack();
+    session.passes(&["down"]);
+    taker.leaves_in_order();
+}
+
+#[test]
+fn what_is_kept_for_later_is_refused_by_its_kind() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    let mut client = session.connect("ring-4");
+    for request in [json!({"inject": {"kill": "n1"}}), json!({"job": {}}), json!({"job": 7})] {
+        let error = client.ask(&request)["error"].take();
+        assert_eq!(error["kind"], "not-yet", "{request}: {error}");
+        assert!(error["hint"].is_string(), "{request}: {error}");
+    }
+    assert_eq!(client.ask(&json!({"dance": {}}))["error"]["kind"], "not-understood");
+    assert_eq!(client.ask(&json!({"join": {"seat": "n9"}}))["error"]["kind"], "refused");
+    assert_eq!(client.ask(&json!({"status": {}}))["status"]["name"], "ring-4", "and goes on");
+}
+
+#[test]
+fn a_rack_that_stays_takes_arrays_or_says_why_not() {
+    let session = Session::begin();
+    let ring = topology("ring-4.yaml");
+    let results = scratch("results");
+    let results = results.to_str().expect("a plain path");
+    let ended = session.rackloom(&["up", ring.to_str().expect("a plain path"), "--output", results]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("hint:") && ended.stderr.contains("--job collective"), "{}", ended.stderr);
+
+    session.up(&ring, &["--collective", "all-reduce", "--bytes", "4KiB", "--output", results]);
+    for name in ["n0", "n1", "n2", "n3"] {
+        session.rack_with(name, "up");
+    }
+    session.passes(&["down"]);
+    for rank in 0..4 {
+        let bytes = std::fs::read(format!("{results}/rank{rank}.npy")).expect("a result of each rank");
+        assert!(bytes.starts_with(b"\x93NUMPY") && bytes.len() > 4 << 10);
+    }
+}
+
+/// The run directory keeps other users out. Here it is opened on purpose, so that only the kernel's word about the peer
+/// is left. Credentials belong to threads, so a thread of this process is the stranger.
+#[test]
+fn another_user_is_turned_away_at_the_socket_itself() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED (1): only root can ask as another user");
+        return;
+    }
+    let name = format!("rackloom-stranger-{}", std::process::id());
+    let session = Session::begin_at(std::env::temp_dir().join(name));
+    session.up(&topology("ring-4.yaml"), &[]);
+    let socket = session.socket("ring-4");
+    let all = [Some(socket.as_path()), socket.parent(), socket.parent().and_then(Path::parent)];
+    let open_to = |mode: u32| {
+        for path in all.into_iter().flatten().chain([session.path.as_path()]) {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+        }
+    };
+    open_to(0o777);
+    let stranger = std::thread::spawn({
+        let socket = socket.clone();
+        move || {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
+            let mut client = Client::on(UnixStream::connect(socket).expect("nothing but the rack refuses"));
+            client.ask(&json!({"down": {}}))
+        }
+    });
+    let answer = stranger.join().expect("the stranger gets an answer");
+    open_to(0o700);
+    let what = answer["error"]["what"].as_str().unwrap_or_else(|| panic!("it was let in: {answer}"));
+    assert!(what.contains("another user"), "{what}");
+    assert_eq!(session.rack()["state"], "up", "and nothing of what it asked for has happened");
+}
