@@ -69,9 +69,9 @@ impl Channel {
         open().map_err(|error| Failure::could_not_start("cannot use the socket on standard input", error))
     }
 
-    /// Takes a socket of which the first bytes have been read already.
-    pub(crate) fn resume(stream: UnixStream, read: Vec<u8>) -> io::Result<Self> {
-        Ok(Self { incoming: read, ..Self::new(stream)? })
+    /// Takes a socket of which the first bytes have been read already, with what came along.
+    pub(crate) fn resume(stream: UnixStream, read: Vec<u8>, came: Vec<OwnedFd>) -> io::Result<Self> {
+        Ok(Self { incoming: read, descriptors: came.into(), ..Self::new(stream)? })
     }
 
     /// The same socket once more.

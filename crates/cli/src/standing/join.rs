@@ -33,14 +33,16 @@ pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
     let stream = RunDirectory::open()?.connect(rack)?.ok_or_else(|| not_up(rack))?;
     enter_place(&stream, rack)?;
     let request = Request::Join(Join { seat: seat.to_owned() });
-    let (joined, wires, rest) = receive(&stream, &request)
+    let (joined, mut wires, rest) = receive(&stream, &request)
         .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
+    // The rack may have said more already, and sent wires along with that.
+    let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let start = with_wires(joined, wires).ok_or_else(|| {
         Failure::new(Exit::CouldNotStart, format!("seat {place} came without some of its wires"))
     })?;
     let channel = stream
         .set_read_timeout(None)
-        .and_then(|()| Channel::resume(stream, rest))
+        .and_then(|()| Channel::resume(stream, rest, later))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
     Ok(seat::take(start, channel))
 }
