@@ -68,7 +68,7 @@ impl Endpoint {
                 let deadline = peer.senders[class.index()].deadline();
                 self.arm(deadline);
             }
-            self.queue_data(now, peer, class);
+            self.queue_data(peer, class);
         }
         if moved {
             // W-25
@@ -175,7 +175,7 @@ impl Endpoint {
                 (peer.senders[class.index()].deadline(), peer.receivers[class.index()].deadline());
             self.arm(deadlines.0);
             self.arm(deadlines.1);
-            self.queue_data(now, peer, class);
+            self.queue_data(peer, class);
         }
         self.queue_ack(peer);
     }
