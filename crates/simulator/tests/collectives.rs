@@ -13,9 +13,9 @@ use rackloom_collectives::{
     Algorithm, Collective, ElementType, ReduceOperation, Request, Schedule, build, reference,
 };
 use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collective};
-use rackloom_jobs::{Job, JobResult, Output, Progress, Rank};
+use rackloom_jobs::{Job, JobResult, Output, Progress, Rank, Seat};
 use rackloom_plan::Plan;
-use rackloom_protocol::{Endpoint, Event, Instant, Memory, NodeId, PortId, RegionConfig, RetransmissionMode};
+use rackloom_protocol::{Event, Instant, Memory, NodeId, PortId, RegionConfig, RetransmissionMode};
 use rackloom_simulator::{Action, Simulation};
 
 const TIMERS: &str = "timers: {heartbeat_interval: 100us, heartbeat_miss_max: 4, hello_interval: 50us}, \
@@ -165,8 +165,8 @@ impl Job for Watched {
     fn handle_event(&mut self, now: Instant, event: &Event) {
         self.job.handle_event(now, event);
     }
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress {
-        let progress = self.job.advance(now, endpoint, memory);
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+        let progress = self.job.advance(now, seat, memory);
         let place = self.job.waiting_for();
         let place = place.split(" (").next().unwrap_or_default().to_owned();
         let mut places = self.places.lock().unwrap();
