@@ -7,6 +7,7 @@
 mod begin;
 mod observe;
 mod serve;
+mod stop;
 mod work;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::stop::StopAt;
 use crate::arrays::ArrayWriter;
 
 /// Where the user wants the result, and in which shape.
@@ -28,6 +29,7 @@ pub(super) struct Work {
     writer: Option<ArrayWriter>,
     /// Why there is no file.
     unwritten: Option<String>,
+    stop_at: StopAt,
 }
 
 impl Work {
@@ -36,13 +38,15 @@ impl Work {
         job: Box<dyn Job>,
         rank: NodeId,
         results: Option<Results>,
+        stop_at: StopAt,
     ) -> Self {
-        Self { runtime, job, finished: false, rank: rank.index(), results, writer: None, unwritten: None }
+        let rank = rank.index();
+        Self { runtime, job, finished: false, rank, results, writer: None, unwritten: None, stop_at }
     }
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, job, finished, rank, results, writer, unwritten } = self;
+        let Self { runtime, job, finished, rank, results, writer, unwritten, stop_at } = self;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             if *finished {
                 return Instant::NEVER;
@@ -60,7 +64,9 @@ impl Work {
             });
             if *finished { Instant::NEVER } else { now }
         };
-        runtime.turn_with(now, commands, &mut |event| events.push(event))
+        let went = runtime.turn_with(now, commands, &mut |event| events.push(event));
+        stop_at.reached(|| job.waiting_for());
+        went
     }
 
     /// What the job has found, and whether the user has got it.
