@@ -84,7 +84,11 @@ fn ask_numpy(input: &Path, output: &Path, element: &str, op: &str, ranks: usize)
     let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_numpy =
         Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|done| done.status.success());
-    if !has_numpy || element == "bf16" {
+    if element == "bf16" {
+        return;
+    }
+    if !has_numpy {
+        println!("SKIPPED (1): {python} has no NumPy; what this file computes itself was compared");
         return;
     }
     let done = Command::new(python)
@@ -137,6 +141,100 @@ fn a_star_reduces_on_both_wires_and_in_virtual_time() {
 #[test]
 fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
     goes_everywhere(MESH, ["bf16", "f32", "u8"]);
+}
+
+/// Every type with every operation, shape, wire or engine and loss: 504 racks. By hand, with `RACKLOOM_WHOLE_PRODUCT=1`
+/// (docs/measuring.md); the tests above cover its pairs.
+#[test]
+fn everything_with_everything() {
+    if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
+        println!("SKIPPED (1): the whole product takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
+        return;
+    }
+    for (place, element) in TYPES.into_iter().enumerate() {
+        for op in OPS {
+            for shape in [RING, STAR, MESH] {
+                for (engine, count) in [("shared-memory", 9_001), ("packet", 7_001), ("sim", 8_009)] {
+                    for loss in ["0%", "2%"] {
+                        reduces(engine, shape, element, op, count + 2 * place, &["--loss", loss]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A type of floating-point numbers: how one is made from a double, read, and how much one rounding may err.
+struct Floats {
+    element: &'static str,
+    encode: fn(f64) -> Vec<u8>,
+    decode: fn(&[u8]) -> f64,
+    unit_roundoff: f64,
+}
+
+const FLOATS: [Floats; 3] = [
+    Floats {
+        element: "f32",
+        encode: |value| (value as f32).to_le_bytes().to_vec(),
+        decode: |bytes| f64::from(f32::from_le_bytes(bytes.try_into().expect("four bytes"))),
+        unit_roundoff: 1.0 / (1_u64 << 24) as f64,
+    },
+    Floats {
+        element: "f64",
+        encode: |value| value.to_le_bytes().to_vec(),
+        decode: |bytes| f64::from_le_bytes(bytes.try_into().expect("eight bytes")),
+        unit_roundoff: f64::EPSILON / 2.0,
+    },
+    Floats {
+        element: "bf16",
+        encode: |value| (((value as f32).to_bits() >> 16) as u16).to_le_bytes().to_vec(),
+        decode: |bytes| {
+            let bits = u16::from_le_bytes(bytes.try_into().expect("two bytes"));
+            f64::from(f32::from_bits(u32::from(bits) << 16))
+        },
+        unit_roundoff: 1.0 / 256.0,
+    },
+];
+
+/// Arrays of numbers between -1 and 1 that fill their mantissas, encoded.
+fn random_floats(floats: &Floats, ranks: usize, count: usize) -> Vec<Vec<u8>> {
+    let numbers = values("i64", "sum", ranks, count);
+    let encoded = |value: &i64| (floats.encode)(*value as f64 / i64::MAX as f64);
+    numbers.iter().map(|array| array.iter().flat_map(encoded).collect()).collect()
+}
+
+/// In any order, a sum of N numbers goes through N - 1 additions. If each result is rounded once, with relative error at
+/// most u, the sum errs by at most (N - 1) u / (1 - (N - 1) u) times the sum of the magnitudes (Higham 2002, 4.2). bf16 is
+/// rounded twice per addition (to f32 first), and the comparison sums doubles itself; 2 u each covers both.
+#[test]
+fn random_floats_are_the_same_at_every_rank_and_as_near_as_rounding_allows() {
+    for (floats, (shape, engine)) in
+        FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim")])
+    {
+        let (ranks, count) = (nodes(shape), 10_007);
+        let given = random_floats(floats, ranks, count);
+        let (input, output) = (scratch("input"), scratch("output"));
+        std::fs::create_dir(&input).expect("the scratch folder can be written");
+        for (rank, bytes) in given.iter().enumerate() {
+            let file = npy(&header(support::arrays::descr(floats.element), &format!("({count},)")), bytes);
+            std::fs::write(input.join(format!("rank{rank}.npy")), file).expect("it can be written");
+        }
+        job(engine, shape, "all-reduce", floats.element, &input, &output).finish().passed();
+        let first = result(&output, 0).1;
+        for rank in 1..ranks {
+            assert!(result(&output, rank).1 == first, "{}: rank {rank} has other bits", floats.element);
+        }
+        let width = first.len() / count;
+        let error_share = 2.0 * floats.unit_roundoff * (ranks - 1) as f64;
+        let bound_share = error_share / (1.0 - error_share);
+        for (place, found) in first.chunks(width).enumerate() {
+            let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[place * width..][..width]);
+            let sum: f64 = given.iter().map(of_rank).sum();
+            let magnitude: f64 = given.iter().map(|bytes| of_rank(bytes).abs()).sum();
+            let error = ((floats.decode)(found) - sum).abs();
+            assert!(error <= bound_share * magnitude, "{}, place {place}: off by {error}", floats.element);
+        }
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(crate) fn bytes_of(element: &str, values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|value| encoded(element, *value)).collect()
 }
 
-fn descr(element: &str) -> &'static str {
+pub(crate) fn descr(element: &str) -> &'static str {
     match element {
         "f32" => "<f4",
         "f64" => "<f8",
