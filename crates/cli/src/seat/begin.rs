@@ -11,6 +11,8 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
 use super::serve::{Body, Seat};
+use super::sharing::{Own, Sharing};
+use super::stop::StopAt;
 use super::wires;
 use super::work::{Results, Work};
 use crate::control::Start;
@@ -39,12 +41,19 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
         MemberRole::Endpoint => {
             let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
-            let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
+            let (endpoint, mut memory) = furnish(Endpoint::new(config), &*job)?;
+            // Nobody has a job for a successor's memory.
+            let server = start.server.as_ref().filter(|_| !start.is_successor);
+            let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
+            let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
             let results = start.source.arrays.output.zip(shape);
             let results = results.map(|(directory, shape)| Results { directory, shape });
-            Body::Endpoint(Box::new(Work::new(runtime, job, node, results)))
+            let nodes: Vec<_> =
+                plan.members[..plan.endpoint_count()].iter().map(|node| node.name.clone()).collect();
+            let stop_at = StopAt::of_environment(&member.name, &nodes)?;
+            Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results, stop_at)))
         }
     };
     Ok(Seat::new(body, observer, cabling, start.stays))

@@ -7,6 +7,8 @@
 mod begin;
 mod observe;
 mod serve;
+mod sharing;
+mod stop;
 mod wires;
 mod work;
 
@@ -15,6 +17,8 @@ use std::process::ExitCode;
 use crate::control::{Channel, Heard, Notice, Order, Start};
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+pub(crate) use self::sharing::is_possible as sharing_is_possible;
 
 /// Be a seat until the control socket ends.
 pub(crate) fn run() -> Result<ExitCode, Failure> {

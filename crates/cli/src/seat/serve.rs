@@ -6,7 +6,7 @@
 use std::io;
 
 use rackloom::{Ports, Runtime};
-use rackloom_protocol::{Event, Instant, Member, MemberRole, Switch};
+use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
 use super::wires::Cabling;
@@ -38,6 +38,8 @@ pub(super) struct Seat {
     cabling: Cabling,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
+    /// Whether the supervisor knows that all ways of this seat are decided.
+    told_mapped: bool,
 }
 
 impl Body {
@@ -57,7 +59,7 @@ impl Body {
 
     fn wait(&mut self, until: Instant) {
         match self {
-            Self::Endpoint(work) => work.runtime.wait(until),
+            Self::Endpoint(work) => work.wait(until),
             Self::Switch(runtime) => runtime.wait(until),
         }
     }
@@ -95,7 +97,16 @@ impl Body {
 impl Seat {
     pub(super) fn new(body: Body, observer: Observer, cabling: Cabling, tells_events: bool) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
-        Self { body, observer, events: Vec::new(), control_due, progress_due, cabling, tells_events }
+        Self {
+            body,
+            observer,
+            events: Vec::new(),
+            control_due,
+            progress_due,
+            cabling,
+            tells_events,
+            told_mapped: false,
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -116,6 +127,12 @@ impl Seat {
                 channel.say(&Notice::Finished)?;
             }
             let told = self.tell_events(now, channel)?;
+            if let (false, Body::Endpoint(work)) = (self.told_mapped, &self.body)
+                && work.sharing.is_settled()
+            {
+                self.told_mapped = true;
+                channel.say(&Notice::Mapped)?;
+            }
             if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
@@ -146,6 +163,7 @@ impl Seat {
                 {
                     channel.say(&Notice::Lost { member: node.0 })?;
                 }
+                work.sharing.hear(now, &event);
                 work.job.handle_event(now, &event);
             }
         }
@@ -172,6 +190,11 @@ impl Seat {
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
                 Heard::Message(Order::Report) => self.report(now, channel)?,
+                Heard::Message(Order::Seated { member, process }) => {
+                    if let Body::Endpoint(work) = &mut self.body {
+                        work.sharing.seated(now, NodeId(member), process);
+                    }
+                }
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }

@@ -67,6 +67,11 @@ pub(super) fn open(
 }
 
 impl Cabling {
+    /// What wakes this seat, if it is not the devices themselves.
+    pub(super) const fn doorbell(&self) -> Option<&Doorbell> {
+        self.doorbell.as_ref()
+    }
+
     /// Exchange the cable at a port. What cannot be opened leaves the port as it is.
     pub(super) fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
         let port = cable.port();

@@ -9,6 +9,8 @@ use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::sharing::{OnSeat, Sharing};
+use super::stop::StopAt;
 use crate::arrays::ArrayWriter;
 
 /// Where the user wants the result, and in which shape.
@@ -20,6 +22,7 @@ pub(super) struct Results {
 /// A job on its runtime.
 pub(super) struct Work {
     pub(super) runtime: Runtime<Endpoint>,
+    pub(super) sharing: Sharing,
     pub(super) job: Box<dyn Job>,
     /// Nothing more is to be done, the user's results included.
     pub(super) finished: bool,
@@ -28,28 +31,44 @@ pub(super) struct Work {
     writer: Option<ArrayWriter>,
     /// Why there is no file.
     unwritten: Option<String>,
+    stop_at: StopAt,
 }
 
 impl Work {
     pub(super) fn new(
         runtime: Runtime<Endpoint>,
+        sharing: Sharing,
         job: Box<dyn Job>,
         rank: NodeId,
         results: Option<Results>,
+        stop_at: StopAt,
     ) -> Self {
-        Self { runtime, job, finished: false, rank: rank.index(), results, writer: None, unwritten: None }
+        Self {
+            runtime,
+            sharing,
+            job,
+            finished: false,
+            rank: rank.index(),
+            results,
+            writer: None,
+            unwritten: None,
+            stop_at,
+        }
     }
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, job, finished, rank, results, writer, unwritten } = self;
+        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at } = self;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
-            if *finished {
-                return Instant::NEVER;
+            sharing.poll(now, memory);
+            if *finished || !sharing.is_settled() {
+                return sharing.wake_at(now);
             }
             if writer.is_none() {
-                if let Progress::Running(wake_at) = job.advance(now, endpoint, memory) {
-                    return wake_at.unwrap_or(Instant::NEVER);
+                let mut view = memory.view();
+                let mut seat = OnSeat { endpoint, memory, sharing };
+                if let Progress::Running(wake_at) = job.advance(now, &mut seat, &mut view) {
+                    return wake_at.unwrap_or(Instant::NEVER).min(sharing.wake_at(now));
                 }
                 *writer = results.take().and_then(|results| begin(&**job, *rank, &results, unwritten));
             }
@@ -58,14 +77,25 @@ impl Work {
                 *unwritten = Some(error.to_string());
                 true
             });
-            if *finished { Instant::NEVER } else { now }
+            if *finished { sharing.wake_at(now) } else { now }
         };
-        runtime.turn_with(now, commands, &mut |event| events.push(event))
+        let turned = runtime.turn_with(now, commands, &mut |event| events.push(event));
+        stop_at.reached(|| job.waiting_for());
+        self.sharing.take_events(events);
+        turned
+    }
+
+    /// Sleep until something comes: a frame, a timer, or a word that a peer of the server has changed.
+    pub(super) fn wait(&mut self, until: Instant) {
+        let Self { runtime, sharing, .. } = self;
+        runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
     /// What the job has found, and whether the user has got it.
     pub(super) fn result(&mut self) -> JobResult {
         let mut result = self.job.result();
+        result.paths = self.sharing.report();
+        result.notes.extend(self.sharing.notes());
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }

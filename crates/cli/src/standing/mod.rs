@@ -25,10 +25,10 @@ use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::MemberRole;
 use serde::Serialize;
 
+pub(crate) use self::directory::{Claim, RunDirectory};
 pub(crate) use self::join::join;
 pub(crate) use self::keeper::keep;
 
-use self::directory::RunDirectory;
 use self::keeper::{Keep, Outcome};
 use crate::arguments::{DownArguments, Job, Output, StatusArguments, UpArguments};
 use crate::control::request::{Answer, Nothing, RackStatus, Request};
@@ -51,7 +51,7 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         overrides.job.job.get_or_insert(Job::None);
     }
     let source = Source::read(&arguments.file, &overrides)?
-        .on_wire(arguments.wire)
+        .on_wire(arguments.wire, arguments.force_wire)
         .named(arguments.name.clone())
         .with_arrays(&arguments.arrays)?;
     let work = source.work()?;
