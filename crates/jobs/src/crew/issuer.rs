@@ -120,10 +120,14 @@ impl Issuer {
         self.lost.insert(node);
     }
 
-    /// Forget what has not been accepted, and cancel all waits.
+    /// Forget what has not been accepted and what is being sent, and cancel all waits. A message ends with its receive,
+    /// which nobody may post any more once ranks break off.
     pub(crate) fn break_off(&mut self) {
         self.work.clear();
         self.urgent.clear();
+        let before = self.outstanding.len();
+        self.outstanding.retain(|_, ticket| ticket.kind != OperationKind::Send);
+        self.outstanding_work -= before - self.outstanding.len();
         self.cancel_waits();
     }
 

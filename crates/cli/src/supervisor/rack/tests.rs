@@ -16,6 +16,8 @@ fn running() -> Rack {
     for member in 0..3 {
         assert_eq!(rack.heard(member, Notice::Ready), []);
     }
+    let mapped: Vec<_> = (0..3).flat_map(|member| rack.heard(member, Notice::Mapped)).collect();
+    assert_eq!(mapped, [Step::AllMapped], "once, when the last way is known");
     assert_eq!(rack.heard(0, Notice::LinksUp), []);
     assert_eq!(rack.heard(1, Notice::LinksUp), []);
     assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
