@@ -29,6 +29,9 @@ pub(crate) struct Source {
     pub(crate) overrides: Overrides,
     /// What the command line says about the wire.
     pub(crate) wire: Option<Wire>,
+    /// Whether the command line wants everything in frames.
+    #[serde(default)]
+    pub(crate) force_wire: bool,
     /// The rack's name, if it is another than the file's.
     pub(crate) rack: Option<String>,
     /// Where the user's arrays are, and where the results go.
@@ -56,13 +59,15 @@ impl Source {
             text,
             overrides: overrides.clone(),
             wire: None,
+            force_wire: false,
             rack: None,
             arrays: ArrayOptions::default(),
         })
     }
 
-    pub(crate) fn on_wire(mut self, wire: Option<Wire>) -> Self {
+    pub(crate) fn on_wire(mut self, wire: Option<Wire>, force_wire: bool) -> Self {
         self.wire = wire;
+        self.force_wire = force_wire;
         self
     }
 
@@ -91,6 +96,9 @@ impl Source {
         }
         if let Some(wire) = self.wire {
             plan.set_wire(wire.into());
+        }
+        if self.force_wire {
+            plan.change(|plan| plan.force_wire = true);
         }
         let arrays = self.take_arrays(&mut plan)?;
         plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;

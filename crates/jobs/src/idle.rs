@@ -2,9 +2,9 @@
 //!
 //! `--job none` brings links up and ends; a litmus that does not fit into memory fails with words instead of a panic.
 
-use rackloom_protocol::{Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
-use crate::job::{Job, Progress};
+use crate::job::{Job, Progress, Seat};
 use crate::report::JobResult;
 
 /// Time between looks at who can be reached.
@@ -54,8 +54,8 @@ impl Job for Idle {
 
     fn handle_event(&mut self, _now: Instant, _event: &Event) {}
 
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, _memory: &mut dyn Memory) -> Progress {
-        self.turn(now, |node| endpoint.is_reachable(node))
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+        self.turn(now, |node| seat.is_reachable(node))
     }
 
     fn waiting_for(&self) -> String {

@@ -4,7 +4,9 @@
 //! until it is over. The same job runs in real processes and in virtual time.
 
 use rackloom_collectives::ElementType;
-use rackloom_protocol::{Endpoint, Event, Instant, Memory, RegionConfig, RegionId};
+use rackloom_protocol::{
+    Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
+};
 
 use crate::report::JobResult;
 
@@ -36,14 +38,32 @@ impl Output {
     }
 }
 
+/// What a job sits on: an endpoint, alone or with ways beside it that carry out the same commands and end in the same
+/// events.
+pub trait Seat {
+    /// See [`Member::handle_command`].
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
+    /// See [`Endpoint::is_reachable`].
+    fn is_reachable(&self, node: NodeId) -> bool;
+}
+
+impl Seat for Endpoint {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        self.handle_command(now, command)
+    }
+    fn is_reachable(&self, node: NodeId) -> bool {
+        Self::is_reachable(self, node)
+    }
+}
+
 /// One rank's part of a job.
 pub trait Job: Send {
     /// The regions that the engine must allocate (zeroed) and register before the first turn.
     fn regions(&self) -> Vec<RegionConfig>;
     /// Something happened at the endpoint.
     fn handle_event(&mut self, now: Instant, event: &Event);
-    /// A turn: issue commands as far as the endpoint takes them, look at local memory.
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress;
+    /// A turn: issue commands as far as the seat takes them, look at local memory.
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress;
     /// One line that says what the job waits for.
     fn waiting_for(&self) -> String;
     /// What the job has found and measured so far; final once it is over. The measurements stay with the job, so

@@ -50,6 +50,7 @@ fn settings(plan: &Plan, text: &mut String) {
         links: _,
         credit_choice: _,
         wire,
+        force_wire,
         checks,
         timers,
         transport,
@@ -68,6 +69,10 @@ fn settings(plan: &Plan, text: &mut String) {
         text,
         format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"),
     );
+    if *force_wire {
+        // Said only where it is not the default, so that racks of before it hash as they did.
+        line(text, format_args!("force_wire"));
+    }
     line(
         text,
         format_args!("frame_bytes_max {frame_bytes_max} outstanding_loads_max {outstanding_loads_max}"),

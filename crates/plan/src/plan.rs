@@ -40,6 +40,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
     pub wire: WireKind,
+    /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
+    pub force_wire: bool,
     /// When the end-to-end check is on.
     pub checks: Checks,
     /// Liveness of links.

@@ -64,7 +64,8 @@ impl CreditConfig {
     /// Credits that a frame of `bytes` costs: `ceil((bytes + overhead) / unit)`.
     #[must_use]
     pub const fn cost(&self, bytes: usize) -> u32 {
-        (bytes + self.overhead_bytes as usize).div_ceil(self.unit_bytes as usize) as u32
+        // A frame is far below 4 GiB, and a short division is the cheaper one.
+        (bytes as u32 + self.overhead_bytes as u32).div_ceil(self.unit_bytes as u32)
     }
 }
 

@@ -92,6 +92,28 @@ fn a_cut_ring_goes_the_other_way_round() {
     assert_eq!(lost_at(&fabric, 0, 1), None, "nobody is lost");
 }
 
+// W-25
+#[test]
+fn an_acknowledgement_that_died_with_its_path_is_repeated_on_the_new_one() {
+    let mut patient = selective();
+    patient.transport.timeout_initial_ns = 1_000_000_000;
+    patient.transport.timeout_max_ns = 1_000_000_000;
+    let noticed_ns = TIMERS.heartbeat_interval_ns * u64::from(TIMERS.heartbeat_miss_max);
+    for (from, to) in [(0, 2), (2, 0), (1, 3), (3, 1)] {
+        for relay in (0..4).filter(|node| *node != from && *node != to) {
+            let mut fabric = Fabric::up(ring(4), &patient);
+            fabric.command(from, store(1, at(to as u16, 0), &[7])).unwrap();
+            // The store is there, and its acknowledgement on the way.
+            fabric.run_for(2 * DELAY_NS + DELAY_NS / 2);
+            fabric.kill(relay);
+            let killed = fabric.now;
+            assert_eq!(fabric.finish(1), Ok(0));
+            let took_ns = fabric.now.since(killed);
+            assert!(took_ns <= noticed_ns + 10 * DELAY_NS, "{from} to {to} past {relay}: {took_ns} ns");
+        }
+    }
+}
+
 #[test]
 fn a_one_way_cut_is_noticed_at_both_ends() {
     let mut fabric = Fabric::up(ring(4), &selective());

@@ -209,7 +209,7 @@ impl Seat {
         if self.finished {
             return;
         }
-        match job.advance(now, endpoint, &mut self.memory) {
+        match job.advance(now, &mut **endpoint, &mut self.memory) {
             Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {
                 self.finished = true;

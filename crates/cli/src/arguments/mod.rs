@@ -63,6 +63,9 @@ pub(crate) struct RunArguments {
     /// What carries the frames
     #[arg(long, value_enum)]
     pub(crate) wire: Option<Wire>,
+    /// Send everything in frames: GPU nodes of one server do not map each other's memory
+    #[arg(long)]
+    pub(crate) force_wire: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
@@ -89,6 +92,9 @@ pub(crate) struct UpArguments {
     /// What carries the frames
     #[arg(long, value_enum)]
     pub(crate) wire: Option<Wire>,
+    /// Send everything in frames: GPU nodes of one server do not map each other's memory
+    #[arg(long)]
+    pub(crate) force_wire: bool,
     #[command(flatten)]
     pub(crate) logging: Logging,
 }

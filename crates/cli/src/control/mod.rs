@@ -9,6 +9,7 @@ mod line;
 pub(crate) mod request;
 
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 use rackloom_jobs::report::{EventRecord, MemberReport};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,13 @@ pub(crate) enum Order {
     SayWaiting,
     /// Say how you are.
     SayStatus,
+    /// A process has taken a seat that was vacant.
+    Seated {
+        /// Its number in the plan.
+        member: u16,
+        /// Who sits there now.
+        process: u32,
+    },
     /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
     Report,
 }
@@ -48,8 +56,20 @@ pub(crate) struct Start {
     pub(crate) grant: Grant,
     /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
     pub(crate) vacant: Vec<u16>,
+    /// Where seats of one server find each other's memory; nothing if everything goes through frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<SharedServer>,
     /// Whether the supervisor wants to hear of every event as it happens, and not only in the report.
     pub(crate) tell_events: bool,
+}
+
+/// Memory that seats of one server share by mapping it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct SharedServer {
+    /// The rack's private directory, in which owners listen.
+    pub(crate) directory: PathBuf,
+    /// By place in the plan: which process sits there. The kernel's word for an asking process is looked up here.
+    pub(crate) processes: Vec<Option<u32>>,
 }
 
 /// The wires of one seat.
@@ -89,6 +109,8 @@ pub(crate) enum Notice {
     Ready,
     /// Every port of this member has been up.
     LinksUp,
+    /// It is decided whom of its server this member reaches directly, and what it needs for that is mapped.
+    Mapped,
     /// Grows whenever the job gets further.
     Progress {
         /// The job's own count.

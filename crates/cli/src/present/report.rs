@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use rackloom_jobs::report::{EventRecord, LinkReport, MemberState, OperationReport, Report, Verdict};
+use rackloom_jobs::report::{
+    EventRecord, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
+};
 
 use super::Style;
 use super::sweep::sweep;
@@ -20,6 +22,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
     let sections = [
         sweep(&report.sweep),
         operations(&report.operations),
+        paths(&report.nodes),
         links(&report.links),
         events(report),
         losses(report),
@@ -53,6 +56,27 @@ fn operations(operations: &[OperationReport]) -> String {
             units::time(latency.p99),
             units::time(latency.max),
             if goodput == 0 { "-".to_owned() } else { units::rate(goodput) },
+        ]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Who carried each node's operations, where anybody else than the wire could have.
+fn paths(nodes: &[NodeReport]) -> String {
+    let mut table = Table::new(&[
+        Column::Left("node"),
+        Column::Right("direct operations"),
+        Column::Right("direct bytes"),
+        Column::Right("operations in frames"),
+        Column::Right("bytes in frames"),
+    ]);
+    for (node, paths) in nodes.iter().filter_map(|node| Some((node, node.paths?))) {
+        table.row([
+            node.name.clone(),
+            units::count(paths.direct.operations),
+            units::bytes(paths.direct.bytes),
+            units::count(paths.frames.operations),
+            units::bytes(paths.frames.bytes),
         ]);
     }
     if table.is_empty() { String::new() } else { table.render() }

@@ -17,6 +17,7 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId,
 
 use super::observe::Observer;
 use super::serve::{Body, Seat};
+use super::sharing::{Own, Sharing};
 use super::work::{Results, Work};
 use crate::control::{Grant, SharedMemoryPort, Start};
 use crate::source::Work as CheckedWork;
@@ -37,7 +38,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let config = plan.member_config(node, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let devices = devices(&plan, &config, &start.grant)?;
+    let (devices, doorbell) = devices(&plan, &config, &start.grant)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let observer = Observer::new(&plan, node, &config, &start.vacant);
     let mut memory_used_bytes = 0;
@@ -48,13 +49,16 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
         MemberRole::Endpoint => {
             let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
-            let (endpoint, memory) = furnish(Endpoint::new(config), &*job)?;
+            let (endpoint, mut memory) = furnish(Endpoint::new(config), &*job)?;
             memory_used_bytes = job.regions().iter().map(|region| region.length).sum();
+            let (server, doorbell) = (start.server.as_ref(), doorbell.as_ref());
+            let own = Own { node, server, doorbell, regions: job.regions() };
+            let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
             let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
             let results = start.source.arrays.output.zip(shape);
             let results = results.map(|(directory, shape)| Results { directory, shape });
-            Body::Endpoint(Box::new(Work::new(runtime, job, node, results)))
+            Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results)))
         }
     };
     Ok(Seat::new(body, observer, memory_used_bytes, start.tell_events))
@@ -73,14 +77,17 @@ fn furnish(mut endpoint: Endpoint, job: &dyn Job) -> Result<(Endpoint, HostMemor
     Ok((endpoint, memory))
 }
 
+/// One device per port, and what wakes this seat if it is not the devices themselves.
+type Wires = (Vec<Box<dyn Device>>, Option<Doorbell>);
+
 /// One device per port, with the link's faults around it where the plan has any.
-fn devices(plan: &Plan, config: &MemberConfig, grant: &Grant) -> Result<Vec<Box<dyn Device>>, String> {
-    let bare = match grant {
+fn devices(plan: &Plan, config: &MemberConfig, grant: &Grant) -> Result<Wires, String> {
+    let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
             open_shared_memory(*doorbell, neighbour_doorbells, ports)
                 .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?
         }
-        Grant::Packet { interfaces } => open_packet(config, interfaces)?,
+        Grant::Packet { interfaces } => (open_packet(config, interfaces)?, None),
     };
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
@@ -89,14 +96,14 @@ fn devices(plan: &Plan, config: &MemberConfig, grant: &Grant) -> Result<Vec<Box<
         .into_iter()
         .zip(&config.ports)
         .map(|(device, port)| impair(plan, config.node, port.edge, device));
-    Ok(wrapped.collect())
+    Ok((wrapped.collect(), doorbell))
 }
 
 fn open_shared_memory(
     doorbell: i32,
     neighbour_doorbells: &[i32],
     ports: &[SharedMemoryPort],
-) -> io::Result<Vec<Box<dyn Device>>> {
+) -> io::Result<Wires> {
     let mine = Doorbell::from_fd(doorbell)?;
     let neighbours: Vec<_> =
         neighbour_doorbells.iter().map(|fd| Doorbell::from_fd(*fd)).collect::<io::Result<_>>()?;
@@ -105,7 +112,8 @@ fn open_shared_memory(
         let device = shared_memory::End::from_fds(port.end)?.open(&mine, theirs)?;
         Ok(Box::new(device) as Box<dyn Device>)
     };
-    ports.iter().map(open).collect()
+    let devices = ports.iter().map(open).collect::<io::Result<_>>()?;
+    Ok((devices, Some(mine)))
 }
 
 fn open_packet(config: &MemberConfig, interfaces: &[String]) -> Result<Vec<Box<dyn Device>>, String> {

@@ -7,6 +7,7 @@
 mod begin;
 mod observe;
 mod serve;
+mod sharing;
 mod work;
 
 use std::process::ExitCode;
@@ -14,6 +15,8 @@ use std::process::ExitCode;
 use crate::control::{Channel, Heard, Notice, Order, Start};
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+pub(crate) use self::sharing::is_possible as sharing_is_possible;
 
 /// Be a seat until the control socket ends.
 pub(crate) fn run() -> Result<ExitCode, Failure> {

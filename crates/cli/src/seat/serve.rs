@@ -6,7 +6,7 @@
 use std::io;
 
 use rackloom::{Ports, Runtime};
-use rackloom_protocol::{Event, Instant, Member, MemberRole, Switch};
+use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
 use super::work::Work;
@@ -37,6 +37,8 @@ pub(super) struct Seat {
     memory_used_bytes: u64,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
+    /// Whether the supervisor knows that all ways of this seat are decided.
+    told_mapped: bool,
 }
 
 impl Body {
@@ -56,7 +58,7 @@ impl Body {
 
     fn wait(&mut self, until: Instant) {
         match self {
-            Self::Endpoint(work) => work.runtime.wait(until),
+            Self::Endpoint(work) => work.wait(until),
             Self::Switch(runtime) => runtime.wait(until),
         }
     }
@@ -102,6 +104,7 @@ impl Seat {
             progress_due,
             memory_used_bytes,
             tells_events,
+            told_mapped: false,
         }
     }
 
@@ -123,6 +126,12 @@ impl Seat {
                 channel.say(&Notice::Finished)?;
             }
             let told = self.tell_events(now, channel)?;
+            if let (false, Body::Endpoint(work)) = (self.told_mapped, &self.body)
+                && work.sharing.is_settled()
+            {
+                self.told_mapped = true;
+                channel.say(&Notice::Mapped)?;
+            }
             if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
@@ -153,6 +162,7 @@ impl Seat {
                 {
                     channel.say(&Notice::Lost { member: node.0 })?;
                 }
+                work.sharing.hear(now, &event);
                 work.job.handle_event(now, &event);
             }
         }
@@ -178,6 +188,11 @@ impl Seat {
                 }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Report) => self.report(now, channel)?,
+                Heard::Message(Order::Seated { member, process }) => {
+                    if let Body::Endpoint(work) = &mut self.body {
+                        work.sharing.seated(now, NodeId(member), process);
+                    }
+                }
                 Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }

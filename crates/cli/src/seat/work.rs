@@ -9,6 +9,7 @@ use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::sharing::{OnSeat, Sharing};
 use crate::arrays::ArrayWriter;
 
 /// Where the user wants the result, and in which shape.
@@ -20,6 +21,7 @@ pub(super) struct Results {
 /// A job on its runtime.
 pub(super) struct Work {
     pub(super) runtime: Runtime<Endpoint>,
+    pub(super) sharing: Sharing,
     pub(super) job: Box<dyn Job>,
     /// Nothing more is to be done, the user's results included.
     pub(super) finished: bool,
@@ -33,23 +35,36 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(
         runtime: Runtime<Endpoint>,
+        sharing: Sharing,
         job: Box<dyn Job>,
         rank: NodeId,
         results: Option<Results>,
     ) -> Self {
-        Self { runtime, job, finished: false, rank: rank.index(), results, writer: None, unwritten: None }
+        Self {
+            runtime,
+            sharing,
+            job,
+            finished: false,
+            rank: rank.index(),
+            results,
+            writer: None,
+            unwritten: None,
+        }
     }
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, job, finished, rank, results, writer, unwritten } = self;
+        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten } = self;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
-            if *finished {
-                return Instant::NEVER;
+            sharing.poll(now, memory);
+            if *finished || !sharing.is_settled() {
+                return sharing.wake_at(now);
             }
             if writer.is_none() {
-                if let Progress::Running(wake_at) = job.advance(now, endpoint, memory) {
-                    return wake_at.unwrap_or(Instant::NEVER);
+                let mut view = memory.view();
+                let mut seat = OnSeat { endpoint, memory, sharing };
+                if let Progress::Running(wake_at) = job.advance(now, &mut seat, &mut view) {
+                    return wake_at.unwrap_or(Instant::NEVER).min(sharing.wake_at(now));
                 }
                 *writer = results.take().and_then(|results| begin(&**job, *rank, &results, unwritten));
             }
@@ -58,14 +73,24 @@ impl Work {
                 *unwritten = Some(error.to_string());
                 true
             });
-            if *finished { Instant::NEVER } else { now }
+            if *finished { sharing.wake_at(now) } else { now }
         };
-        runtime.turn_with(now, commands, &mut |event| events.push(event))
+        let turned = runtime.turn_with(now, commands, &mut |event| events.push(event));
+        self.sharing.take_events(events);
+        turned
+    }
+
+    /// Sleep until something comes: a frame, a timer, or a word that a peer of the server has changed.
+    pub(super) fn wait(&mut self, until: Instant) {
+        let Self { runtime, sharing, .. } = self;
+        runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
     /// What the job has found, and whether the user has got it.
     pub(super) fn result(&mut self) -> JobResult {
         let mut result = self.job.result();
+        result.paths = self.sharing.report();
+        result.notes.extend(self.sharing.notes());
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }

@@ -71,6 +71,7 @@ fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
     let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
     let mut supervisor = Supervisor::prepare(keep.source, plan, logs)?;
     supervisor.stay(&vacant);
+    supervisor.share_in(claim.path());
     let runtime = runtime()?;
     let listener = {
         let _within = runtime.enter();

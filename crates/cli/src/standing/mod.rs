@@ -25,10 +25,10 @@ use rackloom_plan::{JobKind, Plan, WireKind};
 use rackloom_protocol::MemberRole;
 use serde::Serialize;
 
+pub(crate) use self::directory::{Claim, RunDirectory};
 pub(crate) use self::join::join;
 pub(crate) use self::keeper::keep;
 
-use self::directory::RunDirectory;
 use self::keeper::{Keep, Outcome};
 use crate::arguments::{DownArguments, Job, Output, StatusArguments, UpArguments};
 use crate::control::request::{Answer, Nothing, RackStatus, Request};
@@ -48,8 +48,9 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let mut overrides = arguments.overrides.clone();
     // A rack that stays works for those who come; it does the file's job only if it is told to.
     overrides.job.job.get_or_insert(Job::None);
-    let source =
-        Source::read(&arguments.file, &overrides)?.on_wire(arguments.wire).named(arguments.name.clone());
+    let source = Source::read(&arguments.file, &overrides)?
+        .on_wire(arguments.wire, arguments.force_wire)
+        .named(arguments.name.clone());
     let work = source.work()?;
     work.refuse_the_impossible()?;
     let plan = work.plan;

@@ -16,6 +16,7 @@ mod wiring;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
@@ -35,9 +36,11 @@ pub(crate) use self::run::run;
 use self::process::{Heard, Process};
 use self::rack::{Rack, Step, TICK_NS};
 use self::wiring::{Plugs, Wiring};
-use crate::control::{Order, Start};
+use crate::control::{Order, SharedServer, Start};
 use crate::failure::Failure;
+use crate::seat::sharing_is_possible;
 use crate::source::Source;
+use crate::standing::Claim;
 
 /// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;
@@ -73,6 +76,10 @@ pub(crate) struct Supervisor {
     told: UnboundedSender<(usize, Heard)>,
     heard: UnboundedReceiver<(usize, Heard)>,
     steps: VecDeque<Step>,
+    /// Where seats of one server find each other's memory.
+    run_directory: Option<PathBuf>,
+    /// The same, if it is this rack's alone and needed only until everybody has mapped what they may.
+    claim: Option<Claim>,
 }
 
 /// What wakes a supervisor beside its seats.
@@ -125,7 +132,22 @@ impl Supervisor {
             told,
             heard,
             steps: VecDeque::new(),
+            run_directory: None,
+            claim: None,
         })
+    }
+
+    /// Let seats of one server map each other's memory, by way of a private directory.
+    pub(crate) fn share_in(&mut self, directory: &Path) {
+        if sharing_is_possible(&self.plan) {
+            self.run_directory = Some(directory.to_owned());
+        }
+    }
+
+    /// The same in a directory that goes as soon as nobody needs the names in it any more.
+    pub(crate) fn share_in_claimed(&mut self, claim: Claim) {
+        self.share_in(claim.path());
+        self.claim = Some(claim);
     }
 
     /// Make it a rack that ends only when it is told to, with seats left for others to take.
@@ -220,11 +242,27 @@ impl Supervisor {
         let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
         self.processes[member] = Some(process);
         self.rack.taken(member, pid, self.clock.now().0);
+        self.tell_of_the_new(member, pid);
         Ok(attendance)
+    }
+
+    /// Whoever may map the newcomer's memory needs to know which process that is.
+    fn tell_of_the_new(&self, newcomer: usize, process: u32) {
+        if self.run_directory.is_none() {
+            return;
+        }
+        for member in self.rack.living().filter(|member| *member != newcomer) {
+            if let Some(seat) = &self.processes[member] {
+                seat.say(Order::Seated { member: newcomer as u16, process });
+            }
+            self.wiring.wake(member);
+        }
     }
 
     /// Everything a seat needs to begin.
     fn start_of(&self, member: usize, grant: crate::control::Grant) -> Start {
+        let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
+        let processes = self.rack.seats.iter().map(process).collect();
         let vacant = self.waiting_plugs.keys().filter(|vacant| **vacant != member);
         Start {
             source: self.source.clone(),
@@ -232,6 +270,7 @@ impl Supervisor {
             incarnation: incarnation(),
             origin_monotonic_ns: self.clock.origin_ns(),
             grant,
+            server: self.run_directory.clone().map(|directory| SharedServer { directory, processes }),
             vacant: vacant.map(|member| *member as u16).collect(),
             tell_events: self.stays,
         }
@@ -247,6 +286,7 @@ impl Supervisor {
                 return Some(Milestone::Further { finished, steps });
             }
             Step::Over => return Some(Milestone::Over),
+            Step::AllMapped => self.claim = None,
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
             Step::AskStatus => self.say_to_living(|| Order::SayStatus),
             Step::AskReports => self.say_to_living(|| Order::Report),

@@ -35,6 +35,8 @@ pub(crate) enum Step {
     AskWaiting,
     /// Ask the living seats how they are.
     AskStatus,
+    /// Every living GPU node knows its ways: nobody needs the names in the run directory any more.
+    AllMapped,
     /// Every living seat has said how it is, or time was up.
     StatusKnown,
     /// A seat told of an event.
@@ -109,6 +111,7 @@ pub(crate) struct Seat {
     pub(crate) report: Option<MemberReport>,
     pub(crate) ended: bool,
     ready: bool,
+    mapped: bool,
     links_up: bool,
     finished: bool,
     /// GPU nodes that it has lost.
@@ -139,6 +142,7 @@ pub(crate) struct Rack {
     naming_ns: u64,
     idle_ns: u64,
     survey_left_ns: Option<u64>,
+    all_mapped: bool,
 }
 
 impl Rack {
@@ -159,6 +163,7 @@ impl Rack {
             naming_ns,
             idle_ns: 0,
             survey_left_ns: None,
+            all_mapped: false,
         }
     }
 
@@ -216,6 +221,7 @@ impl Rack {
         match notice {
             Notice::Ready => seat.ready = true,
             Notice::LinksUp => seat.links_up = true,
+            Notice::Mapped => seat.mapped = true,
             Notice::Finished => seat.finished = true,
             Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count } if count == seat.progress => return Vec::new(),
@@ -388,6 +394,10 @@ impl Rack {
         if self.phase == Phase::Opening && self.seats.iter().all(|seat| seat.is_vacant || seat.links_up) {
             self.phase = Phase::Running;
             steps.push(Step::LinksUp);
+        }
+        if !self.all_mapped && self.all_living(|seat| seat.mapped || !seat.is_endpoint) {
+            self.all_mapped = true;
+            steps.push(Step::AllMapped);
         }
         if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
             self.phase = Phase::Naming { left_ns: self.naming_ns };

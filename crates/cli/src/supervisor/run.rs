@@ -3,18 +3,22 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use rackloom_plan::Plan;
+
 use super::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::seat::sharing_is_possible;
 use crate::source::Source;
+use crate::standing::{Claim, RunDirectory};
 use crate::{arrays, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?
-        .on_wire(arguments.wire)
+        .on_wire(arguments.wire, arguments.force_wire)
         .with_arrays(&arguments.arrays)?;
     let work = source.work()?;
     work.refuse_the_impossible()?;
@@ -25,7 +29,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     }
     let plan = work.plan;
     let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
+    // Before the wires: these may take the process into a namespace where it is somebody else.
+    let claim = claim(&plan)?;
     let mut supervisor = Supervisor::prepare(source, plan, logs)?;
+    if let Some(claim) = claim {
+        supervisor.share_in_claimed(claim);
+    }
     let runtime = runtime()?;
     {
         let _within = runtime.enter();
@@ -45,6 +54,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     })?;
     let Conclusion { report, exit } = supervisor.conclude()?;
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// A directory of this run's own, if nodes of one server will look for each other's memory in it.
+fn claim(plan: &Plan) -> Result<Option<Claim>, Failure> {
+    if !sharing_is_possible(plan) {
+        return Ok(None);
+    }
+    RunDirectory::open()?.claim(&format!("run-{}", std::process::id())).map(Some)
 }
 
 /// All links are up: who is who, for people and for scripts.

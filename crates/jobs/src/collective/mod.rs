@@ -194,7 +194,7 @@ impl Performance {
         self.notes.push(format!(
             "between {} and {}: alpha {:.2} us, beta {ns_per_byte:.4} ns per byte (measured, and used to choose)",
             crew.name(0),
-            crew.name(1),
+            crew.name(probe::partner(&self.settings.servers)),
             alpha_ns / 1000.0
         ));
     }
@@ -357,7 +357,9 @@ impl Play for Performance {
 
     fn met(&mut self, now: Instant) {
         match self.stage {
-            Stage::BeforeProbe => self.stage = Stage::Probe(Probe::default()),
+            Stage::BeforeProbe => {
+                self.stage = Stage::Probe(Probe::new(probe::partner(&self.settings.servers)));
+            }
             Stage::BeforeRun => {
                 self.runs += 1;
                 self.stage = Stage::Run(Run::new(self.runs, now));

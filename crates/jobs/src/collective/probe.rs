@@ -1,8 +1,10 @@
-//! What is the fabric like? Alpha and beta, measured between ranks 0 and 1, told to all by rank 0.
+//! What is the fabric like? Alpha and beta, measured between rank 0 and a partner, told to all by rank 0.
 //!
 //! Alpha is half the round trip of a put without data and its echo; beta is what a large put takes longer than that, per
 //! byte. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
-//! into everybody's memory. Ranks 0 and 1 may lie closer to each other than others do; estimates count hops on their own.
+//! into everybody's memory. The partner sits in another server where there is one: within a server memory may be shared, and
+//! how fast that is says nothing about the fabric. Still the two may lie closer to each other than others do; estimates count
+//! hops on their own.
 
 use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
@@ -59,9 +61,11 @@ fn median(values: &mut [u64]) -> f64 {
 }
 
 /// One rank's part in measuring and agreeing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Probe {
-    /// Pings sent by rank 0, or echoed by rank 1.
+    /// Who answers rank 0.
+    partner: u16,
+    /// Pings sent by rank 0, or echoed by its partner.
     pings: u64,
     begun: Instant,
     round_trips_ns: Vec<u64>,
@@ -70,13 +74,32 @@ pub(crate) struct Probe {
     is_told: bool,
 }
 
+/// Who answers rank 0: the first rank of another server, or simply the next one. `servers`: the server of each rank.
+pub(crate) fn partner(servers: &[usize]) -> u16 {
+    let elsewhere = servers.iter().position(|server| Some(server) != servers.first());
+    elsewhere.map_or(1, |rank| rank as u16)
+}
+
 impl Probe {
+    /// With this rank as the partner of rank 0.
+    pub(crate) fn new(partner: u16) -> Self {
+        Self {
+            partner,
+            pings: 0,
+            begun: Instant::ZERO,
+            round_trips_ns: Vec::new(),
+            is_asked: false,
+            has_heard: false,
+            is_told: false,
+        }
+    }
+
     /// Go on; the numbers once this rank has them.
     pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
         match turn.crew.rank {
             0 if self.pings < PINGS || self.is_asked => self.ping(turn),
             0 => return self.tell(turn),
-            1 if self.pings < PINGS => self.echo(turn),
+            rank if rank == self.partner && self.pings < PINGS => self.echo(turn),
             _ => return self.hear(turn),
         }
         Ok(None)
@@ -107,8 +130,8 @@ impl Probe {
         let is_large = self.pings > SMALL_PINGS;
         let source =
             if is_large { LocalRange { region: PROBE, offset: 0, length: PROBE_BYTES } } else { NOTHING };
-        self.signal(turn, 1, source, PROBE);
-        self.wait(turn, PING, self.pings, 1);
+        self.signal(turn, self.partner, source, PROBE);
+        self.wait(turn, PING, self.pings, self.partner);
     }
 
     fn echo(&mut self, turn: &mut Turn<'_>) {
@@ -193,6 +216,14 @@ mod tests {
         assert_eq!(measured.alpha_ns, 1_050.0);
         assert!((measured.ns_per_byte - 4.0).abs() < 0.01, "{measured:?}");
         assert_eq!(Measured::of(vec![100], vec![50]).ns_per_byte, 0.0, "noise is not a negative rate");
+    }
+
+    #[test]
+    fn the_partner_sits_in_another_server_if_there_is_one() {
+        assert_eq!(partner(&[]), 1, "each has its own");
+        assert_eq!(partner(&[0, 1, 2]), 1);
+        assert_eq!(partner(&[0, 0, 1, 1]), 2);
+        assert_eq!(partner(&[3, 3, 3]), 1, "nobody sits elsewhere");
     }
 
     #[test]

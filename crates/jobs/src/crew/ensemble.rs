@@ -7,9 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::{
-    Access, Completion, Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig,
-};
+use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use super::barrier::Barrier;
 use super::issuer::Issuer;
@@ -375,8 +373,8 @@ impl<P: Play> Job for Ensemble<P> {
         }
     }
 
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress {
-        self.turn(now, endpoint, memory)
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+        self.turn(now, seat, memory)
     }
 
     fn waiting_for(&self) -> String {

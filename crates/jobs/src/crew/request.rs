@@ -1,28 +1,13 @@
 //! What a rank wants of its endpoint, kept until the endpoint takes it.
 
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Endpoint, Instant, LocalRange,
-    Member, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, Width,
+    Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Instant, LocalRange, NodeId,
+    OperationError, OperationId, RegionId, RemoteAddress, Signal, Width,
 };
 
 use crate::measure::OperationKind;
 
-/// The part of an endpoint that a job needs; the toy endpoints of tests have it, too.
-pub(crate) trait Seat {
-    /// See [`Member::handle_command`].
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
-    /// See [`Endpoint::is_reachable`].
-    fn is_reachable(&self, node: NodeId) -> bool;
-}
-
-impl Seat for Endpoint {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
-        self.handle_command(now, command)
-    }
-    fn is_reachable(&self, node: NodeId) -> bool {
-        Self::is_reachable(self, node)
-    }
-}
+pub(crate) use crate::job::Seat;
 
 /// Who wants to hear how a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ mod settings;
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::{Condition, Endpoint, Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::findings::Findings;
 use self::lanes::Lanes;
@@ -332,8 +332,8 @@ impl Job for Litmus {
         }
     }
 
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, memory: &mut dyn Memory) -> Progress {
-        self.turn(now, endpoint, memory)
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+        self.turn(now, seat, memory)
     }
 
     fn waiting_for(&self) -> String {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
-use super::member::{MemberReport, MemberState, PortReport};
+use super::member::{MemberReport, MemberState, PathReport, PortReport};
 use super::sweep::{self, SweepRow};
 use crate::measure::{KindMeasurement, Measurements, OperationKind};
 
@@ -79,6 +79,9 @@ pub struct NodeReport {
     pub pid: Option<u32>,
     /// How its life went.
     pub state: MemberState,
+    /// Who carried its operations; only where GPU nodes of one server could have shared memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathReport>,
 }
 
 /// Latency of one kind of operation.
@@ -230,6 +233,7 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
         name: seat.name.clone(),
         pid: member.and_then(|member| member.pid),
         state: member.map_or(MemberState::Lost, |member| member.state),
+        paths: member.and_then(|member| member.job.as_ref()).and_then(|job| job.paths),
     }
 }
 

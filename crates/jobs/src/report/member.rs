@@ -58,6 +58,24 @@ pub struct Mismatch {
     pub place: String,
 }
 
+/// Operations on other nodes' memory, and the bytes they asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCount {
+    /// How many.
+    pub operations: u64,
+    /// Bytes stored, loaded, put, got, or touched by an atomic.
+    pub bytes: u64,
+}
+
+/// Who carried a rank's operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// On memory of the same server that this rank has mapped.
+    pub direct: PathCount,
+    /// In frames.
+    pub frames: PathCount,
+}
+
 /// What a job found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
@@ -80,6 +98,9 @@ pub struct JobResult {
     /// What a reader should know, and what is no failure: where the job did less than was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Who carried the operations; only where GPU nodes of one server could have shared memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathReport>,
     /// Times and bandwidths by size, where the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,

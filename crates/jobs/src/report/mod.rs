@@ -12,5 +12,5 @@ pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
 };
 pub use events::{EventLog, EventRecord};
-pub use member::{JobResult, MemberReport, MemberState, Mismatch, PortReport};
+pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
 pub use sweep::SweepRow;

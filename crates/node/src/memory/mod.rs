@@ -27,10 +27,13 @@ const READ_BYTES_MAX: usize = 256;
 /// The regions of one member.
 #[derive(Debug)]
 pub struct HostMemory {
-    /// Sorted by region.
-    regions: Vec<Region>,
+    regions: Regions,
     scratch: Box<[u8; READ_BYTES_MAX]>,
 }
+
+/// Sorted by region.
+#[derive(Debug, Default)]
+struct Regions(Vec<Region>);
 
 #[derive(Debug)]
 struct Region {
@@ -55,7 +58,7 @@ pub enum FreeRefused {
 
 impl Default for HostMemory {
     fn default() -> Self {
-        Self { regions: Vec::new(), scratch: Box::new([0; READ_BYTES_MAX]) }
+        Self { regions: Regions::default(), scratch: Box::new([0; READ_BYTES_MAX]) }
     }
 }
 
@@ -81,17 +84,17 @@ impl HostMemory {
         let named = |cause: io::Error| io::Error::new(cause.kind(), format!("{region}: {cause}"));
         let backing = Backing::new(length, options).map_err(named)?;
         let added = Region { region, backing, length: length as usize, options, is_exported: false };
-        self.regions.insert(place, added);
-        Ok(&self.regions[place].backing.granted)
+        self.regions.0.insert(place, added);
+        Ok(&self.regions.0[place].backing.granted)
     }
 
     /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
     pub fn free(&mut self, region: RegionId) -> Result<(), FreeRefused> {
         let place = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
-        if self.regions[place].is_exported {
+        if self.regions.0[place].is_exported {
             return Err(FreeRefused::Exported(region));
         }
-        self.regions.remove(place);
+        self.regions.0.remove(place);
         Ok(())
     }
 
@@ -110,14 +113,14 @@ impl HostMemory {
     /// Protect a region from being freed, or no longer.
     pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
         if let Ok(place) = self.position(region) {
-            self.regions[place].is_exported = is_exported;
+            self.regions.0[place].is_exported = is_exported;
         }
     }
 
     /// Part from everybody who has mapped this region: the same bytes at the same address in a new file.
     pub(crate) fn move_to_fresh_file(&mut self, region: RegionId) -> io::Result<()> {
         let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
-        let found = &mut self.regions[place];
+        let found = &mut self.regions.0[place];
         found.backing.move_to_fresh_file(found.options)
     }
 
@@ -138,16 +141,102 @@ impl HostMemory {
         self.find(region).map(|found| found.backing.as_fd())
     }
 
+    /// The same bytes for a second user within this thread.
+    #[must_use]
+    pub fn view(&self) -> HostView<'_> {
+        HostView { memory: self, scratch: [0; READ_BYTES_MAX] }
+    }
+
     fn position(&self, region: RegionId) -> Result<usize, usize> {
-        self.regions.binary_search_by_key(&region, |known| known.region)
+        self.regions.position(region)
     }
 
     fn find(&self, region: RegionId) -> Option<&Region> {
-        self.position(region).ok().map(|place| &self.regions[place])
+        self.regions.find(region)
+    }
+}
+
+impl Memory for HostMemory {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        let Self { regions, scratch } = self;
+        Some(regions.answer(request, frame, scratch))
+    }
+
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.regions.found(region)?.window().read(offset, out)
+    }
+
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.regions.found(region)?.window().write(offset, bytes)
+    }
+}
+
+/// The same memory once more, for a job whose commands need it at the same time. Shared pages have many writers anyway;
+/// only the place where a read puts its bytes must be one's own.
+#[derive(Debug)]
+pub struct HostView<'a> {
+    memory: &'a HostMemory,
+    scratch: [u8; READ_BYTES_MAX],
+}
+
+impl Memory for HostView<'_> {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        Some(self.memory.regions.answer(request, frame, &mut self.scratch))
+    }
+
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.memory.regions.found(region)?.window().read(offset, out)
+    }
+
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.memory.regions.found(region)?.window().write(offset, bytes)
+    }
+}
+
+impl Regions {
+    fn position(&self, region: RegionId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&region, |known| known.region)
+    }
+
+    fn find(&self, region: RegionId) -> Option<&Region> {
+        self.position(region).ok().map(|place| &self.0[place])
     }
 
     fn found(&self, region: RegionId) -> Result<&Region, MemoryFault> {
         self.find(region).ok_or(MemoryFault::NotMapped)
+    }
+
+    fn answer<'m>(
+        &self,
+        request: &MemoryRequest<'_>,
+        frame: &[u8],
+        scratch: &'m mut [u8; READ_BYTES_MAX],
+    ) -> MemoryDone<'m> {
+        let region = request.region;
+        let done = match request.access {
+            MemoryAccess::Write { ranges, .. } => {
+                self.write_ranges(region, ranges, frame).map(|()| MemoryDone::Written)
+            }
+            MemoryAccess::Read { offset, length } => self.read_into(region, offset, length, scratch),
+            MemoryAccess::Atomic { offset, atomic } => self
+                .found(region)
+                .and_then(|found| found.window().atomic(offset, &atomic))
+                .map(MemoryDone::Value),
+        };
+        done.unwrap_or_else(MemoryDone::Failed)
+    }
+
+    fn read_into<'m>(
+        &self,
+        region: RegionId,
+        offset: u64,
+        length: u32,
+        scratch: &'m mut [u8; READ_BYTES_MAX],
+    ) -> Result<MemoryDone<'m>, MemoryFault> {
+        let found = self.found(region)?;
+        let out = scratch.get_mut(..length as usize).ok_or(MemoryFault::Device)?;
+        found.window().read(offset, out)?;
+        Ok(MemoryDone::Bytes(out))
     }
 
     fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
@@ -158,41 +247,6 @@ impl HostMemory {
             region.window().write(range.region_offset, bytes.ok_or(MemoryFault::Device)?)?;
         }
         Ok(())
-    }
-}
-
-impl Memory for HostMemory {
-    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        let region = request.region;
-        let done = match request.access {
-            MemoryAccess::Write { ranges, .. } => {
-                self.write_ranges(region, ranges, frame).map(|()| MemoryDone::Written)
-            }
-            MemoryAccess::Read { offset, length } => {
-                let place = self.position(region);
-                match (place, self.scratch.get_mut(..length as usize)) {
-                    (Ok(place), Some(out)) => {
-                        self.regions[place].window().read(offset, out).map(|()| length as usize)
-                    }
-                    (Err(_), _) => Err(MemoryFault::NotMapped),
-                    (_, None) => Err(MemoryFault::Device),
-                }
-                .map(|length| MemoryDone::Bytes(&self.scratch[..length]))
-            }
-            MemoryAccess::Atomic { offset, atomic } => self
-                .found(region)
-                .and_then(|found| found.window().atomic(offset, &atomic))
-                .map(MemoryDone::Value),
-        };
-        Some(done.unwrap_or_else(MemoryDone::Failed))
-    }
-
-    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.found(region)?.window().read(offset, out)
-    }
-
-    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.found(region)?.window().write(offset, bytes)
     }
 }
 

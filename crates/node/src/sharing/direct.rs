@@ -19,8 +19,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{Ordering, fence};
 
 use rackloom_protocol::{
-    Command, CommandRefused, Completion, Condition, Event, Instant, LocalRange, Memory, NodeId,
-    OperationError, OperationId, RegionId, RemoteAddress, Signal,
+    Command, CommandRefused, Completion, Condition, Event, Instant, LocalRange, NodeId, OperationError,
+    OperationId, RegionId, RemoteAddress, Signal,
 };
 use rustix::event::PollFlags;
 
@@ -97,7 +97,7 @@ impl Direct {
     /// Carry out a command if it concerns mapped memory. Completions go to `events` within the call.
     pub fn handle_command(
         &mut self,
-        memory: &mut HostMemory,
+        memory: &HostMemory,
         command: &Command<'_>,
         events: &mut impl FnMut(Event),
     ) -> Result<Taken, CommandRefused> {
@@ -129,7 +129,7 @@ impl Direct {
     }
 
     /// Look at the words that are waited for, and now and then at the owners' connections. Returns whether anything ended.
-    pub fn poll(&mut self, now: Instant, memory: &mut HostMemory, events: &mut impl FnMut(Event)) -> bool {
+    pub fn poll(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(Event)) -> bool {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.look_at_owners();
@@ -158,16 +158,18 @@ impl Direct {
         });
     }
 
+    /// Whether somebody waits for a word.
+    #[must_use]
+    pub fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
     /// Whether [`Direct::poll`] would end a wait now. For a caller that is about to sleep.
-    pub fn is_ready(&self, memory: &mut HostMemory) -> bool {
+    pub fn is_ready(&self, memory: &HostMemory) -> bool {
         self.waits.iter().any(|wait| wait.look(memory, false).is_some())
     }
 
-    fn carry_out(
-        &self,
-        memory: &mut HostMemory,
-        command: &Command<'_>,
-    ) -> Result<Option<Done>, CommandRefused> {
+    fn carry_out(&self, memory: &HostMemory, command: &Command<'_>) -> Result<Option<Done>, CommandRefused> {
         let (operation, target, completion) = match *command {
             Command::Store { operation, target, completion, .. } => (operation, target, completion),
             Command::Load { operation, target, .. }
@@ -217,7 +219,7 @@ impl Direct {
 
     fn begin_wait(
         &mut self,
-        memory: &mut HostMemory,
+        memory: &HostMemory,
         wait: Wait,
         events: &mut impl FnMut(Event),
     ) -> Result<Taken, CommandRefused> {
@@ -288,9 +290,10 @@ struct Done {
 
 impl Wait {
     /// How the wait ends, if it does.
-    fn look(&self, memory: &mut HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
+    fn look(&self, memory: &HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
         let mut word = [0; 8];
-        if memory.read(self.region, self.offset, &mut word).is_err() {
+        let window = memory.window(self.region);
+        if !window.is_some_and(|window| window.read(self.offset, &mut word).is_ok()) {
             return Some(Err(OperationError::MemoryFailed));
         }
         let word = u64::from_le_bytes(word);

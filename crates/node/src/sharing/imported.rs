@@ -225,7 +225,7 @@ impl ImportedRegion {
     }
 
     /// Copy from the region into this member's own memory (a get).
-    pub fn copy_to(&self, offset: u64, memory: &mut HostMemory, into: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         self.enter()?.copy_to(offset, memory, into)
     }
 
@@ -304,7 +304,7 @@ impl Inside<'_> {
     }
 
     /// See [`ImportedRegion::copy_to`].
-    pub fn copy_to(&self, offset: u64, memory: &mut HostMemory, into: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, into)?;
         self.access(Need::Read, offset, into.length, |window| {
             local.copy_from(into.offset, window, offset, length)

@@ -82,6 +82,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
         members,
         links,
         wire: wire(reader, &rack),
+        force_wire: reader.flag(&rack, "force_wire", false),
         checks: checks(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),

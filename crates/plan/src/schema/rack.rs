@@ -64,6 +64,13 @@ const KEYS: &[Key] = &[
         "What carries frames between real processes.",
     ),
     key(
+        "force_wire",
+        Kind::Flag,
+        "`false`",
+        "Whether GPU nodes of one server talk in frames only. Otherwise real processes map each other's memory and use it \
+         directly; virtual time has frames only.",
+    ),
+    key(
         "checks",
         Kind::Word(&["auto", "always", "never"]),
         "`auto`",

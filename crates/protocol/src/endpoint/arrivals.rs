@@ -136,7 +136,7 @@ impl Endpoint {
     ) {
         peer.receivers[header.class.index()].accept(now, header.ack_now);
         self.skip_voided(header, peer);
-        self.serve_packet(now, lease, header, operations, peer);
+        self.serve_packet(lease, header, operations, peer);
     }
 
     /// Operations that their sender gave up keep their numbers: the stream passes over them.
@@ -182,7 +182,7 @@ impl Endpoint {
         if outcome.packets_taken && !peer.refusal_holds.is_empty() {
             self.release_refusals(peer, class);
         }
-        self.queue_data(now, peer, class);
+        self.queue_data(peer, class);
     }
 }
 

@@ -14,7 +14,6 @@ use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
 use crate::operation::waits::{Flush, WordWait};
 use crate::operation::{Atomic, Command, Completion, LocalRange, OperationId, RemoteAddress, Signal};
 use crate::route::graph::MemberRole;
-use crate::time::Instant;
 use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
@@ -24,7 +23,7 @@ const LOAD_STORE_BYTES_MAX: usize = 16384;
 const BULK_QUEUE_MAX: usize = 1024;
 
 impl Endpoint {
-    pub(super) fn take_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    pub(super) fn take_command(&mut self, command: Command<'_>) -> Result<(), CommandRefused> {
         match command {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 if !offset.is_multiple_of(8) || !self.regions.holds(region, offset, 8) {
@@ -46,7 +45,7 @@ impl Endpoint {
                 Ok(())
             }
             Command::Receive { operation, source, tag, ignore, into } => {
-                self.post_receive(now, Posted { operation, source, tag, ignore, into })
+                self.post_receive(Posted { operation, source, tag, ignore, into })
             }
             Command::Send { operation, target, tag, source } => {
                 let mut peer = self.peer_for(target)?;
@@ -55,7 +54,7 @@ impl Endpoint {
                 } else {
                     Err(CommandRefused::Busy)
                 };
-                self.queue_data(now, &mut peer, Class::Request);
+                self.queue_data(&mut peer, Class::Request);
                 self.put_back(peer);
                 result
             }
@@ -84,8 +83,8 @@ impl Endpoint {
                 } else {
                     Err(CommandRefused::Busy)
                 };
-                self.queue_data(now, &mut peer, Class::Request);
-                self.queue_data(now, &mut peer, Class::Bulk);
+                self.queue_data(&mut peer, Class::Request);
+                self.queue_data(&mut peer, Class::Bulk);
                 self.put_back(peer);
                 result
             }

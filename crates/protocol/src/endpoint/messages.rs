@@ -15,7 +15,6 @@ use crate::operation::messages::{
 };
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
 use crate::operation::{LocalRange, OperationId};
-use crate::time::Instant;
 use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
 
@@ -115,7 +114,7 @@ impl Endpoint {
 
     // ---- the receiver's side ---------------------------------------------------------------------------------------
 
-    pub(super) fn post_receive(&mut self, now: Instant, posted: Posted) -> Result<(), CommandRefused> {
+    pub(super) fn post_receive(&mut self, posted: Posted) -> Result<(), CommandRefused> {
         if posted.into.length > 0
             && !self.regions.holds(posted.into.region, posted.into.offset, posted.into.length)
         {
@@ -135,7 +134,7 @@ impl Endpoint {
         if let Some(mut peer) = self.peer_of(message.source) {
             self.meet(&mut peer, &posted, &message, None);
             for class in [Class::Reply, Class::Bulk] {
-                self.queue_data(now, &mut peer, class);
+                self.queue_data(&mut peer, class);
             }
             self.put_back(peer);
         }

@@ -214,12 +214,12 @@ impl Member for Endpoint {
         }
     }
 
-    fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
-        self.finish_memory(now, token, done);
+    fn handle_memory_done(&mut self, _now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+        self.finish_memory(token, done);
     }
 
-    fn handle_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
-        self.take_command(now, command)
+    fn handle_command(&mut self, _now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        self.take_command(command)
     }
 
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {

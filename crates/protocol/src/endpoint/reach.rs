@@ -11,6 +11,7 @@ use crate::link::credits::is_ahead;
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::ReplyKind;
 use crate::time::Instant;
+use crate::transport::receiver::Receiver;
 
 impl Endpoint {
     /// The forwarder's table or the known lives have changed: follow.
@@ -52,6 +53,7 @@ impl Endpoint {
         let returns = reachable && peer.is_lost;
         peer.is_lost = !reachable;
         let mut announced = None;
+        let mut moved = false;
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, self.entropy(peer.node, class));
@@ -61,11 +63,16 @@ impl Endpoint {
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
             if new.is_some() && (returns || old != new) {
+                moved = true;
                 peer.senders[class.index()].handle_path_change(now);
                 let deadline = peer.senders[class.index()].deadline();
                 self.arm(deadline);
             }
-            self.queue_data(now, peer, class);
+            self.queue_data(peer, class);
+        }
+        if moved {
+            // W-25
+            peer.receivers.iter_mut().for_each(Receiver::repeat_ack);
         }
         self.queue_ack(peer);
     }
@@ -168,7 +175,7 @@ impl Endpoint {
                 (peer.senders[class.index()].deadline(), peer.receivers[class.index()].deadline());
             self.arm(deadlines.0);
             self.arm(deadlines.1);
-            self.queue_data(now, peer, class);
+            self.queue_data(peer, class);
         }
         self.queue_ack(peer);
     }

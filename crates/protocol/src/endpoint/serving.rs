@@ -15,7 +15,6 @@ use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
 use crate::operation::bulk::Bulk;
 use crate::operation::messages::{Content, Unexpected};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
-use crate::time::Instant;
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 use crate::wire::packed::{Operation, Operations};
@@ -42,7 +41,6 @@ impl Endpoint {
     // W-15
     pub(super) fn serve_packet(
         &mut self,
-        now: Instant,
         lease: LeaseId,
         header: &FabricHeader,
         operations: &[u8],
@@ -67,7 +65,7 @@ impl Endpoint {
             peer.serve(class, number, true);
         }
         for class in Class::ALL {
-            self.queue_data(now, peer, class);
+            self.queue_data(peer, class);
         }
     }
 
@@ -329,7 +327,7 @@ impl Endpoint {
     }
 
     /// Memory answered.
-    pub(super) fn finish_memory(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+    pub(super) fn finish_memory(&mut self, token: MemoryToken, done: MemoryDone<'_>) {
         let Some(pending) = self.memory.close(token) else { return };
         if let Purpose::Word { operation } = pending.purpose {
             self.finish_look(operation, done);
@@ -337,7 +335,7 @@ impl Endpoint {
         }
         if let Some(Some(mut peer)) = self.peers.get_mut(pending.node.index()).map(Option::take) {
             if peer.generation == pending.generation {
-                self.finish_for_peer(now, &mut peer, &pending, done);
+                self.finish_for_peer(&mut peer, &pending, done);
             } else if let Purpose::Receive { group, .. } = pending.purpose {
                 // The message was whole, but nobody may vouch for it in another life of its sender.
                 self.end_part(group, Err(OperationError::OutcomeUnknown));
@@ -353,7 +351,7 @@ impl Endpoint {
         self.end_flushes();
     }
 
-    fn finish_for_peer(&mut self, now: Instant, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
+    fn finish_for_peer(&mut self, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
         match (pending.purpose, done) {
             (Purpose::Visible { class, first, end }, MemoryDone::Failed(_)) => {
                 let mut number = first;
@@ -394,8 +392,8 @@ impl Endpoint {
             }
             (Purpose::Word { .. }, _) => {}
         }
-        self.queue_data(now, peer, Class::Reply);
-        self.queue_data(now, peer, Class::BulkReply);
+        self.queue_data(peer, Class::Reply);
+        self.queue_data(peer, Class::BulkReply);
     }
 }
 

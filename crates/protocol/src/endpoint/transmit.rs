@@ -22,14 +22,13 @@ impl Endpoint {
     }
 
     /// Note that a stream may have something to send.
-    pub(super) fn queue_data(&mut self, now: Instant, peer: &mut Peer, class: Class) {
+    pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
         if peer.is_data_queued[class.index()] || peer.is_lost || !peer.is_sendable(class) {
             return;
         }
         let Some(port) = peer.ports[class.index()] else { return };
         peer.is_data_queued[class.index()] = true;
         self.ready_data[port.index()].push_back((peer.node, class));
-        let _ = now;
     }
 
     /// Note that a peer is owed an acknowledgement.
@@ -46,10 +45,9 @@ impl Endpoint {
         if !self.forwarder.carries(port) {
             return false;
         }
-        let largest = usize::from(self.config().frame_bytes_max);
         !self.ready_acks[port.index()].is_empty()
             || (!self.ready_data[port.index()].is_empty()
-                && (self.forwarder.admits_own(port, largest) || !self.forwarder.link(port).is_stalled()))
+                && (self.forwarder.admits_largest_own(port) || !self.forwarder.link(port).is_stalled()))
     }
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------
@@ -142,7 +140,7 @@ impl Endpoint {
             if !matches!(outcome, Sending::Stalled) {
                 self.ready_data[port.index()].pop_front();
                 peer.is_data_queued[class.index()] = false;
-                self.queue_data(now, &mut peer, class);
+                self.queue_data(&mut peer, class);
             }
             self.put_back(peer);
             match outcome {

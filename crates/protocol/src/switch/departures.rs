@@ -31,9 +31,15 @@ impl Forwarder {
     /// Whether this member's own data of `bytes` may leave: nothing in transit waits, and a bubble stays.
     #[must_use]
     pub fn admits_own(&self, port: PortId, bytes: usize) -> bool {
-        let link = &self.links[port.index()];
-        let bubble = link.credits.cost(usize::from(self.config.frame_bytes_max));
-        self.egress[port.index()].data.is_empty() && link.admits(link.credits.cost(bytes) + bubble)
+        let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
+        egress.data.is_empty() && link.admits(link.credits.cost(bytes) + egress.bubble)
+    }
+
+    /// The same for the largest frame.
+    #[must_use]
+    pub fn admits_largest_own(&self, port: PortId) -> bool {
+        let egress = &self.egress[port.index()];
+        egress.data.is_empty() && self.links[port.index()].admits(2 * egress.bubble)
     }
 
     /// Whether frames without credits may leave.

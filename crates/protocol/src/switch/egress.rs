@@ -44,4 +44,6 @@ pub struct Egress {
     pub acks: VecDeque<Transit>,
     /// Data in transit: bounded by the credits given at the ingress links.
     pub data: VecDeque<Transit>,
+    /// Credits that the largest frame costs on this link.
+    pub bubble: u32,
 }

@@ -55,7 +55,12 @@ impl Forwarder {
             .collect();
         Self {
             links: config.ports.iter().map(|port| Link::new(port.clone(), config.timers)).collect(),
-            egress: (0..port_count).map(|_| Egress::default()).collect(),
+            egress: config
+                .ports
+                .iter()
+                .map(|port| port.credits.cost(usize::from(config.frame_bytes_max)))
+                .map(|bubble| Egress { bubble, ..Egress::default() })
+                .collect(),
             counters: alloc::vec![PortCounters::default(); port_count],
             reports: Reports::new(&config.graph, config.node),
             table: Table::new(&config.graph),

@@ -162,6 +162,17 @@ impl Receiver {
         self.ack_due = true;
     }
 
+    // W-25
+    /// The path to the sender changed: the last acknowledgement may have died with the old one.
+    pub const fn repeat_ack(&mut self) {
+        self.ack_due |= self.has_taken();
+    }
+
+    /// Whether this stream has ever carried a packet. Numbers may come round to zero, operations not at the same time.
+    const fn has_taken(&self) -> bool {
+        self.expected != 0 || self.visible != 0
+    }
+
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.ack_deadline.is_some_and(|deadline| now >= deadline) {

@@ -141,18 +141,16 @@ impl<'a> Frame<'a> {
         if bytes[DESTINATION_MAC..SOURCE_MAC] != address || bytes[SOURCE_MAC..ETHER_TYPE] != neighbour {
             return Err(DropReason::WrongAddress);
         }
-        if bytes.len() < FABRIC {
-            return Err(DropReason::Truncated);
-        }
+        let header = bytes.first_chunk::<FABRIC>().ok_or(DropReason::Truncated)?;
         // W-4
-        if u16_at(bytes, MAGIC) != MAGIC_VALUE {
+        if u16_at(header, MAGIC) != MAGIC_VALUE {
             return Err(DropReason::BadMagic);
         }
-        if bytes[VERSION_KIND] >> 4 != VERSION {
+        if header[VERSION_KIND] >> 4 != VERSION {
             return Err(DropReason::BadVersion);
         }
-        let kind = FrameKind::from_number(bytes[VERSION_KIND] & 15).ok_or(DropReason::Malformed)?;
-        let length = u16_at(bytes, LENGTH);
+        let kind = FrameKind::from_number(header[VERSION_KIND] & 15).ok_or(DropReason::Malformed)?;
+        let length = u16_at(header, LENGTH);
         let end = FABRIC + usize::from(length);
         // W-3
         if bytes.len() < end || (kind.is_routed() && end < OPERATIONS) {
@@ -160,13 +158,13 @@ impl<'a> Frame<'a> {
         }
         let bytes = &bytes[..end];
         // W-8
-        if u32_at(bytes, HOP_CHECK) != hop_check(bytes, !kind.is_routed()) {
+        if u32_at(header, HOP_CHECK) != hop_check(bytes, !kind.is_routed()) {
             return Err(DropReason::HopCheck);
         }
-        if u16_at(bytes, EPOCH) != epoch {
+        if u16_at(header, EPOCH) != epoch {
             return Err(DropReason::WrongEpoch);
         }
-        Ok(Self { bytes, link: LinkHeader::read(bytes, kind) })
+        Ok(Self { bytes, link: LinkHeader::read(header, kind) })
     }
 
     /// The frame without padding.
@@ -207,7 +205,7 @@ impl<'a> Frame<'a> {
 
     /// The fabric header of a routed frame.
     pub fn fabric(&self) -> Result<FabricHeader, DropReason> {
-        FabricHeader::read(self.bytes).ok_or(DropReason::Malformed)
+        FabricHeader::of(self.bytes)
     }
 
     /// The packed operations of a routed frame.
@@ -218,7 +216,8 @@ impl<'a> Frame<'a> {
 }
 
 impl LinkHeader {
-    fn read(bytes: &[u8], kind: FrameKind) -> Self {
+    // Fields are read from and written to arrays whose length the compiler knows: one bounds check for all of them.
+    fn read(bytes: &[u8; FABRIC], kind: FrameKind) -> Self {
         Self {
             kind,
             epoch: u16_at(bytes, EPOCH),
@@ -235,7 +234,10 @@ impl LinkHeader {
 
     /// Write the Ethernet and the link header, and seal the hop. The body must already be in place for frames that
     /// are not routed.
-    pub fn write(&self, frame: &mut [u8], ether_type: u16, source: [u8; 6], destination: [u8; 6]) {
+    ///
+    /// A frame too short for the header is left alone.
+    pub fn write(&self, out: &mut [u8], ether_type: u16, source: [u8; 6], destination: [u8; 6]) {
+        let Some(frame) = out.first_chunk_mut::<FABRIC>() else { return };
         frame[DESTINATION_MAC..SOURCE_MAC].copy_from_slice(&destination);
         frame[SOURCE_MAC..ETHER_TYPE].copy_from_slice(&source);
         frame[ETHER_TYPE..LINK].copy_from_slice(&ether_type.to_be_bytes());
@@ -251,13 +253,13 @@ impl LinkHeader {
         put_u32(frame, LINK_ACK, self.link_ack);
         put_u32(frame, CONSUMED, self.consumed);
         put_u32(frame, FREED, self.freed);
-        let check = hop_check(frame, !self.kind.is_routed());
-        put_u32(frame, HOP_CHECK, check);
+        let check = hop_check(out, !self.kind.is_routed());
+        put_u32(out, HOP_CHECK, check);
     }
 }
 
 impl FabricHeader {
-    fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8; OPERATIONS]) -> Option<Self> {
         let ack = match bytes[ACK_CLASS] {
             NO_CLASS => None,
             number => Some(PiggybackAck {
@@ -284,15 +286,13 @@ impl FabricHeader {
 
     /// The fabric header of a routed frame that has been checked before.
     pub fn of(frame: &[u8]) -> Result<Self, DropReason> {
-        if frame.len() < OPERATIONS {
-            Err(DropReason::Truncated)
-        } else {
-            Self::read(frame).ok_or(DropReason::Malformed)
-        }
+        let header = frame.first_chunk().ok_or(DropReason::Truncated)?;
+        Self::read(header).ok_or(DropReason::Malformed)
     }
 
-    /// Write the fabric header, the end-to-end check left zero.
-    pub fn write(&self, frame: &mut [u8]) {
+    /// Write the fabric header, the end-to-end check left zero. A frame too short for the header is left alone.
+    pub fn write(&self, out: &mut [u8]) {
+        let Some(frame) = out.first_chunk_mut::<OPERATIONS>() else { return };
         put_u16(frame, DESTINATION, self.destination.0);
         put_u16(frame, SOURCE, self.source.0);
         frame[CLASS] = self.class as u8;

@@ -85,12 +85,14 @@ pub const HOP_LIMIT_START: u8 = 255;
 
 /// The two bytes at `at`. The caller has checked the length.
 #[must_use]
+#[inline]
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// The four bytes at `at`. The caller has checked the length.
 #[must_use]
+#[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[at..at + 4]);
@@ -99,6 +101,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// The eight bytes at `at`. The caller has checked the length.
 #[must_use]
+#[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&bytes[at..at + 8]);
@@ -106,16 +109,19 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Store two bytes at `at`.
+#[inline]
 pub fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
 /// Store four bytes at `at`.
+#[inline]
 pub fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
 /// Store eight bytes at `at`.
+#[inline]
 pub fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }

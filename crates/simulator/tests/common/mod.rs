@@ -1,12 +1,11 @@
 //! Racks for tests: described in a few lines of a rack file, driven by commands or by a small job.
 #![allow(dead_code, unreachable_pub)] // Each test binary compiles this file anew and uses a part of it.
 
-use rackloom_jobs::{Job, JobResult, Progress};
+use rackloom_jobs::{Job, JobResult, Progress, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
-    LocalRange, Memory, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant,
-    Width,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, Key, LocalRange, Memory,
+    NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
 };
 use rackloom_simulator::Simulation;
 
@@ -186,12 +185,11 @@ impl Job for Counting {
         }
     }
 
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, _memory: &mut dyn Memory) -> Progress {
-        use rackloom_protocol::Member;
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
         while self.issued < self.total() && self.issued - self.succeeded - self.failed < 16 {
             let target = self.target(self.issued);
             let command = fetch_add(self.issued, at(target, u64::from(self.rank) * 8));
-            match endpoint.handle_command(now, command) {
+            match seat.command(now, command) {
                 Ok(()) => self.issued += 1,
                 Err(CommandRefused::Unreachable(node)) if self.lost.contains(&node) => {
                     self.issued += 1;
@@ -229,7 +227,7 @@ impl Job for Idle {
         Vec::new()
     }
     fn handle_event(&mut self, _now: Instant, _event: &Event) {}
-    fn advance(&mut self, _now: Instant, _endpoint: &mut Endpoint, _memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, _now: Instant, _seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
         Progress::Running(None)
     }
     fn waiting_for(&self) -> String {

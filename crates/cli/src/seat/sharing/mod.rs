@@ -1,0 +1,310 @@
+//! The ways of a seat beside the wire: memory of its server's other seats, mapped and used directly.
+//!
+//! A peer is reached wholly directly or wholly in frames, because a fence does not order a frame before a direct store.
+//! So the way to each peer of the server is decided before the job's first command to it ([`peer`]): until then such
+//! commands are `Busy`. What the owner would refuse goes to the owner in a frame in any case, so that it learns of the
+//! attempt; such a command changes nothing, so there is nothing to order.
+//!
+//! A peer that is lost is lost, whatever its mapped pages would still take: the links' word counts, as on the wire.
+//! With `force_wire`, or alone in its server, a seat has no such ways and everything goes to its endpoint.
+
+mod peer;
+
+use std::path::{Path, PathBuf};
+
+use rackloom::HostMemory;
+use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
+use rackloom::wires::Doorbell;
+use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::{PathCount, PathReport, Seat};
+use rackloom_plan::Plan;
+use rackloom_protocol::{
+    Command, CommandRefused, Endpoint, Event, Instant, Member, MemberRole, NodeId, RegionConfig,
+};
+use rustix::fs::{Mode, OFlags, open};
+
+use self::peer::{Peer, Way};
+use crate::control::SharedServer;
+
+/// How often a seat looks who asks for its memory, and how its own questions fare.
+const LOOK_INTERVAL_NS: u64 = 2_000_000;
+/// Without a doorbell nobody rings when a word changes, so a seat that waits for one looks this often.
+const WORD_INTERVAL_NS: u64 = 200_000;
+
+/// What a seat shares and what others share with it.
+pub(super) struct Sharing {
+    ways: Option<Ways>,
+    counts: PathReport,
+    /// Whether the plan has anybody to share with.
+    has_peers: bool,
+    /// What ended beside the wire, for the seat to tell.
+    events: Vec<Event>,
+}
+
+struct Ways {
+    exporter: Exporter,
+    importer: Importer,
+    direct: Direct,
+    peers: Vec<Peer>,
+    look_due: Instant,
+    has_doorbell: bool,
+    exported: Vec<RegionConfig>,
+}
+
+/// What a seat has to share, and where.
+pub(super) struct Own<'a> {
+    pub(super) node: NodeId,
+    pub(super) server: Option<&'a SharedServer>,
+    pub(super) doorbell: Option<&'a Doorbell>,
+    pub(super) regions: Vec<RegionConfig>,
+}
+
+impl Sharing {
+    /// Offer this seat's regions to its server, and begin to ask for the others'.
+    pub(super) fn begin(
+        plan: &Plan,
+        inputs: &Inputs,
+        own: Own<'_>,
+        memory: &mut HostMemory,
+    ) -> Result<Self, String> {
+        let peers = peers(plan, own.node);
+        let has_peers = !peers.is_empty();
+        let ways = match own.server {
+            Some(server) if has_peers => Some(Ways::open(plan, inputs, &peers, server, own, memory)?),
+            _ => None,
+        };
+        Ok(Self { ways, counts: PathReport::default(), has_peers, events: Vec::new() })
+    }
+
+    /// Whether the way to every peer that is there is decided.
+    pub(super) fn is_settled(&self) -> bool {
+        self.ways.as_ref().is_none_or(|ways| ways.peers.iter().all(Peer::is_settled))
+    }
+
+    /// Answer who asks, get further with one's own questions, look at the words that are waited for.
+    pub(super) fn poll(&mut self, now: Instant, memory: &mut HostMemory) {
+        let Self { ways: Some(ways), events, .. } = self else { return };
+        if now >= ways.look_due {
+            ways.look_due = now + LOOK_INTERVAL_NS;
+            ways.look(now, memory);
+        }
+        ways.direct.poll(now, memory, &mut |event| events.push(event));
+    }
+
+    /// When [`Self::poll`] has to be called at the latest.
+    pub(super) fn wake_at(&self, now: Instant) -> Instant {
+        match &self.ways {
+            Some(ways) if !ways.has_doorbell && ways.direct.has_waits() => now + WORD_INTERVAL_NS,
+            Some(ways) if ways.is_young() => ways.look_due,
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// Whether a word that is waited for has changed.
+    pub(super) fn is_ready(&self, memory: &HostMemory) -> bool {
+        self.ways.as_ref().is_some_and(|ways| ways.direct.is_ready(memory))
+    }
+
+    /// What ended since the last call.
+    pub(super) fn take_events(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+    }
+
+    /// The endpoint says how a peer is.
+    pub(super) fn hear(&mut self, now: Instant, event: &Event) {
+        let Self { ways: Some(ways), events, .. } = self else { return };
+        let (Event::NodeLost { node } | Event::NodeRestarted { node }) = *event else { return };
+        ways.direct.node_lost(node, &mut |event| events.push(event));
+        let Some(place) = ways.place(node) else { return };
+        ways.direct.forget(node);
+        let is_back = matches!(event, Event::NodeRestarted { .. });
+        if is_back && ways.peers[place].is_seated() {
+            ways.peers[place].ask(now);
+        } else {
+            ways.importer.seats_mut().vacate(node);
+            ways.exporter.seats_mut().vacate(node);
+            ways.peers[place].lose();
+        }
+    }
+
+    /// Somebody has taken the seat of a peer.
+    pub(super) fn seated(&mut self, now: Instant, node: NodeId, process: u32) {
+        let Some(ways) = &mut self.ways else { return };
+        let Some(place) = ways.place(node) else { return };
+        ways.importer.seats_mut().occupy(node, process);
+        ways.exporter.seats_mut().occupy(node, process);
+        ways.direct.forget(node);
+        ways.peers[place].ask(now);
+        ways.look_due = now;
+    }
+
+    /// Who carried the operations, if somebody else than the wire could have.
+    pub(super) fn report(&self) -> Option<PathReport> {
+        self.has_peers.then_some(self.counts)
+    }
+
+    /// Peers that could be reached directly and are not, and why.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.ways.iter().flat_map(|ways| ways.peers.iter().filter_map(Peer::note)).collect()
+    }
+}
+
+impl Ways {
+    fn open(
+        plan: &Plan,
+        inputs: &Inputs,
+        peers: &[NodeId],
+        server: &SharedServer,
+        own: Own<'_>,
+        memory: &mut HostMemory,
+    ) -> Result<Self, String> {
+        let mut seats = Seats::of_plan(plan);
+        for (node, process) in (0..).map(NodeId).zip(&server.processes) {
+            if let Some(process) = *process {
+                seats.occupy(node, process);
+            }
+        }
+        let directory = short_name(&server.directory)
+            .map_err(|error| format!("cannot use {}: {error}", server.directory.display()))?;
+        let mut exporter = Exporter::listen(own.node, &directory, seats.clone(), own.doorbell)
+            .map_err(|error| format!("cannot offer memory in {}: {error}", server.directory.display()))?;
+        let exported: Vec<_> = own.regions.into_iter().filter(is_shared).collect();
+        for region in &exported {
+            exporter.export(memory, *region).map_err(|error| error.to_string())?;
+        }
+        let is_there = |node: NodeId| seats.seat(node).is_some_and(|seat| seat.process.is_some());
+        let mut found = Vec::new();
+        for node in peers {
+            let regions = rackloom_jobs::build_on(plan, *node, plan.seed, inputs).regions();
+            let regions = regions.into_iter().filter(is_shared).collect();
+            let name = plan.members[node.index()].name.clone();
+            found.push(Peer::new(*node, name, regions, is_there(*node)));
+        }
+        let importer = Importer::new(own.node, &directory, seats);
+        let has_doorbell = own.doorbell.is_some();
+        let (direct, look_due) = (Direct::default(), Instant::ZERO);
+        Ok(Self { exporter, importer, direct, peers: found, look_due, has_doorbell, exported })
+    }
+
+    fn look(&mut self, now: Instant, memory: &HostMemory) {
+        self.exporter.serve(now, memory, &mut |event| tracing::debug!(at_ns = now.0, "memory: {event:?}"));
+        for peer in &mut self.peers {
+            peer.look(now, &self.importer, &mut self.direct);
+        }
+    }
+
+    /// Whether somebody who is there has not mapped everything yet, or is not mapped.
+    fn is_young(&self) -> bool {
+        let wanted = self.peers.iter().filter(|peer| peer.is_seated()).count();
+        let is_wanted = |region: &RegionConfig| self.exporter.importers(region.region) < wanted;
+        self.peers.iter().any(|peer| !peer.is_settled()) || self.exported.iter().any(is_wanted)
+    }
+
+    fn place(&self, node: NodeId) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.node == node)
+    }
+
+    fn way(&self, command: &Command<'_>) -> Way {
+        let Some(target) = target(command) else { return Way::Direct };
+        let Some(place) = self.place(target) else { return Way::Wire };
+        match self.peers[place].way(command) {
+            // Nobody answers there any more; the wire says how that ends.
+            Way::Direct if self.direct.is_lost(target) => Way::Wire,
+            way => way,
+        }
+    }
+}
+
+/// A job's seat: its endpoint and the ways beside it.
+pub(super) struct OnSeat<'a> {
+    pub(super) endpoint: &'a mut Endpoint,
+    pub(super) memory: &'a HostMemory,
+    pub(super) sharing: &'a mut Sharing,
+}
+
+impl Seat for OnSeat<'_> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        let size = bytes(&command);
+        let Sharing { ways, counts, events, .. } = &mut *self.sharing;
+        if let Some(ways) = ways {
+            match ways.way(&command) {
+                Way::NotYet => return Err(CommandRefused::Busy),
+                Way::Wire => {}
+                Way::Direct => {
+                    let direct = &mut ways.direct;
+                    let taken =
+                        direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
+                    if taken == Taken::Here {
+                        count(&mut counts.direct, size);
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.endpoint.handle_command(now, command)?;
+        count(&mut counts.frames, size);
+        Ok(())
+    }
+
+    fn is_reachable(&self, node: NodeId) -> bool {
+        Endpoint::is_reachable(self.endpoint, node)
+    }
+}
+
+fn count(counter: &mut PathCount, bytes: Option<u64>) {
+    let Some(bytes) = bytes else { return };
+    counter.operations += 1;
+    counter.bytes += bytes;
+}
+
+/// The node whose memory a command is about.
+fn target(command: &Command<'_>) -> Option<NodeId> {
+    match *command {
+        Command::Store { target, .. }
+        | Command::Load { target, .. }
+        | Command::Atomic { target, .. }
+        | Command::Put { target, .. }
+        | Command::Get { target, .. } => Some(target.node),
+        _ => None,
+    }
+}
+
+/// What an operation on another node's memory moves; nothing for what concerns only this side.
+fn bytes(command: &Command<'_>) -> Option<u64> {
+    match *command {
+        Command::Store { data, .. } => Some(data.len() as u64),
+        Command::Atomic { atomic, .. } => Some(atomic.width.bytes()),
+        Command::Put { source: range, .. }
+        | Command::Load { into: range, .. }
+        | Command::Get { into: range, .. }
+        | Command::Send { source: range, .. } => Some(range.length),
+        _ => None,
+    }
+}
+
+fn is_shared(region: &RegionConfig) -> bool {
+    region.access.read || region.access.write || region.access.atomic
+}
+
+/// The GPU nodes that may map this one's memory: same server, same tenant.
+fn peers(plan: &Plan, node: NodeId) -> Vec<NodeId> {
+    let own = &plan.members[node.index()];
+    let others = (0..).map(NodeId).zip(&plan.members).filter(|(other, member)| {
+        *other != node && member.role == MemberRole::Endpoint && member.tenant == own.tenant
+    });
+    others.map(|(other, _)| other).filter(|other| plan.same_server(node, *other)).collect()
+}
+
+/// Whether any two GPU nodes of a plan may map each other's memory.
+pub(crate) fn is_possible(plan: &Plan) -> bool {
+    let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
+    !plan.force_wire && ranks.into_iter().any(|rank| !peers(plan, rank).is_empty())
+}
+
+/// A name of the directory that fits into a socket's address, for as long as this process lives.
+fn short_name(directory: &Path) -> std::io::Result<PathBuf> {
+    use std::os::fd::IntoRawFd;
+    let directory = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    // Kept open until the process ends: the name is used for as long as there is a seat.
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", directory.into_raw_fd())))
+}

@@ -1,0 +1,173 @@
+//! The way to one peer of the same server: vacant, being asked, direct, or the wire.
+//!
+//! Directly only if *every* region that the peer's job shares could be mapped; a peer of which a part could be mapped is
+//! reached in frames altogether, and the report says why. Nothing here waits.
+
+use rackloom::sharing::{Direct, ImportError, ImportedRegion, Importer, PendingImport, Refusal};
+use rackloom_protocol::{Command, Instant, NodeId, RegionConfig, RemoteAddress, Signal};
+
+/// How long a peer may take to answer, from its first frame of life to its last excuse.
+const PATIENCE_NS: u64 = 10_000_000_000;
+const WORD_BYTES: u64 = 8;
+
+/// Where a command goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Direct,
+    Wire,
+    /// It is not decided.
+    NotYet,
+}
+
+/// One peer.
+pub(super) struct Peer {
+    pub(super) node: NodeId,
+    name: String,
+    /// What its job shares, in the order of the job.
+    regions: Vec<RegionConfig>,
+    state: State,
+}
+
+enum State {
+    /// Nobody sits there, or nobody any more.
+    Vacant,
+    /// Questions are out; the first half of the regions may be mapped already.
+    Asking {
+        until: Option<Instant>,
+        pending: Option<PendingImport>,
+        mapped: Vec<ImportedRegion>,
+    },
+    Direct,
+    Wire {
+        why: String,
+    },
+}
+
+impl State {
+    fn asking() -> Self {
+        Self::Asking { until: None, pending: None, mapped: Vec::new() }
+    }
+}
+
+impl Peer {
+    pub(super) fn new(node: NodeId, name: String, regions: Vec<RegionConfig>, is_there: bool) -> Self {
+        let state = if is_there { State::asking() } else { State::Vacant };
+        Self { node, name, regions, state }
+    }
+
+    /// Begin to ask for its memory, from the first region on.
+    pub(super) fn ask(&mut self, now: Instant) {
+        self.state = State::Asking { until: Some(now + PATIENCE_NS), pending: None, mapped: Vec::new() };
+    }
+
+    /// It is gone.
+    pub(super) fn lose(&mut self) {
+        self.state = State::Vacant;
+    }
+
+    pub(super) fn is_seated(&self) -> bool {
+        !matches!(self.state, State::Vacant)
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        !matches!(self.state, State::Asking { .. })
+    }
+
+    /// Why it is not reached directly, if it could be.
+    pub(super) fn note(&self) -> Option<String> {
+        match &self.state {
+            State::Wire { why } => Some(format!("memory of {} is reached in frames: {why}", self.name)),
+            _ => None,
+        }
+    }
+
+    /// A step further, if it is being asked.
+    pub(super) fn look(&mut self, now: Instant, importer: &Importer, direct: &mut Direct) {
+        let State::Asking { until, pending, mapped } = &mut self.state else { return };
+        let until = *until.get_or_insert(now + PATIENCE_NS);
+        let outcome = loop {
+            let Some(region) = self.regions.get(mapped.len()) else { break Ok(()) };
+            match step(importer, self.node, region, pending) {
+                Ok(Some(imported)) => mapped.push(imported),
+                Ok(None) if now < until => return,
+                Ok(None) => break Err("no answer in time".to_owned()),
+                Err(error) if now < until && is_passing(&error) => return,
+                Err(error) => break Err(error.to_string()),
+            }
+        };
+        self.state = match outcome {
+            Ok(()) => {
+                mapped.drain(..).for_each(|imported| direct.add(imported));
+                State::Direct
+            }
+            Err(why) => State::Wire { why },
+        };
+    }
+
+    /// Where a command to this peer goes.
+    pub(super) fn way(&self, command: &Command<'_>) -> Way {
+        match self.state {
+            State::Asking { .. } => Way::NotYet,
+            State::Direct if self.would_be_granted(command) => Way::Direct,
+            _ => Way::Wire,
+        }
+    }
+
+    /// Whether the owner would grant the access. If not, it shall hear of it, which only a frame can tell.
+    fn would_be_granted(&self, command: &Command<'_>) -> bool {
+        match *command {
+            Command::Store { target, data, .. } => {
+                self.holds(target, data.len() as u64, |region| region.access.write)
+            }
+            Command::Load { target, into, .. } | Command::Get { target, into, .. } => {
+                self.holds(target, into.length, |region| region.access.read)
+            }
+            Command::Atomic { target, atomic, .. } => {
+                let width = atomic.width.bytes();
+                target.offset.is_multiple_of(width)
+                    && self.holds(target, width, |region| region.access.atomic)
+            }
+            Command::Put { target, source, signal, .. } => {
+                self.holds(target, source.length, |region| region.access.write)
+                    && signal.is_none_or(|signal| self.holds_signal(signal))
+            }
+            _ => false,
+        }
+    }
+
+    fn holds_signal(&self, signal: Signal) -> bool {
+        let Signal { region, offset, key, .. } = signal;
+        let word = RemoteAddress { node: self.node, region, offset, key };
+        offset.is_multiple_of(WORD_BYTES) && self.holds(word, WORD_BYTES, |region| region.access.write)
+    }
+
+    fn holds(&self, target: RemoteAddress, length: u64, allows: impl Fn(&RegionConfig) -> bool) -> bool {
+        let region = self.regions.iter().find(|region| region.region == target.region);
+        region.is_some_and(|region| {
+            let end = target.offset.checked_add(length);
+            region.key == target.key && end.is_some_and(|end| end <= region.length) && allows(region)
+        })
+    }
+}
+
+fn step(
+    importer: &Importer,
+    node: NodeId,
+    region: &RegionConfig,
+    pending: &mut Option<PendingImport>,
+) -> Result<Option<ImportedRegion>, ImportError> {
+    let mut asked = match pending.take() {
+        Some(asked) => asked,
+        None => importer.import(node, region.region, region.key)?,
+    };
+    let answer = asked.poll()?;
+    if answer.is_none() {
+        *pending = Some(asked);
+    }
+    Ok(answer)
+}
+
+/// Whether asking again may help: the peer has not been told yet who sits where.
+fn is_passing(error: &ImportError) -> bool {
+    matches!(error, ImportError::Refused { reason: Refusal::NoSeat | Refusal::NoSuchRegion, .. })
+}

@@ -1,0 +1,225 @@
+//! What one operation costs the core: two endpoints in one thread, joined by plain buffers.
+//!
+//! The time of one iteration is the work of *both* ends, acknowledgements included, divided by the operations of a
+//! batch; there is no wire, no second thread and no clock in it. What a wire adds is measured where the wires are.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group};
+use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::*;
+
+const REGION: RegionId = RegionId(1);
+const KEY: Key = Key(77);
+const REGION_BYTES: u64 = 1 << 20;
+const FRAME_BYTES_MAX: u16 = 4352;
+const BATCH: u64 = 32;
+
+/// Wires that hand buffers over without copying them.
+#[derive(Default)]
+struct Buffers {
+    outbox: Vec<Box<[u8]>>,
+    lengths: Vec<usize>,
+    inbox: Vec<Box<[u8]>>,
+    spare: Vec<Box<[u8]>>,
+    free: Vec<u32>,
+}
+
+impl Buffers {
+    fn new() -> Self {
+        let buffers = |count: usize| {
+            (0..count).map(|_| vec![0; FRAME_BYTES_MAX.into()].into_boxed_slice()).collect::<Vec<_>>()
+        };
+        Self { spare: buffers(512), inbox: buffers(512), free: (0..512).collect(), ..Self::default() }
+    }
+}
+
+impl Wires for Buffers {
+    fn slot(&mut self, _port: PortId) -> Option<&mut [u8]> {
+        self.spare.last_mut().map(|buffer| &mut buffer[..])
+    }
+    fn copy_lease(&mut self, _port: PortId, _lease: LeaseId, _at: usize, _length: usize) {}
+    fn commit(&mut self, _port: PortId, length: usize, _doorbell: bool) {
+        let Some(buffer) = self.spare.pop() else { return };
+        self.outbox.push(buffer);
+        self.lengths.push(length);
+    }
+    fn leased(&self, lease: LeaseId) -> &[u8] {
+        &self.inbox[lease.0 as usize]
+    }
+    fn release(&mut self, lease: LeaseId) {
+        self.free.push(lease.0);
+    }
+}
+
+struct Side {
+    endpoint: Endpoint,
+    wires: Buffers,
+    memory: VectorMemory,
+}
+
+impl Side {
+    fn new(node: u16, packing: PackingMode) -> Self {
+        let edge = Edge { a: NodeId(0), a_port: PortId(0), b: NodeId(1), b_port: PortId(0), plane: Plane(0) };
+        let credits = CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 16_000 };
+        let mut endpoint = Endpoint::new(MemberConfig {
+            node: NodeId(node),
+            incarnation: Incarnation(u64::from(node) + 1),
+            epoch: 1,
+            tenants: vec![Tenant(0); 2],
+            ether_type: 0x88b5,
+            ports: vec![PortConfig { edge: 0, neighbour: NodeId(1 - node), plane: Plane(0), credits }],
+            graph: Graph { members: vec![MemberRole::Endpoint; 2], edges: vec![edge] },
+            timers: LinkTimers {
+                heartbeat_interval_ns: 1_000_000,
+                heartbeat_miss_max: 5,
+                hold_down_ns: 1_000_000,
+                up_count: 3,
+                hello_interval_ns: 10_000,
+            },
+            transport: TransportConfig {
+                mode: RetransmissionMode::Selective,
+                window_packets: 256,
+                timeout_initial_ns: 10_000_000,
+                timeout_min_ns: 10_000_000,
+                timeout_max_ns: 100_000_000,
+                retry_count_max: 0,
+                ack_every_packets: 16,
+                ack_delay_ns: 5_000,
+            },
+            packing: PackingConfig { mode: packing, operations_max: 64 },
+            end_to_end_check: false,
+            outstanding_loads_max: 64,
+            frame_bytes_max: FRAME_BYTES_MAX,
+        });
+        let (region, length, key, access) = (REGION, REGION_BYTES, KEY, Access::ALL);
+        endpoint
+            .register(RegionConfig { region, length, key, access, tenant: Tenant(0) })
+            .expect("registers");
+        let mut memory = VectorMemory::default();
+        memory.add(REGION, REGION_BYTES as usize);
+        Self { endpoint, wires: Buffers::new(), memory }
+    }
+
+    fn settle(&mut self, now: Instant) -> u64 {
+        if self.endpoint.poll_timeout() <= now {
+            self.endpoint.handle_timeout(now);
+        }
+        let mut completed = 0;
+        let mut count = |event| {
+            if let Event::Completed { result, .. } = event {
+                result.expect("nothing fails here");
+                completed += 1;
+            }
+        };
+        drain(&mut self.endpoint, now, &mut self.wires, &mut self.memory, &mut count);
+        completed
+    }
+
+    fn receive(&mut self, now: Instant, from: &mut Self) {
+        for (buffer, length) in from.wires.outbox.drain(..).zip(from.wires.lengths.drain(..)) {
+            let lease = self.wires.free.pop().expect("leases come back");
+            let slot = &mut self.wires.inbox[lease as usize];
+            from.wires.spare.push(std::mem::replace(slot, buffer));
+            self.endpoint.handle_frame(now, PortId(0), LeaseId(lease), &slot[..length]);
+        }
+    }
+}
+
+struct Pair {
+    now: Instant,
+    left: Side,
+    right: Side,
+}
+
+impl Pair {
+    fn up(packing: PackingMode) -> Self {
+        let mut pair = Self { now: Instant::ZERO, left: Side::new(0, packing), right: Side::new(1, packing) };
+        while !(pair.left.endpoint.is_reachable(NodeId(1)) && pair.right.endpoint.is_reachable(NodeId(0))) {
+            pair.turn();
+        }
+        pair
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.now = self.now + 1_000;
+        let mut completed = self.left.settle(self.now);
+        self.right.receive(self.now, &mut self.left);
+        completed += self.right.settle(self.now);
+        self.left.receive(self.now, &mut self.right);
+        completed
+    }
+
+    /// Issue a batch and turn until all of it is visible.
+    fn batch(&mut self, mut command: impl FnMut(u64) -> Command<'static>) {
+        for index in 0..BATCH {
+            self.left.endpoint.handle_command(self.now, command(index)).expect("room for a batch");
+        }
+        let mut completed = 0;
+        while completed < BATCH {
+            completed += self.turn();
+        }
+    }
+}
+
+const DATA: [u8; 64] = [5; 64];
+
+fn target(index: u64, bytes: u64) -> RemoteAddress {
+    RemoteAddress { node: NodeId(1), region: REGION, offset: index * bytes, key: KEY }
+}
+
+fn store(index: u64) -> Command<'static> {
+    let operation = OperationId(index);
+    Command::Store { operation, target: target(index, 64), data: &DATA, completion: Completion::Visible }
+}
+
+fn load(index: u64) -> Command<'static> {
+    let into = LocalRange { region: REGION, offset: index * 64, length: 64 };
+    Command::Load { operation: OperationId(index), target: target(index, 64), into }
+}
+
+fn put(index: u64) -> Command<'static> {
+    let source = LocalRange { region: REGION, offset: index * 4096, length: 4096 };
+    Command::Put { operation: OperationId(index), target: target(index, 4096), source, signal: None }
+}
+
+type Case = (&'static str, PackingMode, fn(u64) -> Command<'static>);
+
+const CASES: [Case; 4] = [
+    ("store-64-single", PackingMode::Off, store),
+    ("store-64-packed", PackingMode::Opportunistic, store),
+    ("load-64-single", PackingMode::Off, load),
+    ("put-4096", PackingMode::Opportunistic, put),
+];
+
+fn operations(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("core");
+    group.throughput(Throughput::Elements(BATCH));
+    for (name, packing, command) in CASES {
+        let mut pair = Pair::up(packing);
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut pair).batch(command)));
+    }
+    group.finish();
+}
+
+/// A fixed number of batches of one case, for a tool that counts instructions: the difference between two counts,
+/// divided by the operations between them, is exact where a time is not.
+fn count(case: &str, batches: u64) {
+    let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == case).expect("a case's name");
+    let mut pair = Pair::up(packing);
+    (0..batches).for_each(|_| black_box(&mut pair).batch(command));
+    println!("{case}: {} operations", batches * BATCH);
+}
+
+criterion_group!(benches, operations);
+
+fn main() {
+    let counted = std::env::var("RACKLOOM_COUNT").ok();
+    match counted.as_deref().and_then(|text| text.split_once(':')) {
+        Some((case, batches)) => count(case, batches.parse().expect("CASE:BATCHES")),
+        None => {
+            benches();
+            Criterion::default().configure_from_args().final_summary();
+        }
+    }
+}

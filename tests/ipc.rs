@@ -1,0 +1,199 @@
+//! GPU nodes of one server map each other's memory, and nobody can tell but by the counters.
+//!
+//! The same jobs with and without `--force-wire`, on both wires: right either way, and the report and the links say who
+//! carried what. A node whose memory is mapped dies as one that is only linked does. What single accesses, refusals and
+//! revocations do is tested in `crates/node/tests/sharing`.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Members, Running, monotonic_ns, over_links, rack_file, run, scratch, send, topology, within};
+
+const WIRES: [&str; 2] = ["shared-memory", "packet"];
+const INTERVAL_NS: u64 = 50_000_000;
+const MISSES: u64 = 4;
+/// Scheduling on a machine whose processors are all taken.
+const SLACK_NS: u64 = 1_000_000_000;
+
+/// Two GPU nodes in one server.
+fn duo(more: &str) -> PathBuf {
+    rack_file(&format!("name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\nservers: {{box: [n0, n1]}}\n{more}\n"))
+}
+
+/// Operations and bytes of one node on one path.
+fn path(report: &Value, node: &str, path: &str) -> (u64, u64) {
+    let nodes = report["nodes"].as_array().expect("nodes");
+    let paths = &nodes.iter().find(|found| found["name"] == node).expect("it is listed")["paths"][path];
+    let number = |name: &str| paths[name].as_u64().expect("a number");
+    (number("operations"), number("bytes"))
+}
+
+fn bytes_on_links(report: &Value) -> u64 {
+    over_links(report, |link| link["bytes_on_wire"].as_u64().expect("a number"))
+}
+
+#[test]
+fn the_links_of_a_server_carry_no_data_unless_they_are_forced_to() {
+    const BYTES: u64 = 1 << 20;
+    let job = ["--collective", "all-reduce", "--bytes", "1MiB", "--type", "u8"];
+    let file = duo("");
+    for wire in WIRES {
+        let shared = run(&file).with(&job).with(&["--wire", wire]).finish().passed();
+        let forced = run(&file).with(&job).with(&["--wire", wire, "--force-wire"]).finish().passed();
+        for node in ["n0", "n1"] {
+            let (operations, bytes) = path(&shared, node, "direct");
+            assert!(operations > 0 && bytes >= BYTES / 2, "{wire}: {node} did {operations}, {bytes} B");
+            assert_eq!(path(&shared, node, "frames"), (0, 0), "{wire}: {node}");
+            assert_eq!(path(&forced, node, "direct"), (0, 0), "{wire}: {node}");
+            assert!(path(&forced, node, "frames").1 >= BYTES / 2, "{wire}: {node}");
+        }
+        let (quiet, busy) = (bytes_on_links(&shared), bytes_on_links(&forced));
+        assert!(
+            busy > 2 * (BYTES / 2) && quiet < busy / 100,
+            "{wire}: {quiet} and {busy} bytes on the links"
+        );
+    }
+}
+
+#[test]
+fn the_file_can_force_the_wire_as_well() {
+    let report = run(&duo("force_wire: true\njob: {litmus: {bytes_max: 4KiB, rounds: 1}}")).finish().passed();
+    for node in ["n0", "n1"] {
+        assert_eq!(path(&report, node, "direct"), (0, 0));
+        assert!(path(&report, node, "frames").0 > 0);
+    }
+}
+
+#[test]
+fn a_barrier_within_a_server_sends_no_frame_and_one_between_servers_does() {
+    let barrier = ["--job", "collective", "--collective", "barrier", "--algorithm", "two-level"];
+    let inner = run(&duo("")).with(&barrier).finish().passed();
+    for node in ["n0", "n1"] {
+        assert!(path(&inner, node, "direct").0 > 0, "{node} met the other one in memory");
+        assert_eq!(path(&inner, node, "frames"), (0, 0), "{node}");
+    }
+    // What a hundred barriers more take. A rank also meets all others before each, by three signals at distances 1, 2
+    // and 4; that of an even rank at distance 1 stays within its server.
+    let report = |repetitions: &str| {
+        let file = topology("four-servers-of-two.yaml");
+        let how_often = ["--warm-up", "0", "--repetitions", repetitions];
+        run(&file).with(&barrier).with(&how_often).finish().passed()
+    };
+    let (few, many) = (report("10"), report("110"));
+    for rank in 0..8 {
+        let name = format!("n{rank}");
+        let more = |way| path(&many, &name, way).0 - path(&few, &name, way).0;
+        // The first of a server releases the second in memory and meets two other firsts; the second signals the first.
+        let expected = if rank % 2 == 0 { (100 * (1 + 1), 100 * (2 + 2)) } else { (100, 100 * 3) };
+        assert_eq!((more("direct"), more("frames")), expected, "{name}");
+    }
+}
+
+#[test]
+fn every_job_is_right_on_both_ways_and_both_wires() {
+    let collectives = [
+        "all-reduce",
+        "reduce-scatter",
+        "all-gather",
+        "broadcast",
+        "reduce",
+        "all-to-all",
+        "gather",
+        "scatter",
+        "barrier",
+    ];
+    let file = topology("four-servers-of-two.yaml");
+    for wire in WIRES {
+        for force in [&["--force-wire"][..], &[]] {
+            let base = || run(&file).with(&["--wire", wire]).with(force);
+            let litmus = base().finish().passed();
+            assert_eq!(path(&litmus, "n3", "direct").0 > 0, force.is_empty(), "{wire}");
+            for collective in collectives {
+                let mut arguments = vec!["--job", "collective", "--collective", collective];
+                if collective != "barrier" {
+                    arguments.extend(["--bytes", "7001", "--type", "u8"]);
+                }
+                base().with(&arguments).finish().passed();
+            }
+        }
+    }
+}
+
+/// A rack whose litmus does not end by itself, two nodes to a server.
+fn start_busy(wire: &str, into_the_job: Duration) -> (Running, Members) {
+    let file = rack_file(&format!(
+        "name: busy\nshape: {{ring: {{nodes: 4}}}}\nservers: {{left: [n0, n1], right: [n2, n3]}}\n\
+         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: 100000}}}}\n"
+    ));
+    let mut rack = run(&file).with(&["--wire", wire]).start();
+    let members = rack.members();
+    std::thread::sleep(into_the_job);
+    (rack, members)
+}
+
+#[test]
+fn a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked() {
+    for wire in WIRES {
+        for into_the_job_ms in [0, 3, 30, 200] {
+            let (rack, members) = start_busy(wire, Duration::from_millis(into_the_job_ms));
+            let killed_at_ns = monotonic_ns();
+            send(members.pid("n1"), Signal::KILL);
+            let ended = rack.finish();
+            assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+            let report = ended.report();
+            let bound_ns = killed_at_ns + INTERVAL_NS * MISSES + SLACK_NS - members.origin_monotonic_ns;
+            for survivor in ["n0", "n2", "n3"] {
+                let mut events = report["events"].as_array().expect("events").iter();
+                let named = events.any(|event| {
+                    event["kind"] == "node-lost"
+                        && event["member"] == survivor
+                        && event["fields"]["node"] == "n1"
+                        && event["at_ns"].as_u64().expect("a time") <= bound_ns
+                });
+                assert!(named, "{survivor} did not name n1 in time\n{}", ended.stdout);
+            }
+            let text = report["failures"].to_string();
+            assert!(!text.contains("expected 0x"), "no byte was wrong before the end: {text}");
+            members.all_gone(Duration::ZERO);
+        }
+    }
+}
+
+/// Directories of racks under a session's run directory.
+fn racks_in(session: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(session.join("rackloom")) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn no_name_is_left_while_a_run_goes_on_nor_after_its_supervisor_was_killed() {
+    let session = scratch("session");
+    std::fs::create_dir(&session).expect("the scratch folder can be written");
+    let file = duo("job: {litmus: {bytes_max: 64KiB, rounds: 100000}}");
+    let mut rack = run(&file).in_run_directory(&session).start();
+    let members = rack.members();
+    let patience = Duration::from_secs(20);
+    within(patience, "letting go of the run directory", || racks_in(&session).is_empty().then_some(()));
+    for (name, pid) in &members.pids {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero())).expect("it lives");
+        let regions = maps.lines().filter(|line| line.contains("memfd:rackloom-control")).count();
+        assert!(regions >= 2, "{name} shares control pages with its peer:\n{maps}");
+    }
+    send(rack.supervisor(), Signal::KILL);
+    members.all_gone(Duration::from_secs(5));
+    assert_eq!(racks_in(&session), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_ends_by_itself_leaves_no_name() {
+    let session = scratch("session");
+    std::fs::create_dir(&session).expect("the scratch folder can be written");
+    run(&duo("")).in_run_directory(&session).with(&["--job", "none"]).finish().passed();
+    assert_eq!(racks_in(&session), Vec::<String>::new());
+}
