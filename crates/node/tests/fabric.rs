@@ -306,6 +306,7 @@ fn a_node_that_leaves_releases_its_own_waiters() {
     for waiter in waiters {
         assert!(matches!(waiter.join().unwrap(), Err(Error::Closed)));
     }
+    assert!(near.poll_wait(&Queue::with_capacity(1), BOUND).is_none(), "nothing will ever come");
 }
 
 #[test]
@@ -350,6 +351,25 @@ fn a_dropped_future_leaves_its_operation_and_its_memory_alone() {
     let mut seen = vec![0_u8; BYTES as usize];
     theirs.read(0, &mut seen).unwrap();
     assert!(seen.iter().all(|byte| *byte == 3));
+}
+
+#[test]
+fn memory_of_the_callers_own_is_reached_where_it_lies() {
+    let (near, far) = pair();
+    let mut words = vec![1_u64, 2, 3];
+    let length = size_of_val(words.as_slice());
+    // SAFETY: needed to lend memory. `words` is neither touched nor dropped before the region is deregistered.
+    let lent =
+        unsafe { far.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
+    assert_eq!(near.fetch_add(lent.address(8), Width::Eight, 40).wait().unwrap(), 2);
+    let (at, slice) = (lent.address(0), lent.slice(..));
+    let refused = lent.clone().deregister::<u64>().expect_err("a slice still holds the region");
+    assert!(matches!(refused, Error::Invalid(_)), "{refused}");
+    drop(slice);
+    assert!(lent.deregister::<u64>().unwrap().is_none(), "there was no buffer to give back");
+    assert_eq!(words, [1, 42, 3]);
+    let refused = near.store(at, &[1]).wait().unwrap_err();
+    assert!(matches!(refused, Error::Refused { reason: OperationError::Revoked, .. }), "{refused}");
 }
 
 #[test]

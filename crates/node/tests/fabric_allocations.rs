@@ -65,8 +65,7 @@ fn nothing_is_allocated_per_submitted_operation() {
     }
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
     let operations = 4 * BATCH * BATCHES;
-    // A queue of the core may still grow once, when the host lets more frames pile up than ever before; and a thread
-    // that parks needs a waker. Neither is per operation.
-    assert!(allocated < operations / 100, "{allocated} allocations for {operations} operations");
+    // A queue of the core may still grow once, when the host lets more frames pile up than ever before.
+    assert!(allocated < operations / 200, "{allocated} allocations for {operations} operations");
     assert!(before > 0, "the counter counts");
 }

@@ -106,7 +106,7 @@ impl Engine {
         self.wanted.load(Ordering::Acquire) > 0
     }
 
-    /// Live until `look` finds something or `until` has come (`None`). `register` leaves a waker with whatever is
+    /// Live until `look` finds something; `None` once `until` has come or the node has left. `register` leaves a waker with whatever is
     /// waited for.
     pub(super) fn wait<T>(
         &self,
@@ -119,7 +119,7 @@ impl Engine {
             if let Some(found) = look(held.core()) {
                 return Some(found);
             }
-            if self.clock.now() >= until {
+            if held.core().has_left || self.clock.now() >= until {
                 return None;
             }
             if !held.core().has_driver {
@@ -147,7 +147,7 @@ impl Engine {
         loop {
             let progress = held.core().turn();
             let found = look(held.core());
-            if found.is_some() || self.clock.now() >= until {
+            if found.is_some() || held.core().has_left || self.clock.now() >= until {
                 return (held, found);
             }
             if !held.core().table.to_wake.is_empty() || self.is_wanted() {

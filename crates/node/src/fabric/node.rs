@@ -42,6 +42,8 @@ impl Life {
     fn end(&self) {
         self.engine.leave();
         let thread = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A waker may drop the last handle on that very thread; it then ends by itself.
+        let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
         // The thread holds nothing but the engine: if it had panicked, there would be nothing left to save.
         thread.map(JoinHandle::join);
     }
@@ -121,7 +123,7 @@ impl Node {
     ///
     /// # Safety
     /// The `length` bytes at `base` are valid for reads and writes, and nobody holds a Rust reference to them (other
-    /// than to atomics), until [`Region::deregister`] has returned `Ok` or [`Node::leave`] has returned. Dropping the
+    /// than to atomics), until [`Region::deregister`] has returned `Ok`, or [`Node::leave`] has returned and no handle is used any more. Dropping the
     /// handles is not enough: an operation in flight may still use the bytes.
     ///
     /// # Errors
