@@ -22,6 +22,20 @@ need_linker() {
     as_root apt-get install -y -qq gcc libc6-dev
 }
 
+has_numpy() { "$1" -c 'import numpy' >/dev/null 2>&1; }
+
+# Results are compared with NumPy where there is one; without it the tests say so and compare with their own arithmetic.
+want_numpy() {
+    has_numpy "${RACKLOOM_PYTHON:-python3}" && return
+    if ! has_numpy /usr/bin/python3; then
+        step 'installing NumPy'
+        { as_root apt-get update -qq && as_root apt-get install -y -qq python3-numpy; } ||
+            echo 'NumPy cannot be installed; results are not compared with it'
+    fi
+    # A python3 found earlier in the path may be another one than the system's.
+    if has_numpy /usr/bin/python3; then export RACKLOOM_PYTHON=/usr/bin/python3; fi
+}
+
 need_toolchain() {
     # shellcheck disable=SC1091
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
@@ -54,6 +68,7 @@ run_tests() {
 
 need_linker
 need_toolchain
+want_numpy
 
 step 'cargo fmt --all --check'
 cargo fmt --all --check

@@ -149,6 +149,27 @@ fn an_option_that_means_nothing_is_refused() {
     }
 }
 
+/// Both numbers, for the job that will run and not for the one in the file.
+#[test]
+fn memory_is_held_against_the_job_that_will_run() {
+    let file = rack_file("name: small\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 512KiB}\n");
+    let file = file.to_str().expect("a plain path");
+    let fits = ["--collective", "all-reduce", "--bytes", "4KiB", "--repetitions", "1"];
+    let ended = rackloom(&[&["sim", file][..], &fits].concat()).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for (options, parts) in [
+        (&[][..], ["litmus takes 1MiB", "512KiB"]),
+        (&["--collective", "all-reduce", "--bytes", "300KiB"], ["collective takes 600KiB", "512KiB"]),
+        (&["--job", "latency", "--bytes", "1MiB"], ["latency takes 2MiB", "512KiB"]),
+        (&["--job", "bandwidth"], ["bandwidth takes 2MiB", "512KiB"]),
+    ] {
+        for command in ["run", "sim"] {
+            let ended = refused(&[&[command, file][..], options].concat());
+            assert!(parts.iter().all(|part| ended.stderr.contains(part)), "{command}: {}", ended.stderr);
+        }
+    }
+}
+
 /// Expectations decide: an elapsed time that nothing can keep fails, and nothing else about the run has changed.
 #[test]
 fn expectations_of_the_file_decide_the_verdict() {

@@ -6,9 +6,10 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use support::arrays::{arrays, bytes_of, header, npy, reduced, result, values};
 use support::{Ended, Rackloom, rack_file, retransmitted, run, scratch, sim};
 
 const RING: &str = "{ring: {nodes: 4}}";
@@ -22,112 +23,6 @@ fn nodes(shape: &str) -> usize {
     let digits: String =
         shape.split("nodes: ").nth(1).expect("a count").chars().take_while(char::is_ascii_digit).collect();
     digits.parse().expect("a number")
-}
-
-/// The arrays of all ranks, as numbers; integers of their full width for integer types, else small.
-fn values(element: &str, op: &str, ranks: usize, count: usize) -> Vec<Vec<i64>> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ count as u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut value = || match (element, op) {
-        ("u8", _) => next() as u8 as i64,
-        ("i32", _) => i64::from(next() as i32),
-        ("i64", _) => next() as i64,
-        (_, "prod") => [-2, -1, 1, 2][(next() % 4) as usize],
-        _ => (next() % 33) as i64 - 16,
-    };
-    (0..ranks).map(|_| (0..count).map(|_| value()).collect()).collect()
-}
-
-/// What plain arithmetic says, wrapping at the type's width.
-fn reduced(element: &str, op: &str, arrays: &[Vec<i64>]) -> Vec<i64> {
-    let wrap = |value: i64| match element {
-        "u8" => i64::from(value as u8),
-        "i32" => i64::from(value as i32),
-        _ => value,
-    };
-    let combine = |a: i64, b: i64| match op {
-        "sum" => wrap(a.wrapping_add(b)),
-        "prod" => wrap(a.wrapping_mul(b)),
-        "min" => a.min(b),
-        _ => a.max(b),
-    };
-    let each = |place: usize| arrays.iter().map(|array| array[place]).reduce(combine).expect("a rank");
-    (0..arrays[0].len()).map(each).collect()
-}
-
-/// A small whole number as a binary16 of the same value.
-fn half(value: i64) -> u16 {
-    let sign = if value < 0 { 0x8000 } else { 0 };
-    let magnitude = value.unsigned_abs() as u16;
-    if magnitude == 0 {
-        return sign;
-    }
-    let exponent = 15 - magnitude.leading_zeros() as u16;
-    sign | (exponent + 15) << 10 | ((magnitude << (10 - exponent)) & 0x3ff)
-}
-
-fn encoded(element: &str, value: i64) -> Vec<u8> {
-    match element {
-        "f32" => (value as f32).to_le_bytes().to_vec(),
-        "f64" => (value as f64).to_le_bytes().to_vec(),
-        "f16" => half(value).to_le_bytes().to_vec(),
-        "bf16" => (((value as f32).to_bits() >> 16) as u16).to_le_bytes().to_vec(),
-        "i32" => (value as i32).to_le_bytes().to_vec(),
-        "i64" => value.to_le_bytes().to_vec(),
-        _ => vec![value as u8],
-    }
-}
-
-fn bytes_of(element: &str, values: &[i64]) -> Vec<u8> {
-    values.iter().flat_map(|value| encoded(element, *value)).collect()
-}
-
-fn descr(element: &str) -> &'static str {
-    match element {
-        "f32" => "<f4",
-        "f64" => "<f8",
-        "f16" => "<f2",
-        "bf16" => "|V2",
-        "i32" => "<i4",
-        "i64" => "<i8",
-        _ => "|u1",
-    }
-}
-
-fn npy(header: &str, data: &[u8]) -> Vec<u8> {
-    let header = format!("{header}\n");
-    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
-}
-
-fn header(descr: &str, shape: &str) -> String {
-    format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}")
-}
-
-/// A directory with an array per rank.
-fn arrays(element: &str, values: &[Vec<i64>]) -> PathBuf {
-    let directory = scratch("input");
-    std::fs::create_dir(&directory).expect("the scratch folder can be written");
-    for (rank, values) in values.iter().enumerate() {
-        let shape = format!("({},)", values.len());
-        let file = npy(&header(descr(element), &shape), &bytes_of(element, values));
-        std::fs::write(directory.join(format!("rank{rank}.npy")), file).expect("it can be written");
-    }
-    directory
-}
-
-/// Shape and data of a rank's result.
-fn result(directory: &Path, rank: usize) -> (String, Vec<u8>) {
-    let bytes = std::fs::read(directory.join(format!("rank{rank}.npy"))).expect("a result");
-    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let text = String::from_utf8(bytes[10..10 + length].to_vec()).expect("a header");
-    let shape =
-        text.split("'shape': ").nth(1).expect("a shape").split(')').next().expect("its end").to_owned();
-    (shape + ")", bytes[10 + length..].to_vec())
 }
 
 fn job(engine: &str, shape: &str, collective: &str, element: &str, input: &Path, output: &Path) -> Rackloom {
@@ -189,7 +84,11 @@ fn ask_numpy(input: &Path, output: &Path, element: &str, op: &str, ranks: usize)
     let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_numpy =
         Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|done| done.status.success());
-    if !has_numpy || element == "bf16" {
+    if element == "bf16" {
+        return;
+    }
+    if !has_numpy {
+        println!("SKIPPED (1): {python} has no NumPy; what this file computes itself was compared");
         return;
     }
     let done = Command::new(python)
@@ -242,6 +141,100 @@ fn a_star_reduces_on_both_wires_and_in_virtual_time() {
 #[test]
 fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
     goes_everywhere(MESH, ["bf16", "f32", "u8"]);
+}
+
+/// Every type with every operation, shape, wire or engine and loss: 504 racks. By hand, with `RACKLOOM_WHOLE_PRODUCT=1`
+/// (docs/measuring.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
+#[test]
+fn everything_with_everything() {
+    if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
+        println!("SKIPPED (1): the whole product takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
+        return;
+    }
+    for (place, element) in TYPES.into_iter().enumerate() {
+        for op in OPS {
+            for shape in [RING, STAR, MESH] {
+                for (engine, count) in [("shared-memory", 9_001), ("packet", 7_001), ("sim", 8_009)] {
+                    for loss in ["0%", "2%"] {
+                        reduces(engine, shape, element, op, count + 2 * place, &["--loss", loss]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A type of floating-point numbers: how one is made from a double, read, and how much one rounding may err.
+struct Floats {
+    element: &'static str,
+    encode: fn(f64) -> Vec<u8>,
+    decode: fn(&[u8]) -> f64,
+    unit_roundoff: f64,
+}
+
+const FLOATS: [Floats; 3] = [
+    Floats {
+        element: "f32",
+        encode: |value| (value as f32).to_le_bytes().to_vec(),
+        decode: |bytes| f64::from(f32::from_le_bytes(bytes.try_into().expect("four bytes"))),
+        unit_roundoff: 1.0 / (1_u64 << 24) as f64,
+    },
+    Floats {
+        element: "f64",
+        encode: |value| value.to_le_bytes().to_vec(),
+        decode: |bytes| f64::from_le_bytes(bytes.try_into().expect("eight bytes")),
+        unit_roundoff: f64::EPSILON / 2.0,
+    },
+    Floats {
+        element: "bf16",
+        encode: |value| (((value as f32).to_bits() >> 16) as u16).to_le_bytes().to_vec(),
+        decode: |bytes| {
+            let bits = u16::from_le_bytes(bytes.try_into().expect("two bytes"));
+            f64::from(f32::from_bits(u32::from(bits) << 16))
+        },
+        unit_roundoff: 1.0 / 256.0,
+    },
+];
+
+/// Arrays of numbers between -1 and 1 that fill their mantissas, encoded.
+fn random_floats(floats: &Floats, ranks: usize, count: usize) -> Vec<Vec<u8>> {
+    let numbers = values("i64", "sum", ranks, count);
+    let encoded = |value: &i64| (floats.encode)(*value as f64 / i64::MAX as f64);
+    numbers.iter().map(|array| array.iter().flat_map(encoded).collect()).collect()
+}
+
+/// In any order, a sum of N numbers goes through N - 1 additions. If each result is rounded once, with relative error at
+/// most u, the sum errs by at most (N - 1) u / (1 - (N - 1) u) times the sum of the magnitudes (Higham 2002, 4.2). bf16 is
+/// rounded twice per addition (to f32 first), and the comparison sums doubles itself; 2 u each covers both.
+#[test]
+fn random_floats_are_the_same_at_every_rank_and_as_near_as_rounding_allows() {
+    for (floats, (shape, engine)) in
+        FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim")])
+    {
+        let (ranks, count) = (nodes(shape), 10_007);
+        let given = random_floats(floats, ranks, count);
+        let (input, output) = (scratch("input"), scratch("output"));
+        std::fs::create_dir(&input).expect("the scratch folder can be written");
+        for (rank, bytes) in given.iter().enumerate() {
+            let file = npy(&header(support::arrays::descr(floats.element), &format!("({count},)")), bytes);
+            std::fs::write(input.join(format!("rank{rank}.npy")), file).expect("it can be written");
+        }
+        job(engine, shape, "all-reduce", floats.element, &input, &output).finish().passed();
+        let first = result(&output, 0).1;
+        for rank in 1..ranks {
+            assert!(result(&output, rank).1 == first, "{}: rank {rank} has other bits", floats.element);
+        }
+        let width = first.len() / count;
+        let error_share = 2.0 * floats.unit_roundoff * (ranks - 1) as f64;
+        let bound_share = error_share / (1.0 - error_share);
+        for (place, found) in first.chunks(width).enumerate() {
+            let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[place * width..][..width]);
+            let sum: f64 = given.iter().map(of_rank).sum();
+            let magnitude: f64 = given.iter().map(|bytes| of_rank(bytes).abs()).sum();
+            let error = ((floats.decode)(found) - sum).abs();
+            assert!(error <= bound_share * magnitude, "{}, place {place}: off by {error}", floats.element);
+        }
+    }
 }
 
 #[test]

@@ -15,8 +15,8 @@ use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
-    LocalRange, Member, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
-    Signal, SignalKind, Switch, Tenant, Width,
+    LocalRange, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    SignalKind, Switch, Tenant, Width,
 };
 use rackloom_simulator::{Simulation, incarnation};
 
@@ -48,7 +48,7 @@ impl Script {
         (self.state >> 33) % bound
     }
 
-    fn issue(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    fn issue(&mut self, now: Instant, seat: &mut dyn rackloom_jobs::Seat) {
         let other = (self.node.0 + 1 + self.random(u64::from(self.ranks) - 1) as u16) % self.ranks;
         let offset = self.random(REGION_BYTES / 2) & !7;
         let target = RemoteAddress { node: NodeId(other), region: REGION, offset, key: Key(5) };
@@ -73,7 +73,7 @@ impl Script {
                 Command::Put { operation, target, source: own, signal: Some(signal) }
             }
         };
-        match endpoint.handle_command(now, command) {
+        match seat.command(now, command) {
             Ok(()) | Err(CommandRefused::Busy) => {}
             Err(refused) => panic!("{} step {}: {refused}", self.node, self.step),
         }
@@ -86,14 +86,19 @@ impl Job for Script {
         vec![RegionConfig { region: REGION, length: REGION_BYTES, key, access, tenant }]
     }
     fn handle_event(&mut self, _now: Instant, _event: &Event) {}
-    fn advance(&mut self, now: Instant, endpoint: &mut Endpoint, _memory: &mut dyn Memory) -> Progress {
+    fn advance(
+        &mut self,
+        now: Instant,
+        seat: &mut dyn rackloom_jobs::Seat,
+        _memory: &mut dyn Memory,
+    ) -> Progress {
         // The first steps wait until the rack is up; both engines see the same ticks.
         let due = Instant(1_000_000 + self.step * 5 * TICK_NS);
         if self.step == STEPS {
             return Progress::Finished;
         }
         if now >= due {
-            self.issue(now, endpoint);
+            self.issue(now, seat);
             self.step += 1;
         }
         Progress::Running(Some(Instant(1_000_000 + self.step * 5 * TICK_NS)))

@@ -7,6 +7,9 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+pub(crate) mod arrays;
+pub(crate) mod footprint;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -153,6 +156,12 @@ impl Rackloom {
         self
     }
 
+    /// With a variable in its environment and in that of all its processes.
+    pub(crate) fn in_environment(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     /// Start it.
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.
@@ -237,6 +246,17 @@ pub(crate) fn is_gone(pid: Pid) -> bool {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let Ok(text) = std::fs::read_to_string(path) else { return true };
     text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Wait until a process has stopped, by itself or because it was told to.
+pub(crate) fn has_stopped(pid: Pid, patience: Duration) {
+    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    within(patience, &format!("the stop of process {}", pid.as_raw_nonzero()), || {
+        let text = std::fs::read_to_string(&path).expect("a process that lives");
+        let state = text.rsplit(')').next().expect("its state").trim_start();
+        assert!(!state.starts_with('Z'), "it ended and did not stop");
+        state.starts_with('T').then_some(())
+    });
 }
 
 /// Send a signal to a process that is there.

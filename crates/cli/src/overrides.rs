@@ -51,6 +51,11 @@ impl JobOptions {
         Ok(kind)
     }
 
+    /// Whether the job takes more or less memory than the file's.
+    pub(crate) fn changes_size(&self) -> bool {
+        self.job.is_some() || self.collective.is_some() || self.bytes.is_some() || self.sizes.is_some()
+    }
+
     /// Which job: the one that is named, or the one that `--collective` means, or the file's.
     fn kind(&self, of_file: JobKind) -> JobKind {
         let asked = match (self.job, &self.collective) {

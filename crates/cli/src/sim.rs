@@ -20,6 +20,9 @@ use crate::progress::Bar;
 use crate::reporting::{self, Findings};
 use crate::source::{Source, Work};
 
+/// Occurrences in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
+const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
+
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?.with_arrays(&arguments.arrays)?;
@@ -32,7 +35,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let jobs = ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
     let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
-    let stalled = simulation.run().err();
+    let stalled = run_under(&mut simulation, plan.endpoint_count(), &bar).err();
     drop(bar);
     if let Some(directory) = &source.arrays.output {
         write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
@@ -45,6 +48,17 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     }
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// To the end, and say now and then how far it is.
+fn run_under(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(), Stalled> {
+    simulation.run_watched(OCCURRENCES_PER_LOOK, |simulation| {
+        let ranks = || (0..ranks).map(|rank| NodeId(rank as u16));
+        let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
+        let steps = ranks().filter_map(|rank| simulation.job(rank)).map(Job::progress_count).sum();
+        bar.standing().set(ranks().filter(is_over).count(), steps);
+    })?;
+    Ok(())
 }
 
 /// What each rank has got, to the user's files.

@@ -88,8 +88,10 @@ impl Source {
 
     /// The plan and what the ranks give, with what the command line says, checked.
     pub(crate) fn work(&self) -> Result<Work, Failure> {
-        let mut plan =
-            Plan::parse(&self.text, &self.name).map_err(|error| Failure::bad_input(words(&error)))?;
+        // The size check must look at the job that will run.
+        let is_another_job = self.overrides.job.changes_size() || self.arrays.input.is_some();
+        let parse = if is_another_job { Plan::parse_for_another_job } else { Plan::parse };
+        let mut plan = parse(&self.text, &self.name).map_err(|error| Failure::bad_input(words(&error)))?;
         self.overrides.apply(&mut plan)?;
         if let Some(rack) = &self.rack {
             plan.change(|plan| plan.name.clone_from(rack));

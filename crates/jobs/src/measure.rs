@@ -47,6 +47,10 @@ pub enum OperationKind {
     Get,
     /// A put with a signal behind its data.
     PutWithSignal,
+    /// A tagged message, until the target holds it or its receiver has it.
+    Send,
+    /// A receive, from its posting until the message is here.
+    Receive,
     /// A wait on a word of the rank's own memory.
     WaitUntil,
     /// A fence.
@@ -63,7 +67,7 @@ impl OperationKind {
     /// Number of kinds.
     pub const COUNT: usize = Self::ALL.len();
     /// All kinds, in report order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::StorePosted,
         Self::StoreAcknowledged,
         Self::Load,
@@ -76,6 +80,8 @@ impl OperationKind {
         Self::Put,
         Self::Get,
         Self::PutWithSignal,
+        Self::Send,
+        Self::Receive,
         Self::WaitUntil,
         Self::Fence,
         Self::Flush,
@@ -99,6 +105,8 @@ impl OperationKind {
             Self::Put => "put",
             Self::Get => "get",
             Self::PutWithSignal => "put-with-signal",
+            Self::Send => "send",
+            Self::Receive => "receive",
             Self::WaitUntil => "wait-until",
             Self::Fence => "fence",
             Self::Flush => "flush",

@@ -28,9 +28,17 @@ const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
     (0x9AC6, "another vendor"),
 ];
 
+/// Whether the job must fit into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Judged,
+    /// Another job, or another size of it, is going to be put in its place.
+    Open,
+}
+
 /// Everything that is wrong with a plan.
-pub(crate) fn mistakes(plan: &Plan, places: &Places, source: &Source<'_>) -> Vec<Mistake> {
-    let mut check = Inspection { plan, places, source, mistakes: Vec::new() };
+pub(crate) fn mistakes(plan: &Plan, places: &Places, source: &Source<'_>, fit: Fit) -> Vec<Mistake> {
+    let mut check = Inspection { plan, places, source, fit, mistakes: Vec::new() };
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
@@ -39,7 +47,7 @@ pub(crate) fn mistakes(plan: &Plan, places: &Places, source: &Source<'_>) -> Vec
 
 /// As [`mistakes`], for a file whose shape could not be built.
 pub(crate) fn mistakes_of_settings(plan: &Plan, places: &Places, source: &Source<'_>) -> Vec<Mistake> {
-    let mut check = Inspection { plan, places, source, mistakes: Vec::new() };
+    let mut check = Inspection { plan, places, source, fit: Fit::Open, mistakes: Vec::new() };
     check.settings();
     check.mistakes
 }
@@ -49,6 +57,7 @@ struct Inspection<'run> {
     plan: &'run Plan,
     places: &'run Places,
     source: &'run Source<'run>,
+    fit: Fit,
     mistakes: Vec<Mistake>,
 }
 

@@ -15,7 +15,7 @@ use rackloom_protocol::{
 };
 
 use crate::canonical;
-use crate::check;
+use crate::check::{self, Fit};
 use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
 use crate::job::JobPlan;
@@ -232,7 +232,16 @@ impl Plan {
     /// # Errors
     /// Every mistake of the text, with line, column and hint.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        read::rack(text, origin)
+        read::rack(text, origin, Fit::Judged)
+    }
+
+    /// The same for somebody who changes the job afterwards and then asks [`Plan::check`]: whether the file's own job fits
+    /// into memory is left open.
+    ///
+    /// # Errors
+    /// Every other mistake of the text, with line, column and hint.
+    pub fn parse_for_another_job(text: &str, origin: &str) -> Result<Self, PlanError> {
+        read::rack(text, origin, Fit::Open)
     }
 
     /// Judge the plan again, after a command line has changed it.
@@ -241,7 +250,7 @@ impl Plan {
     /// Every value that is out of range or contradicts another; without places, because no file is at hand.
     pub fn check(&self) -> Result<(), PlanError> {
         let source = Source::new(&self.name, "");
-        let mistakes = check::mistakes(self, &Places::default(), &source);
+        let mistakes = check::mistakes(self, &Places::default(), &source, Fit::Judged);
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
     }
 

@@ -1,6 +1,6 @@
 //! What a user sees when a file is wrong: every mistake at once, with its place, a caret and a hint.
 
-use rackloom_plan::{Plan, PlanError};
+use rackloom_plan::{JobKind, Plan, PlanError};
 
 fn wrong(text: &str) -> PlanError {
     match Plan::parse(text, "rack.yaml") {
@@ -219,6 +219,11 @@ fn dropped_frames_name_a_direction_of_their_link() {
 fn memory_holds_what_the_job_moves() {
     expect("defaults: {memory: 512KiB}", &["the litmus takes 1MiB at once, more than the 512KiB"]);
     expect("nodes: {n1: {memory: 1B}}", &["`nodes.n1.memory` is 1B"]);
+    let small = "name: r\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 512KiB}\n";
+    let mut plan = Plan::parse_for_another_job(small, "test").expect("the file's own job is not judged");
+    assert!(plan.check().unwrap_err().to_string().contains("takes 1MiB at once, more than the 512KiB"));
+    plan.change(|plan| plan.job.kind = JobKind::None);
+    plan.check().expect("the job that will run is judged");
     let idle = "name: r\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 512KiB}\njob: none\n";
     assert!(Plan::parse(idle, "rack.yaml").is_ok());
 }

@@ -18,6 +18,7 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId,
 use super::observe::Observer;
 use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
+use super::stop::StopAt;
 use super::work::{Results, Work};
 use crate::control::{Grant, SharedMemoryPort, Start};
 use crate::source::Work as CheckedWork;
@@ -58,7 +59,10 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
             let results = start.source.arrays.output.zip(shape);
             let results = results.map(|(directory, shape)| Results { directory, shape });
-            Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results)))
+            let nodes: Vec<_> =
+                plan.members[..plan.endpoint_count()].iter().map(|node| node.name.clone()).collect();
+            let stop_at = StopAt::of_environment(&member.name, &nodes)?;
+            Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results, stop_at)))
         }
     };
     Ok(Seat::new(body, observer, memory_used_bytes, start.tell_events))

@@ -8,6 +8,7 @@ mod begin;
 mod observe;
 mod serve;
 mod sharing;
+mod stop;
 mod work;
 
 use std::process::ExitCode;

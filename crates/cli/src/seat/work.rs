@@ -10,6 +10,7 @@ use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
 use super::sharing::{OnSeat, Sharing};
+use super::stop::StopAt;
 use crate::arrays::ArrayWriter;
 
 /// Where the user wants the result, and in which shape.
@@ -30,6 +31,7 @@ pub(super) struct Work {
     writer: Option<ArrayWriter>,
     /// Why there is no file.
     unwritten: Option<String>,
+    stop_at: StopAt,
 }
 
 impl Work {
@@ -39,6 +41,7 @@ impl Work {
         job: Box<dyn Job>,
         rank: NodeId,
         results: Option<Results>,
+        stop_at: StopAt,
     ) -> Self {
         Self {
             runtime,
@@ -49,12 +52,13 @@ impl Work {
             results,
             writer: None,
             unwritten: None,
+            stop_at,
         }
     }
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten } = self;
+        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at } = self;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             sharing.poll(now, memory);
             if *finished || !sharing.is_settled() {
@@ -76,6 +80,7 @@ impl Work {
             if *finished { sharing.wake_at(now) } else { now }
         };
         let turned = runtime.turn_with(now, commands, &mut |event| events.push(event));
+        stop_at.reached(|| job.waiting_for());
         self.sharing.take_events(events);
         turned
     }

@@ -105,6 +105,7 @@ fn litmus_settings(plan: &Plan, seed: u64) -> LitmusSettings {
             .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
             .max(1),
         rounds: plan.job.rounds,
+        offers_max: requests_max as usize,
         start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
         ..default
@@ -130,7 +131,7 @@ mod tests {
         let settings = litmus_settings(&plan, 9);
         assert_eq!((settings.seed, settings.bytes_max, settings.rounds), (9, 65_536, 3));
         assert_eq!(settings.memory_bytes, plan.members[0].memory_bytes);
-        assert_eq!(build(&plan, NodeId(2), 9).regions().len(), 4);
+        assert_eq!(build(&plan, NodeId(2), 9).regions().len(), 5);
     }
 
     #[test]

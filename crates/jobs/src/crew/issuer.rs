@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, OperationId};
 
-use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
+use super::request::{Body, Failure, Matched, Outcome, Request, Seat, Tag};
 use crate::measure::{Measurements, OperationKind};
 
 /// Work that is queued ahead of the endpoint at most; more would only hide its back-pressure.
@@ -24,6 +24,8 @@ struct Ticket {
     bytes: u64,
     begun: Instant,
     is_wait: bool,
+    /// Which message a receive has met.
+    message: Option<Matched>,
     /// Posted stores that this flush stands for.
     posted: u32,
 }
@@ -135,6 +137,22 @@ impl Issuer {
         self.urgent.extend(cancels);
     }
 
+    /// Cancel the wait or receive that was asked for under this tag, if it has not ended.
+    pub(crate) fn cancel(&mut self, tag: Tag) {
+        let found = self.outstanding.iter().find(|(_, ticket)| ticket.is_wait && ticket.tag == tag);
+        if let Some((id, _)) = found {
+            let cancel = Body::Cancel { wait: OperationId(*id) };
+            self.submit_urgent(Request::new(tag, cancel));
+        }
+    }
+
+    /// A receive has met its message; its end comes later.
+    pub(crate) fn matched(&mut self, operation: OperationId, message: Matched) {
+        if let Some(ticket) = self.outstanding.get_mut(&operation.0) {
+            ticket.message = Some(message);
+        }
+    }
+
     /// Offer the endpoint what is queued.
     pub(crate) fn pump(&mut self, now: Instant, seat: &mut dyn Seat) {
         self.is_blocked = false;
@@ -212,6 +230,7 @@ impl Issuer {
             bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
             is_wait,
+            message: None,
             posted: if matches!(request.body, Body::Flush { .. }) { self.take_posted(target) } else { 0 },
         };
         self.outstanding_work += usize::from(!is_wait);
@@ -236,7 +255,7 @@ impl Issuer {
         let is_right = is_own_mistake && matches!(refused, CommandRefused::Invalid(_));
         let result = if is_right { Ok(0) } else { Err(Failure::Refused(refused)) };
         let target = request.body.target();
-        self.conclude(now, begun, 0, Outcome { tag: request.tag, kind, target, result });
+        self.conclude(now, begun, Some(0), Outcome { tag: request.tag, kind, target, result, message: None });
     }
 
     /// An operation ended.
@@ -252,21 +271,27 @@ impl Issuer {
         for _ in 0..ticket.posted {
             self.measurements.end(OperationKind::StorePosted, now);
         }
+        // The end of a cancelled wait says nothing about the fabric.
+        let bytes = match (ticket.kind, result) {
+            (_, Err(OperationError::Cancelled)) => None,
+            (OperationKind::Receive, Ok(length)) => Some(length),
+            _ => Some(ticket.bytes),
+        };
         let result = match (result, ticket.expects) {
             (Ok(value), None) => Ok(value),
             (Ok(_), Some(_)) => Err(Failure::Allowed),
             (Err(error), Some(expected)) if error == expected => Ok(0),
             (Err(error), _) => Err(Failure::Operation(error)),
         };
-        let outcome = Outcome { tag: ticket.tag, kind: ticket.kind, target: ticket.target, result };
-        self.conclude(now, ticket.begun, ticket.bytes, outcome);
+        let Ticket { tag, kind, target, message, .. } = ticket;
+        self.conclude(now, ticket.begun, bytes, Outcome { tag, kind, target, result, message });
     }
 
-    fn conclude(&mut self, now: Instant, begun: Instant, bytes: u64, outcome: Outcome) {
+    /// `bytes`: what a success counts for; `None` if the end is not counted at all.
+    fn conclude(&mut self, now: Instant, begun: Instant, bytes: Option<u64>, outcome: Outcome) {
         self.measurements.end(outcome.kind, now);
-        let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-        // The end of a cancelled wait says nothing about the fabric.
-        if outcome.result != Err(Failure::Operation(OperationError::Cancelled)) {
+        if let Some(bytes) = bytes {
+            let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
             self.measurements.count(outcome.kind, now.since(begun), counted);
         }
         self.outcomes.push_back(outcome);
@@ -290,7 +315,8 @@ impl Issuer {
 
 fn measured_kind(request: &Request) -> Option<OperationKind> {
     let kind = request.body.kind()?;
-    Some(if request.expects.is_some() { OperationKind::ForbiddenAccess } else { kind })
+    let is_forbidden = request.expects.is_some_and(|error| error != OperationError::Cancelled);
+    Some(if is_forbidden { OperationKind::ForbiddenAccess } else { kind })
 }
 
 #[cfg(test)]

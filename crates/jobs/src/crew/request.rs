@@ -31,6 +31,8 @@ pub(crate) enum Body {
     Atomic { target: RemoteAddress, atomic: Atomic },
     Put { target: RemoteAddress, source: LocalRange, signal: Option<Signal> },
     Get { target: RemoteAddress, into: LocalRange },
+    Send { target: NodeId, tag: u64, source: LocalRange },
+    Receive { source: Option<NodeId>, tag: u64, ignore: u64, into: LocalRange },
     WaitUntil { region: RegionId, offset: u64, condition: Condition, value: u64, depends_on: Option<NodeId> },
     Fence { target: Option<NodeId> },
     Flush { target: Option<NodeId> },
@@ -48,6 +50,10 @@ impl Body {
             Self::Atomic { target, atomic } => Command::Atomic { operation, target, atomic },
             Self::Put { target, source, signal } => Command::Put { operation, target, source, signal },
             Self::Get { target, into } => Command::Get { operation, target, into },
+            Self::Send { target, tag, source } => Command::Send { operation, target, tag, source },
+            Self::Receive { source, tag, ignore, into } => {
+                Command::Receive { operation, source, tag, ignore, into }
+            }
             Self::WaitUntil { region, offset, condition, value, depends_on } => {
                 Command::WaitUntil { operation, region, offset, condition, value, depends_on }
             }
@@ -65,8 +71,9 @@ impl Body {
         )
     }
 
+    /// Whether somebody else must act before it ends, so that it can be cancelled and takes no place of the work.
     pub(crate) const fn is_wait(&self) -> bool {
-        matches!(self, Self::WaitUntil { .. })
+        matches!(self, Self::WaitUntil { .. } | Self::Receive { .. })
     }
 
     /// The kind it is measured as; a cancel is not measured.
@@ -79,6 +86,8 @@ impl Body {
             Self::Put { signal: None, .. } => OperationKind::Put,
             Self::Put { signal: Some(_), .. } => OperationKind::PutWithSignal,
             Self::Get { .. } => OperationKind::Get,
+            Self::Send { .. } => OperationKind::Send,
+            Self::Receive { .. } => OperationKind::Receive,
             Self::WaitUntil { .. } => OperationKind::WaitUntil,
             Self::Fence { .. } => OperationKind::Fence,
             Self::Flush { .. } => OperationKind::Flush,
@@ -86,12 +95,12 @@ impl Body {
         })
     }
 
-    /// Payload that it moves.
+    /// Payload that it moves, as far as the caller knows it: how long a received message is, its end says.
     pub(crate) const fn bytes(&self) -> u64 {
         match self {
             Self::Store { data, .. } => data.len() as u64,
             Self::Load { into, .. } | Self::Get { into, .. } => into.length,
-            Self::Put { source, .. } => source.length,
+            Self::Put { source, .. } | Self::Send { source, .. } => source.length,
             Self::Atomic { atomic, .. } => atomic.width.bytes(),
             _ => 0,
         }
@@ -105,6 +114,8 @@ impl Body {
             | Self::Atomic { target, .. }
             | Self::Put { target, .. }
             | Self::Get { target, .. } => Some(target.node),
+            Self::Send { target, .. } => Some(*target),
+            Self::Receive { source, .. } => *source,
             Self::Fence { target } | Self::Flush { target } => *target,
             Self::WaitUntil { depends_on, .. } => *depends_on,
             Self::Cancel { .. } => None,
@@ -177,6 +188,13 @@ impl Failure {
     }
 }
 
+/// The message that a receive has met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Matched {
+    pub(crate) source: NodeId,
+    pub(crate) tag: u64,
+}
+
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -184,4 +202,6 @@ pub(crate) struct Outcome {
     pub(crate) kind: OperationKind,
     pub(crate) target: Option<NodeId>,
     pub(crate) result: Result<u64, Failure>,
+    /// Which message, if it is a receive that has met one.
+    pub(crate) message: Option<Matched>,
 }

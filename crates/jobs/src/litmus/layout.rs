@@ -10,7 +10,8 @@
 //! | [`CONTROL`] | all | words: abort notice, barrier, flags |
 //! | [`DATA`] | all | contended atomics, slots |
 //! | [`LANES`] | none | sources of puts, targets of loads and gets |
-//! | [`READABLE`] | read | one pattern that others read |
+//! | [`READABLE`] | read | one pattern that others read, and that messages are taken from |
+//! | [`MAIL`] | none | where received messages land |
 
 use rackloom_protocol::RegionId;
 use thiserror::Error;
@@ -28,6 +29,9 @@ pub(crate) const LANES: RegionId = RegionId(3);
 /// What others read and must not write.
 pub(crate) const READABLE: RegionId = RegionId(4);
 
+/// Where received messages land.
+pub(crate) const MAIL: RegionId = RegionId(5);
+
 /// Least distance between two things that are written.
 pub(crate) const GUARD_BYTES: u64 = 64;
 /// Room beside a lane's bytes for guards and misalignment on both sides.
@@ -38,6 +42,13 @@ pub(crate) const SMALL_LANES: u64 = 16;
 pub(crate) const SMALL_LANE_BYTES: u64 = 4608;
 /// Lanes for everything larger.
 pub(crate) const LARGE_LANES: u64 = 2;
+
+/// Receives that are posted at a time for the messages of one writer.
+pub(crate) const MAIL_SLOTS: u64 = 4;
+/// Longest message: several frames, and beyond what travels unasked.
+const MESSAGE_BYTES_MAX: u64 = 20_000;
+/// Room in [`MAIL`] for a short message from anybody, with its guards.
+const MAIL_ANY_STRIDE: u64 = 256;
 
 /// Distant ranks keep transfers of up to this size, on the bulk path and of several frames, before neighbours give way.
 const FAR_BYTES_WANTED: u64 = 4097;
@@ -374,8 +385,25 @@ impl Layout {
             LANES => {
                 SMALL_LANES * (SMALL_LANE_BYTES + LANE_MARGIN_BYTES) + LARGE_LANES * self.large_lane_stride()
             }
+            // One for each rank, and one for the message that never comes.
+            MAIL => self.mail_any_offset(u64::from(self.ranks)) + MAIL_ANY_STRIDE,
             _ => self.part_offset(region, self.ranks.max(1)) + GUARD_BYTES,
         }
+    }
+
+    /// The longest tagged message.
+    pub(crate) fn message_bytes_max(&self) -> u64 {
+        self.far_bytes_max.min(MESSAGE_BYTES_MAX)
+    }
+
+    /// Offset in [`MAIL`] of a slot for a message of any length and some bytes more.
+    pub(crate) fn mail_offset(&self, slot: u64) -> u64 {
+        GUARD_BYTES + slot * ((self.message_bytes_max() + 16).next_multiple_of(64) + LANE_MARGIN_BYTES)
+    }
+
+    /// Offset in [`MAIL`] of a slot for a short message of anybody.
+    pub(crate) fn mail_any_offset(&self, number: u64) -> u64 {
+        self.mail_offset(MAIL_SLOTS) + number * MAIL_ANY_STRIDE
     }
 
     /// Bytes from one large lane to the next.
@@ -384,7 +412,7 @@ impl Layout {
     }
 
     fn total_bytes(&self) -> u64 {
-        [CONTROL, DATA, LANES, READABLE].into_iter().map(|region| self.region_bytes(region)).sum()
+        [CONTROL, DATA, LANES, READABLE, MAIL].into_iter().map(|region| self.region_bytes(region)).sum()
     }
 
     fn traffic_bytes(&self) -> u64 {

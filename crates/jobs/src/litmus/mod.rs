@@ -1,7 +1,7 @@
 //! The litmus job: every ordered pair of ranks, every kind of operation, and every byte checked by its owner.
 //!
-//! One rank is a state machine. It prepares its memory, meets the others at a barrier, runs five phases (writes, with a barrier
-//! behind them, reads, order, atomics, forbidden accesses), meets them again, and sweeps its own memory: what must be there follows from seed, writer, slot
+//! One rank is a state machine. It prepares its memory, meets the others at a barrier, runs six phases (writes, with a barrier
+//! behind them, reads, order, messages, atomics, forbidden accesses), meets them again, and sweeps its own memory: what must be there follows from seed, writer, slot
 //! and byte index alone. Then the next round, with other patterns. See `phase/` for what is done, `layout.rs` for where.
 //!
 //! When a node dies, or an operation fails that must not, the run is broken off: the rank tells the others, waits until what is
@@ -28,12 +28,12 @@ use self::findings::Findings;
 use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
-use self::phase::{Atomics, Forbidden, Ordered, Phase, Reads, Turn, Writes};
+use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Reads, Turn, Writes};
 use self::scene::Scene;
 use crate::crew::Rank;
 use crate::crew::barrier::Barrier;
 use crate::crew::issuer::Issuer;
-use crate::crew::request::{Body, Outcome, Request, Seat, Tag};
+use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
 use crate::job::{Job, Progress};
 use crate::report::JobResult;
 
@@ -78,8 +78,9 @@ fn phase(number: usize) -> Option<Box<dyn Phase>> {
         0 => Box::new(Writes::default()),
         1 => Box::new(Reads::default()),
         2 => Box::new(Ordered::default()),
-        3 => Box::new(Atomics::default()),
-        4 => Box::new(Forbidden::default()),
+        3 => Box::new(Messages::default()),
+        4 => Box::new(Atomics::default()),
+        5 => Box::new(Forbidden::default()),
         _ => return None,
     })
 }
@@ -326,6 +327,9 @@ impl Job for Litmus {
     fn handle_event(&mut self, now: Instant, event: &Event) {
         match *event {
             Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
+            Event::MessageMatched { operation, source, tag, .. } => {
+                self.issuer.matched(operation, Matched { source, tag });
+            }
             Event::NodeLost { node } | Event::NodeRestarted { node } => self.hear_loss(now, node),
             Event::AccessRefused { source, error, .. } => self.findings.refused(source, error),
             _ => {}

@@ -5,7 +5,7 @@
 use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddress, Width};
 
 use super::case::Case;
-use super::layout::{CONTROL, ContendedWord, DATA, LANES, Layout, READABLE};
+use super::layout::{CONTROL, ContendedWord, DATA, LANES, Layout, MAIL, READABLE};
 use super::settings::LitmusSettings;
 use crate::crew::Rank;
 use crate::crew::barrier::Grounds;
@@ -71,11 +71,11 @@ impl Scene {
 
     pub(crate) fn regions(&self) -> Vec<RegionConfig> {
         let access = |region| match region {
-            LANES => Access::default(),
+            LANES | MAIL => Access::default(),
             READABLE => Access::READ,
             _ => Access::ALL,
         };
-        [CONTROL, DATA, LANES, READABLE]
+        [CONTROL, DATA, LANES, READABLE, MAIL]
             .into_iter()
             .map(|region| RegionConfig {
                 region,
@@ -127,6 +127,13 @@ impl Scene {
         let parts = [Purpose::Place as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
         let anywhere = fold(self.settings.seed, &parts) % (room - 64).max(1);
         anywhere / 64 * 64 + misalignment
+    }
+
+    /// Where in a writer's readable region something begins that it sends to an owner.
+    pub(crate) fn read_offset_of(&self, owner: u16, writer: u16, number: u16, bytes: u64) -> u64 {
+        let room = self.layout.region_bytes(READABLE) - bytes;
+        let parts = [Purpose::Place as u64, self.round.into(), owner.into(), writer.into(), number.into()];
+        fold(self.settings.seed, &parts) % room.max(1)
     }
 
     /// The value of a case's flag; never 0, which is what the flag is before.

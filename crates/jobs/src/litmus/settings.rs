@@ -19,6 +19,8 @@ pub struct LitmusSettings {
     pub atomics_per_word: u32,
     /// Operations under way per rank, waits not counted.
     pub outstanding_max: usize,
+    /// Messages that a rank may have waiting for their receives at a peer.
+    pub offers_max: usize,
     /// How long to wait at the start until every other rank can be reached.
     pub start_timeout_ns: u64,
     /// How long to wait, once the run is broken off, for outstanding operations to end.
@@ -36,6 +38,7 @@ impl Default for LitmusSettings {
             rounds: 4,
             atomics_per_word: 32,
             outstanding_max: 32,
+            offers_max: 64,
             start_timeout_ns: 30_000_000_000,
             drain_timeout_ns: 5_000_000_000,
         }

@@ -4,6 +4,7 @@
 //! that passes here needs no luck, and a litmus that passes in spite of a [`Defect`] is worth nothing.
 
 mod fabric;
+mod messages;
 mod seat;
 
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -64,6 +65,18 @@ pub(super) enum Defect {
     FailureForgotten,
     /// One wait ends before its condition holds.
     WaitEarly,
+    /// One message comes before an older one of its source.
+    MessageOvertakes,
+    /// One message comes with one bit flipped.
+    MessageChanged,
+    /// One message comes without its last byte.
+    MessageShort,
+    /// One message comes twice.
+    MessageTwice,
+    /// Receives take any tag.
+    TagIgnored,
+    /// Receives cannot be cancelled.
+    CancelIgnored,
 }
 
 /// Ranks, the fabric between them, and the order of turns.
@@ -151,6 +164,7 @@ impl Toy {
         let progress = job.turn(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
         self.fabric.seats[rank].memory = memory;
         self.finished[rank] = progress == Progress::Finished;
+        self.fabric.match_messages(rank);
         self.fabric.settle_waits(rank);
     }
 

@@ -189,7 +189,7 @@ impl Rig {
             }
             if let (Some(job), AnyMember::Endpoint(endpoint)) = (&mut seat.job, &mut seat.member) {
                 events.iter().for_each(|event| job.handle_event(now, event));
-                match job.advance(now, endpoint, &mut seat.memory) {
+                match job.advance(now, &mut **endpoint, &mut seat.memory) {
                     Progress::Running(wake) => seat.wake = wake,
                     Progress::Finished => (seat.is_finished, seat.wake) = (true, None),
                 }

@@ -293,7 +293,7 @@ impl Wait {
     fn look(&self, memory: &HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
         let mut word = [0; 8];
         let window = memory.window(self.region);
-        if !window.is_some_and(|window| window.read(self.offset, &mut word).is_ok()) {
+        if window.is_none_or(|window| window.read(self.offset, &mut word).is_err()) {
             return Some(Err(OperationError::MemoryFailed));
         }
         let word = u64::from_le_bytes(word);

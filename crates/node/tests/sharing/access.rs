@@ -80,11 +80,11 @@ fn who_sees_the_signal_sees_the_data() {
             depends_on: None,
         };
         let mut ended = Vec::new();
-        direct.handle_command(&mut owner.memory, &wait, &mut |event| ended.push(event)).unwrap();
+        direct.handle_command(&owner.memory, &wait, &mut |event| ended.push(event)).unwrap();
         let deadline = Instant::now() + PATIENCE;
         while ended.is_empty() {
             owner.serve();
-            direct.poll(rackloom_protocol::Instant::ZERO, &mut owner.memory, &mut |event| ended.push(event));
+            direct.poll(rackloom_protocol::Instant::ZERO, &owner.memory, &mut |event| ended.push(event));
             assert!(Instant::now() < deadline);
         }
         assert_eq!(ended, [Event::Completed { operation: OperationId(round), result: Ok(round) }]);
@@ -127,7 +127,7 @@ fn a_read_only_export_is_mapped_for_reading() {
     let source = LocalRange { region: REGION, offset: 0, length: 8 };
     assert_eq!(region.copy_from(0, &owner.memory, source), Err(AccessError::PermissionDenied));
     let outside = LocalRange { region: REGION, offset: LENGTH, length: 1 };
-    assert_eq!(region.copy_to(0, &mut owner.memory, outside), Err(AccessError::LocalRange));
+    assert_eq!(region.copy_to(0, &owner.memory, outside), Err(AccessError::LocalRange));
 }
 
 #[test]

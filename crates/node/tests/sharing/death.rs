@@ -66,7 +66,7 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
         depends_on: Some(FRIEND),
     };
     let mut ended = Vec::new();
-    direct.handle_command(&mut here.memory, &wait, &mut |event| ended.push(event)).unwrap();
+    direct.handle_command(&here.memory, &wait, &mut |event| ended.push(event)).unwrap();
     asked.check().unwrap();
     used.store(0, &[1]).unwrap();
     other.kill();
@@ -76,7 +76,7 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
     assert!(accesses <= 1024, "an importer that never asks learns it after {accesses} accesses");
     assert_eq!(used.load(0, &mut [0]), Err(AccessError::OwnerGone));
     assert!(ended.is_empty() && !direct.is_lost(FRIEND));
-    direct.poll(rackloom_protocol::Instant::ZERO, &mut here.memory, &mut |event| ended.push(event));
+    direct.poll(rackloom_protocol::Instant::ZERO, &here.memory, &mut |event| ended.push(event));
     let result = Err(OperationError::Unreachable);
     assert_eq!(ended, [Event::Completed { operation: OperationId(9), result }]);
     assert!(direct.is_lost(FRIEND));

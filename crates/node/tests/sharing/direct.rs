@@ -38,14 +38,14 @@ impl Bench {
             Event::Completed { operation: OPERATION, result } => ended = Some(result),
             other => panic!("{other:?}"),
         };
-        let taken = self.direct.handle_command(&mut self.memory, &command, &mut hear).unwrap();
+        let taken = self.direct.handle_command(&self.memory, &command, &mut hear).unwrap();
         assert_eq!(taken, Taken::Here);
         ended
     }
 
     /// Whether the command is left to the wire.
     fn leaves(&mut self, command: Command<'_>) -> bool {
-        let taken = self.direct.handle_command(&mut self.memory, &command, &mut |event| panic!("{event:?}"));
+        let taken = self.direct.handle_command(&self.memory, &command, &mut |event| panic!("{event:?}"));
         taken == Ok(Taken::NotHere)
     }
 }
@@ -121,7 +121,7 @@ fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
     }
     let too_long = LocalRange { length: 1001, ..OWN };
     let get = Command::Get { operation: OPERATION, target: at(0), into: too_long };
-    let refused = bench.direct.handle_command(&mut bench.memory, &get, &mut |event| panic!("{event:?}"));
+    let refused = bench.direct.handle_command(&bench.memory, &get, &mut |event| panic!("{event:?}"));
     assert!(matches!(refused, Err(CommandRefused::Invalid(_))));
     let mut read_only = Bench::new("bad-write", Access::READ);
     let denied = Some(Err(OperationError::PermissionDenied));
@@ -173,13 +173,13 @@ fn waits_end_by_their_word_by_a_cancel_or_by_a_loss() {
     bench.memory.write(OWN.region, 8, &4_u64.to_le_bytes()).unwrap();
     assert_eq!(bench.run(wait(4, None)), Some(Ok(4)), "true already");
     assert_eq!(bench.run(wait(5, None)), None);
-    assert!(!bench.direct.is_ready(&mut bench.memory));
+    assert!(!bench.direct.is_ready(&bench.memory));
     bench.memory.write(OWN.region, 8, &6_u64.to_le_bytes()).unwrap();
-    assert!(bench.direct.is_ready(&mut bench.memory));
+    assert!(bench.direct.is_ready(&bench.memory));
     let mut ended = Vec::new();
     let now = rackloom_protocol::Instant::ZERO;
-    assert!(bench.direct.poll(now, &mut bench.memory, &mut |event| ended.push(event)));
-    assert!(!bench.direct.poll(now, &mut bench.memory, &mut |event| ended.push(event)));
+    assert!(bench.direct.poll(now, &bench.memory, &mut |event| ended.push(event)));
+    assert!(!bench.direct.poll(now, &bench.memory, &mut |event| ended.push(event)));
     assert_eq!(ended, [Event::Completed { operation: OPERATION, result: Ok(6) }]);
     assert_eq!(bench.run(wait(7, None)), None);
     let cancelled = bench.run(Command::Cancel { operation: OPERATION });

@@ -4,8 +4,8 @@ use rackloom_protocol::wire::control::{REPORT_BYTES, REPORT_ENTRY_BYTES};
 use rackloom_protocol::wire::layout::FABRIC;
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::check::Inspection;
 use crate::check::hops::{self, Neighbours};
+use crate::check::{Fit, Inspection};
 use crate::job::JobKind;
 use crate::mistake::{Complaint, quoted};
 use crate::plan::{MemberPlan, TenantPlan};
@@ -65,14 +65,17 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     let mut paths = vec![path.as_str()];
     paths.extend(sized_by.iter().map(String::as_str));
     let needed = check.plan.memory_needed_by_job();
-    if check.intact(&paths) && needed > member.memory_bytes {
+    if check.fit == Fit::Judged && check.intact(&paths) && needed > member.memory_bytes {
         let message = format!(
             "the {} takes {} at once, more than the {} of `{path}`",
             check.plan.job.kind.name(),
             shown(needed, Unit::Bytes),
             shown(member.memory_bytes, Unit::Bytes)
         );
-        check.complain(&paths, Complaint::new(message));
+        check.complain(
+            &paths,
+            Complaint::new(message).hint("give the nodes more memory, or the job smaller sizes"),
+        );
     }
 }
 

@@ -17,6 +17,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::check;
+use crate::check::Fit;
 use crate::defaults;
 use crate::document::{self, FILE_BYTES_MAX, Value};
 use crate::mistake::{Complaint, PlanError, Source, quoted};
@@ -37,8 +38,8 @@ pub(crate) fn text_of(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Read a rack from text.
-pub(crate) fn rack(text: &str, origin: &str) -> Result<Plan, PlanError> {
+/// Read a rack from text, and judge what is asked for.
+pub(crate) fn rack(text: &str, origin: &str, fit: Fit) -> Result<Plan, PlanError> {
     let source = Source::new(origin, text);
     let document = match document::parse(text) {
         Ok(document) => document,
@@ -51,7 +52,7 @@ pub(crate) fn rack(text: &str, origin: &str) -> Result<Plan, PlanError> {
     let (plan, has_shape) = plan(&mut reader, &document);
     let (source, mut mistakes, places) = reader.finish();
     if has_shape {
-        mistakes.extend(check::mistakes(&plan, &places, &source));
+        mistakes.extend(check::mistakes(&plan, &places, &source, fit));
     } else {
         mistakes.extend(check::mistakes_of_settings(&plan, &places, &source));
     }

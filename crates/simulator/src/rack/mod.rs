@@ -143,13 +143,24 @@ impl Simulation {
 
     /// Run until the job of every living endpoint is over.
     pub fn run(&mut self) -> Result<Outcome, Stalled> {
+        self.run_watched(u64::MAX, |_| {})
+    }
+
+    /// The same, with somebody who looks at the rack after every so many occurrences, and at the end.
+    pub fn run_watched(&mut self, every: u64, mut look: impl FnMut(&Self)) -> Result<Outcome, Stalled> {
+        let mut next_look = every;
         while self.awaited > 0 {
+            if self.statistics.occurrences >= next_look {
+                next_look = self.statistics.occurrences.saturating_add(every);
+                look(self);
+            }
             let Some(at) = self.fabric.queue.next_at() else {
                 return Err(self.stalled(StallCause::NothingScheduled));
             };
             self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
             self.step(at)?;
         }
+        look(self);
         Ok(Outcome {
             ended_at: self.now,
             trace_hash: self.trace_hash(),

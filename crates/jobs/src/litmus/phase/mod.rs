@@ -5,12 +5,14 @@
 
 mod atomic;
 mod forbidden;
+mod messages;
 mod ordered;
 mod read;
 mod write;
 
 pub(crate) use atomic::{Atomics, check_contended};
 pub(crate) use forbidden::{Forbidden, check_refusals, describe_forbidden};
+pub(crate) use messages::Messages;
 pub(crate) use ordered::Ordered;
 pub(crate) use read::Reads;
 pub(crate) use write::Writes;

@@ -1,6 +1,7 @@
 //! What is on its way between the ranks of the toy, and how it is applied.
 
 use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{
     Atomic, AtomicKind, Condition, Event, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryRequest,
     MemoryToken, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
@@ -8,6 +9,7 @@ use rackloom_protocol::{
 };
 
 use super::Defect;
+use super::messages::Arrived;
 use crate::crew::pattern::mix;
 use crate::litmus::findings::read_word;
 
@@ -48,6 +50,10 @@ pub(super) enum Action {
         address: RemoteAddress,
         atomic: Atomic,
     },
+    Message {
+        tag: u64,
+        source: LocalRange,
+    },
     /// Ends when all earlier flights (by number) to its targets have.
     Flush {
         before: u64,
@@ -68,6 +74,8 @@ pub(super) struct Seated {
     pub(super) memory: VectorMemory,
     pub(super) regions: Vec<RegionConfig>,
     pub(super) waits: Vec<Wait>,
+    pub(super) posted: Vec<Posted>,
+    pub(super) arrived: Vec<Arrived>,
     pub(super) events: Vec<Event>,
     /// Per target: fences so far.
     pub(super) epochs: Vec<u64>,
@@ -134,7 +142,8 @@ impl Fabric {
         for Wait { operation, .. } in ended {
             seat.events.push(Event::Completed { operation, result: Err(OperationError::Unreachable) });
         }
-        seat.events.push(Event::NodeLost { node });
+        self.fail_receives(to, node);
+        self.seats[to].events.push(Event::NodeLost { node });
     }
 
     pub(super) fn deliver_one(&mut self) {
@@ -157,7 +166,7 @@ impl Fabric {
                     && other.epoch < flight.epoch
                     && !matches!(other.action, Action::Flush { .. })
             });
-        if is_held {
+        if is_held || self.is_overtaking(number, &flight) {
             return;
         }
         self.flights[index].1.is_started = true;
@@ -173,6 +182,10 @@ impl Fabric {
             }
             Action::Read { address, into, length } => Some(self.read(&flight, address, into, length)),
             Action::Atomic { address, atomic } => Some(self.atomic(&flight, address, atomic)),
+            Action::Message { tag, source } => {
+                self.arrive(&flight, tag, source);
+                Some(Ok(0))
+            }
             Action::Flush { before, all } => self.flush(number, &flight, before, all),
         };
         if let Some(result) = done {

@@ -1,5 +1,6 @@
 //! The toy's endpoint: takes a rank's commands and queues them.
 
+use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};
 
 use super::fabric::{Action, FLIGHTS_MAX, Fabric, Wait, segments};
@@ -51,6 +52,16 @@ impl Seat for ToySeat<'_> {
                 let target = self.queue(address.node)?;
                 self.fabric.launch(rank, target, Some(operation), Action::Put { address, source, signal });
             }
+            Command::Send { operation, target, tag, source } => {
+                let target = self.queue(target)?;
+                self.fabric.launch(rank, target, Some(operation), Action::Message { tag, source });
+            }
+            Command::Receive { operation, source, tag, ignore, into } => {
+                if let Some(node) = source.filter(|node| self.fabric.seats[rank].lost[node.index()]) {
+                    return Err(CommandRefused::Unreachable(node));
+                }
+                self.fabric.seats[rank].posted.push(Posted { operation, source, tag, ignore, into });
+            }
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 if depends_on.is_some_and(|node| self.fabric.seats[rank].lost[node.index()]) {
                     return Err(CommandRefused::Unreachable(depends_on.unwrap_or_default()));
@@ -69,6 +80,7 @@ impl Seat for ToySeat<'_> {
                 self.fabric.launch(rank, to, Some(operation), Action::Flush { before, all });
             }
             Command::Cancel { operation } => {
+                self.fabric.cancel_receive(rank, operation);
                 let seat = &mut self.fabric.seats[rank];
                 if seat.waits.iter().any(|wait| wait.operation == operation) {
                     seat.waits.retain(|wait| wait.operation != operation);

@@ -1,0 +1,215 @@
+//! The owner's side: which receives are posted, and what must have come when one ends.
+
+use rackloom_protocol::{LocalRange, NodeId, OperationError};
+
+use super::super::super::findings::Expected;
+use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
+use super::super::super::scene::Scene;
+use super::super::Turn;
+use super::script::{ANY_BYTES, Kind, Script, tag};
+use super::source_offset;
+use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
+
+/// Item numbers from here on are receives that name no source.
+const ANY: u32 = 1 << 24;
+/// The receive that is cancelled.
+const NEVER: u32 = 1 << 25;
+
+/// A receive that is posted: for which message of the script, into which slot.
+#[derive(Clone, Copy, Debug)]
+struct Posted {
+    index: usize,
+    slot: u64,
+    capacity: u64,
+}
+
+/// The owner's side of the messages.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    is_open: bool,
+    /// The peer being heard, counted from the last.
+    step: usize,
+    script: Option<Script>,
+    has_begun: bool,
+    /// Receives of the script that have been posted.
+    next: usize,
+    posted: Vec<Posted>,
+    /// Sources that the receives which name none have not met yet.
+    any_missing: Vec<u16>,
+    any_open: usize,
+    is_cancelling: bool,
+    is_closed: bool,
+}
+
+/// The tag and the source of a receive's request, for messages.
+fn place(scene: &Scene, source: u16, what: &str) -> String {
+    format!("message {what} from {}, round {}", scene.name(source), scene.round)
+}
+
+impl Inbox {
+    /// Post what can be posted. True when everything has come.
+    pub(super) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
+        if turn.scene.peers.is_empty() {
+            return true;
+        }
+        if !self.is_open {
+            self.open(turn);
+        }
+        while let Some(source) = self.source(turn.scene) {
+            self.post(turn, source);
+            if !self.is_heard() {
+                return false;
+            }
+            (self.script, self.has_begun, self.next) = (None, false, 0);
+            self.step += 1;
+        }
+        if self.any_open == 0 && !self.is_cancelling {
+            self.is_cancelling = true;
+            turn.issuer.cancel(Tag::Phase { peer: turn.scene.rank, item: NEVER });
+        }
+        self.is_closed
+    }
+
+    /// The rank that turns to this one now: whose nth peer this one is, for the nth step.
+    fn source(&self, scene: &Scene) -> Option<u16> {
+        let place = scene.peers.len().checked_sub(self.step + 1)?;
+        scene.peers.get(place).copied()
+    }
+
+    fn is_heard(&self) -> bool {
+        let wanted = self.script.as_ref().map_or(0, |script| script.wanted.len());
+        self.has_begun && self.next == wanted && self.posted.is_empty()
+    }
+
+    /// Receives that name no source, one for each peer, and one for a message that never comes.
+    fn open(&mut self, turn: &mut Turn<'_>) {
+        let scene = turn.scene;
+        self.is_open = true;
+        self.any_missing.clone_from(&scene.peers);
+        self.any_open = scene.peers.len();
+        for number in 0..scene.peers.len() {
+            let item = ANY + number as u32;
+            let slot = scene.layout.mail_any_offset(number as u64);
+            let any = Want { source: None, tag: tag(scene, Kind::Any, 0), ignore: 0 };
+            post(turn, (scene.rank, item), any, (slot, ANY_BYTES));
+        }
+        let slot = scene.layout.mail_any_offset(scene.peers.len() as u64);
+        let never = Want { source: scene.peers.first().copied(), tag: tag(scene, Kind::Never, 0), ignore: 0 };
+        post(turn, (scene.rank, NEVER), never, (slot, ANY_BYTES));
+    }
+
+    fn post(&mut self, turn: &mut Turn<'_>, source: u16) {
+        let scene = turn.scene;
+        let is_nearest = self.step == 0;
+        if self.script.is_none() {
+            let script = Script::new(scene, is_nearest);
+            let go = Want { source: Some(source), tag: script.messages[script.go].tag, ignore: 0 };
+            post(turn, (source, script.go as u32), go, (scene.layout.mail_offset(0), 0));
+            self.script = Some(script);
+        }
+        let Some(script) = self.script.as_ref().filter(|_| self.has_begun) else { return };
+        while let Some(wanted) = script.wanted.get(self.next) {
+            let is_free = |slot: &u64| self.posted.iter().all(|posted| posted.slot != *slot);
+            let free = (0..MAIL_SLOTS).map(|slot| scene.layout.mail_offset(slot)).find(is_free);
+            let Some(slot) = free else { return };
+            let message = script.messages[wanted.index];
+            // Some have room to spare.
+            let capacity = message.bytes + 8 * (wanted.index as u64 % 3);
+            self.posted.push(Posted { index: wanted.index, slot, capacity });
+            self.next += 1;
+            let want = Want { source: Some(source), tag: message.tag, ignore: wanted.ignore };
+            post(turn, (source, wanted.index as u32), want, (slot, capacity));
+        }
+    }
+
+    /// A receive ended well.
+    pub(super) fn received(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, source: u16, item: u32) {
+        match item {
+            NEVER => self.is_closed = true,
+            ANY..NEVER => self.received_any(turn, outcome, item - ANY),
+            _ => self.received_wanted(turn, outcome, source, item as usize),
+        }
+    }
+
+    fn received_any(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, number: u32) {
+        let scene = turn.scene;
+        self.any_open -= 1;
+        let source = outcome.message.map_or(scene.rank, |message| message.source.0);
+        let Some(place) = self.any_missing.iter().position(|missing| *missing == source) else {
+            turn.findings
+                .fail(format!("{}: not once from each peer", place(scene, source, "without source")));
+            return;
+        };
+        self.any_missing.swap_remove(place);
+        let slot = scene.layout.mail_any_offset(number.into());
+        let bytes = ANY_BYTES.min(scene.layout.message_bytes_max());
+        let expected = tag(scene, Kind::Any, 0);
+        check(turn, outcome, (source, 0), (expected, bytes), (slot, ANY_BYTES));
+    }
+
+    fn received_wanted(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, source: u16, index: usize) {
+        let Some(script) = &self.script else { return };
+        let message = script.messages[index];
+        if index == script.go {
+            self.has_begun = true;
+            check(turn, outcome, (source, index), (message.tag, 0), (turn.scene.layout.mail_offset(0), 0));
+        } else if let Some(at) = self.posted.iter().position(|posted| posted.index == index) {
+            let Posted { slot, capacity, .. } = self.posted.swap_remove(at);
+            check(turn, outcome, (source, index), (message.tag, message.bytes), (slot, capacity));
+        }
+    }
+
+    pub(super) fn waits_for(&self, scene: &Scene) -> Option<String> {
+        let script = self.script.as_ref()?;
+        let source = scene.name(self.source(scene)?);
+        let done = self.next - self.posted.len();
+        Some(format!("messages of {source} ({done} of {})", script.wanted.len()))
+    }
+}
+
+/// What a receive takes.
+struct Want {
+    source: Option<u16>,
+    tag: u64,
+    ignore: u64,
+}
+
+/// Post a receive into a slot that is filled with a pattern of its own, so that bytes which never came are seen.
+fn post(turn: &mut Turn<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
+    let range = (slot - GUARD_BYTES, capacity + 2 * GUARD_BYTES);
+    turn.fill(MAIL, range, turn.scene.lane_pattern(), range.0);
+    let into = LocalRange { region: MAIL, offset: slot, length: capacity };
+    let Want { source, tag, ignore } = want;
+    let body = Body::Receive { source: source.map(NodeId), tag, ignore, into };
+    let request_tag = Tag::Phase { peer, item };
+    turn.issuer.submit_urgent(match item {
+        NEVER => Request::forbidden(request_tag, body, OperationError::Cancelled),
+        _ => Request::new(request_tag, body),
+    });
+}
+
+/// The message that came must be the one that had to come, whole, and nothing beside it.
+fn check(
+    turn: &mut Turn<'_>,
+    outcome: &Outcome,
+    (source, index): (u16, usize),
+    (tag, bytes): (u64, u64),
+    (slot, capacity): (u64, u64),
+) {
+    let scene = turn.scene;
+    let words = || place(scene, source, &format!("{index} of {bytes} bytes"));
+    let right = Some(Matched { source: NodeId(source), tag });
+    if outcome.message != right || outcome.result != Ok(bytes) {
+        let (met, ended) = (outcome.message, outcome.result);
+        turn.findings.fail(format!("{} with tag {tag:#x}: met {met:x?}, ended with {ended:?}", words()));
+    }
+    let offset = source_offset(scene, source, scene.rank, index, bytes);
+    let expected = Expected::Exactly(scene.readable_pattern(source), offset);
+    turn.findings.check(turn.memory, MAIL, (slot, bytes), expected, words);
+    let behind = slot + bytes;
+    for (start, end) in [(slot - GUARD_BYTES, slot), (behind, slot + capacity + GUARD_BYTES)] {
+        let expected = Expected::Exactly(scene.lane_pattern(), start);
+        turn.findings
+            .check(turn.memory, MAIL, (start, end - start), expected, || format!("beside {}", words()));
+    }
+}

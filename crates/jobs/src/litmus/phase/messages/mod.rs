@@ -1,0 +1,80 @@
+//! Tagged messages: every rank sends to every other, and takes what the others send, by source and tag and by wildcards.
+//!
+//! A rank turns to one peer after the other, and at the same time to the one that turns to it, so that no two wait for each
+//! other in a circle. What is sent is a part of the sender's readable region. The owner first waits for the word to begin,
+//! which stands behind the early messages: they have come before anybody asked for them. It posts a few receives at a time, and
+//! checks of each which message it has met, its length, its bytes, and the bytes beside it.
+
+mod inbox;
+mod script;
+
+use rackloom_protocol::{LocalRange, NodeId};
+
+use self::inbox::Inbox;
+use self::script::Script;
+use super::super::layout::READABLE;
+use super::super::scene::Scene;
+use super::{Phase, Turn};
+use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::measure::OperationKind;
+
+/// Tagged messages.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// The peer being sent to, by its place among the peers, and what is left to send to it.
+    peer: usize,
+    outgoing: Option<Script>,
+    next: usize,
+    inbox: Inbox,
+}
+
+/// Where in the writer's readable region a message is taken from.
+fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
+    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
+}
+
+impl Messages {
+    fn send(turn: &mut Turn<'_>, peer: u16, index: usize, (tag, bytes): (u64, u64)) {
+        let offset = source_offset(turn.scene, turn.scene.rank, peer, index, bytes);
+        let source = LocalRange { region: READABLE, offset, length: bytes };
+        let body = Body::Send { target: NodeId(peer), tag, source };
+        turn.issuer.submit(Request::new(Tag::Phase { peer, item: index as u32 }, body));
+    }
+}
+
+impl Phase for Messages {
+    fn name(&self) -> &'static str {
+        "messages"
+    }
+
+    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
+        while let Some(peer) = turn.scene.peers.get(self.peer).copied() {
+            let is_nearest = self.peer == 0;
+            let script = self.outgoing.get_or_insert_with(|| Script::new(turn.scene, is_nearest));
+            while let Some(message) = script.messages.get(self.next) {
+                if !turn.issuer.has_room() {
+                    return false;
+                }
+                Self::send(turn, peer, self.next, (message.tag, message.bytes));
+                self.next += 1;
+            }
+            (self.outgoing, self.next) = (None, 0);
+            self.peer += 1;
+        }
+        true
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+        if outcome.kind == OperationKind::Receive {
+            self.inbox.received(turn, outcome, peer, item);
+        }
+    }
+
+    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
+        self.inbox.advance(turn)
+    }
+
+    fn waits_for(&self, scene: &Scene) -> Option<String> {
+        self.inbox.waits_for(scene)
+    }
+}

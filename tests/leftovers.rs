@@ -1,0 +1,114 @@
+//! Racks that come and go leave nothing, and racks side by side do not notice each other.
+//!
+//! A test binary of its own with one test after the other, because it counts the test's own descriptors too.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::footprint::Footprint;
+use support::{rack_file, rackloom, run, scratch, topology, within};
+
+static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
+
+/// A user's session; its path marks everything that is started in it.
+struct Session(PathBuf);
+
+impl Session {
+    fn begin() -> Self {
+        let path = scratch("session");
+        std::fs::create_dir(&path).expect("the scratch folder can be written");
+        Self(path)
+    }
+
+    fn passes(&self, arguments: &[&str]) -> String {
+        let ended = rackloom(arguments).in_run_directory(&self.0).finish();
+        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    /// The racks that are up, and how they are.
+    fn racks(&self) -> Vec<Value> {
+        let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
+        status["racks"].as_array().expect("a list of racks").clone()
+    }
+
+    /// What of racks lies in the session's directory.
+    fn on_disk(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.join("rackloom")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name != ".lock").collect()
+    }
+
+    /// Wait until everything is as it was: sockets of dead processes go a moment after them.
+    fn is_again(&self, before: &Footprint, when: &str) {
+        let look = || (Footprint::of(&self.0) == *before).then_some(());
+        let deadline = std::time::Instant::now() + Duration::from_secs(5);
+        while look().is_none() {
+            let now = Footprint::of(&self.0);
+            assert!(std::time::Instant::now() < deadline, "{when}: {now:?} is left, it was {before:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(self.on_disk(), Vec::<String>::new(), "{when}");
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = rackloom(&["down", "--all"]).in_run_directory(&self.0).finish();
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+/// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
+#[test]
+fn coming_and_going_leaves_nothing() {
+    let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let session = Session::begin();
+    let before = Footprint::of(&session.0);
+    assert_eq!(before.process_count(), 0);
+    for cycle in 0..cycles {
+        let wire = if cycle % 4 == 3 { "packet" } else { "shared-memory" };
+        session.passes(&["up", text(&topology("ring-4.yaml")), "--wire", wire]);
+        let racks = session.racks();
+        assert_eq!((racks.len(), &racks[0]["links_up"]), (1, &racks[0]["links_total"]));
+        assert_eq!(Footprint::of(&session.0).process_count(), 5, "four members and a supervisor are seen");
+        session.passes(&["down"]);
+        session.is_again(&before, &format!("after {} cycles on {wire}", cycle + 1));
+    }
+}
+
+#[test]
+fn a_run_beside_a_rack_that_is_up_is_not_noticed() {
+    let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let session = Session::begin();
+    let before = Footprint::of(&session.0);
+    let file =
+        rack_file("name: twin\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 2}}\n");
+    for wire in ["shared-memory", "packet"] {
+        session.passes(&["up", text(&file), "--wire", wire, "--job", "litmus"]);
+        let report = run(&file).with(&["--wire", wire]).in_run_directory(&session.0).finish().passed();
+        within(Duration::from_secs(20), "the end of the litmus that is up", || {
+            let members = session.racks()[0]["members"].as_array().expect("members").clone();
+            members.iter().all(|member| member["state"] == "up").then_some(())
+        });
+        let json = scratch("down.json");
+        session.passes(&["down", "--json", text(&json)]);
+        let stood: Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
+        assert_eq!(stood["verdict"], "pass");
+        for link in [&report, &stood].iter().flat_map(|report| report["links"].as_array().expect("links")) {
+            let strange = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            assert!(strange.iter().all(|reason| link["dropped"][reason].is_null()), "{wire}: {link}");
+        }
+        session.is_again(&before, wire);
+    }
+}
