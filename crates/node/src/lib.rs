@@ -8,6 +8,7 @@
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
 pub mod clock;
+pub mod fabric;
 mod mapping;
 pub mod memory;
 pub mod namespaces;

@@ -123,6 +123,22 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         }
     }
 
+    /// For a driver that sleeps by itself, after a turn that did nothing: when the next turn is due without a frame.
+    pub(crate) fn next_turn(&self, now: Instant) -> Instant {
+        let soonest = self.member.poll_timeout().min(self.ports.next_due());
+        if soonest <= self.last_turn { now + FULL_DEVICE_PATIENCE_NS } else { soonest }
+    }
+
+    /// Whether a frame waits at a port.
+    pub(crate) fn ready(&mut self) -> bool {
+        self.ports.ready()
+    }
+
+    /// When something last happened.
+    pub(crate) const fn last_traffic(&self) -> Instant {
+        self.last_traffic
+    }
+
     /// The member.
     #[must_use]
     pub fn member(&self) -> &M {

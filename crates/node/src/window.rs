@@ -28,6 +28,15 @@ impl<'a> Window<'a> {
         Self { base: pages.base(), length: length.min(pages.length()), pages: PhantomData }
     }
 
+    /// `length` bytes at `base`.
+    ///
+    /// # Safety
+    /// They are valid for reads and writes for all of `'a`, and nobody holds a Rust reference to them meanwhile, other
+    /// than to atomics.
+    pub(crate) unsafe fn over(base: *mut u8, length: usize) -> Self {
+        Self { base, length, pages: PhantomData }
+    }
+
     /// Address of `length` bytes at `offset`, if they lie within the region.
     pub(crate) fn range(self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
         let start = usize::try_from(offset).map_err(|_| MemoryFault::NotMapped)?;

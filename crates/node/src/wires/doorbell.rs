@@ -79,7 +79,8 @@ impl Doorbell {
         let word = self.word();
         if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::AcqRel) != AWAKE {
             // Waking cannot fail in a way that the sender could mend; the owner's sleep has an end in any case.
-            let _ = futex::wake(word, futex::Flags::empty(), 1);
+            // Several threads of the owner may sleep on it; each looks for itself.
+            let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 

@@ -1,0 +1,121 @@
+//! An all-reduce by hand: n nodes in a ring, each vector cut into n chunks, 2(n-1) steps.
+//!
+//! In the first n-1 steps each node passes a chunk of partial sums to its neighbour, who adds his own; then every chunk
+//! is whole on one node, and n-1 more steps pass the whole chunks round. A step is one put with a signal into a landing
+//! place of its own, so nobody writes where somebody still reads.
+//!
+//! Run it: `cargo run -p rackloom --example ring_all_reduce`
+
+use std::thread;
+
+use rackloom::fabric::{
+    Condition, Error, Fabric, Node, NodeId, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
+};
+use rackloom_plan::Plan;
+
+/// One node's part. Its region: the vector, then a landing place for each step, then a word for each step.
+struct Rank<'a> {
+    node: &'a Node,
+    region: Region,
+    ranks: usize,
+    chunk: usize,
+}
+
+impl<'a> Rank<'a> {
+    /// A rank with room for `ranks` chunks of `chunk` numbers.
+    fn new(node: &'a Node, ranks: usize, chunk: usize) -> Result<Self, Error> {
+        let steps = 2 * (ranks - 1);
+        // Words are 8 bytes and lie last, so the chunk must be an even count of 4-byte numbers.
+        let bytes = (ranks + steps) * chunk * size_of::<f32>() + steps * 8;
+        let region = node.allocate(RegionOptions::new(1, 0x5eed), bytes as u64)?;
+        Ok(Self { node, region, ranks, chunk })
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        (self.chunk * size_of::<f32>()) as u64
+    }
+
+    fn landing(&self, step: usize) -> u64 {
+        (self.ranks + step) as u64 * self.chunk_bytes()
+    }
+
+    fn word(&self, step: usize) -> u64 {
+        self.landing(2 * (self.ranks - 1)) + step as u64 * 8
+    }
+
+    /// Pass one chunk of the vector to the right neighbour, and take the one that the left neighbour passes.
+    fn step(&self, step: usize, passed: usize) -> Result<Vec<f32>, Error> {
+        let rank = self.node.id().index();
+        let right = NodeId(((rank + 1) % self.ranks) as u16);
+        let left = NodeId(((rank + self.ranks - 1) % self.ranks) as u16);
+        let target = RemoteAddress { node: right, ..self.region.address(self.landing(step)) };
+        let word = self.word(step);
+        let signal =
+            Signal { region: target.region, offset: word, key: target.key, kind: SignalKind::Set, value: 1 };
+        let from = passed as u64 * self.chunk_bytes();
+        let source = self.region.slice(from..from + self.chunk_bytes());
+        self.node.put_with_signal(&source, target, signal).wait()?;
+        self.node.wait_until(&self.region, word, Condition::Equal, 1, left).wait()?;
+        let mut landed = vec![0.0; self.chunk];
+        self.region.read(self.landing(step), &mut landed)?;
+        Ok(landed)
+    }
+
+    /// The sum of everybody's vectors.
+    fn all_reduce(&self, vector: &mut [f32]) -> Result<(), Error> {
+        let (rank, ranks) = (self.node.id().index(), self.ranks);
+        self.region.write(0, vector)?;
+        for step in 0..2 * (ranks - 1) {
+            let passed = (rank + 2 * ranks - step) % ranks;
+            let taken = (passed + ranks - 1) % ranks;
+            let landed = self.step(step, passed)?;
+            let own = &mut vector[taken * self.chunk..(taken + 1) * self.chunk];
+            if step < ranks - 1 {
+                own.iter_mut().zip(&landed).for_each(|(sum, part)| *sum += part);
+            } else {
+                own.copy_from_slice(&landed);
+            }
+            self.region.write(taken as u64 * self.chunk_bytes(), own)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every rank's result. Rank r contributes r+1 times the position.
+fn run(ranks: usize, chunk: usize) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error>> {
+    let plan = Plan::parse(&format!("name: ring\nshape: {{ring: {{nodes: {ranks}}}}}\n"), "example")?;
+    let fabric = Fabric::local(&plan)?;
+    let ranks: Vec<_> =
+        fabric.nodes().iter().map(|node| Rank::new(node, ranks, chunk)).collect::<Result<_, _>>()?;
+    let sum = |rank: &Rank<'_>| {
+        let factor = (rank.node.id().index() + 1) as f32;
+        let mut vector: Vec<f32> = (0..rank.ranks * chunk).map(|place| factor * place as f32).collect();
+        rank.all_reduce(&mut vector).map(|()| vector)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = ranks.iter().map(|rank| scope.spawn(move || sum(rank))).collect();
+        threads.into_iter().map(|thread| Ok(thread.join().map_err(|_| "a rank fell over")??)).collect()
+    })
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let vectors = run(4, 1024)?;
+    println!(
+        "{} ranks, {} numbers each; number 10 is {} on rank 0",
+        vectors.len(),
+        vectors[0].len(),
+        vectors[0][10]
+    );
+    Ok(())
+}
+
+#[test]
+fn every_rank_has_the_sum_of_all() {
+    for ranks in [2, 3, 4] {
+        let factor: usize = (1..=ranks).sum();
+        for vector in run(ranks, 64).expect("the ring closes") {
+            let expected = (0..ranks * 64).map(|place| (factor * place) as f32);
+            assert!(vector.into_iter().eq(expected), "{ranks} ranks");
+        }
+    }
+}

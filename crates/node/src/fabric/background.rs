@@ -1,0 +1,33 @@
+//! The thread that keeps a node alive while the application computes.
+//!
+//! It sleeps on the doorbell, serves what comes, and stands aside as long as anybody else drives. It ends with the node.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use rackloom_protocol::Instant;
+
+use super::engine::Engine;
+
+/// Start it.
+pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
+    let name = format!("rackloom-{}", engine.node);
+    let engine = Arc::clone(engine);
+    Builder::new().name(name).spawn(move || live(&engine))
+}
+
+fn live(engine: &Engine) {
+    let mut held = engine.hold();
+    while !held.core().has_left {
+        if held.core().has_driver || !held.core().standby.is_empty() {
+            held = held.stand_aside();
+        } else if held.core().turn() {
+            if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
+                held = held.give_way();
+            }
+        } else {
+            held = held.sleep(Instant::NEVER, false);
+        }
+    }
+}

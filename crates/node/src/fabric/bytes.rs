@@ -1,0 +1,175 @@
+//! The bytes behind a region, wherever they come from, and the memory of a node made of them.
+//!
+//! Ours (pages of an anonymous file), an owned buffer of the caller's, or somebody else's bytes under an `unsafe`
+//! promise: the engine sees an address and a length, and never a Rust slice. Keys and permissions are the core's.
+
+use std::any::Any;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
+
+use super::element::Element;
+use crate::mapping::{Mapping, sealed_memfd, whole_pages};
+use crate::window::Window;
+
+/// Most bytes that one read request of the core asks for.
+const READ_BYTES_MAX: usize = 256;
+
+/// Bytes at a fixed address, kept until the last handle and the last operation let go.
+#[derive(Debug)]
+pub(super) struct Bytes {
+    base: *mut u8,
+    length: usize,
+    /// What keeps the address valid; nothing for memory of others.
+    keeper: Keeper,
+}
+
+#[derive(Debug)]
+enum Keeper {
+    Pages(#[expect(dead_code, reason = "kept to be unmapped in time")] Mapping),
+    Buffer(Box<dyn Any + Send + Sync>),
+    Caller,
+}
+
+// SAFETY: needed because the engine moves between threads. The address belongs to the process and is only used through
+// a `Window`, which forms no references except atomics; `keeper` is never touched while the address is in use.
+unsafe impl Send for Bytes {}
+// SAFETY: as above; concurrent copies are torn at worst, as remote accesses to shared memory are on real hardware.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    /// Zeroed pages of our own.
+    pub(super) fn allocate(length: usize) -> io::Result<Self> {
+        let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
+        let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let pages = Mapping::new(file.as_fd(), length.max(1))?;
+        Ok(Self { base: pages.base(), length, keeper: Keeper::Pages(pages) })
+    }
+
+    /// A buffer that the caller hands over.
+    pub(super) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
+        let (base, length) = (buffer.as_mut_ptr().cast(), size_of_val(buffer.as_slice()));
+        Self { base, length, keeper: Keeper::Buffer(Box::new(buffer)) }
+    }
+
+    /// Bytes of somebody else.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `length` bytes as long as the value lives, and nobody holds a Rust
+    /// reference to them meanwhile.
+    pub(super) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
+        Self { base, length, keeper: Keeper::Caller }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length as u64
+    }
+
+    pub(super) fn window(&self) -> Window<'_> {
+        // SAFETY: needed because the bytes may be touched by several threads. The keeper, or the caller's promise,
+        // keeps them valid as long as `self`, which bounds the window.
+        unsafe { Window::over(self.base, self.length) }
+    }
+
+    /// The buffer that was handed over, if one of this type was.
+    pub(super) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
+        match self.keeper {
+            Keeper::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
+            Keeper::Pages(_) | Keeper::Caller => None,
+        }
+    }
+}
+
+/// The regions of one node, as the engine's memory.
+#[derive(Debug)]
+pub(super) struct RegionMemory {
+    regions: Vec<(RegionId, Arc<Bytes>)>,
+    /// Regions without a handle, kept for the operations that still use them.
+    retired: Vec<RegionId>,
+    scratch: [u8; READ_BYTES_MAX],
+}
+
+impl RegionMemory {
+    pub(super) const fn new() -> Self {
+        Self { regions: Vec::new(), retired: Vec::new(), scratch: [0; READ_BYTES_MAX] }
+    }
+
+    pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
+        self.regions.push((region, bytes));
+    }
+
+    /// Remove a region as soon as no operation of this node uses it.
+    pub(super) fn retire(&mut self, region: RegionId) {
+        self.retired.push(region);
+        self.sweep();
+    }
+
+    /// Remove what was retired and is no longer used.
+    pub(super) fn sweep(&mut self) {
+        if self.retired.is_empty() {
+            return;
+        }
+        let Self { regions, retired, .. } = self;
+        regions.retain(|(known, bytes)| !retired.contains(known) || Arc::strong_count(bytes) > 1);
+        retired.retain(|region| regions.iter().any(|(known, _)| known == region));
+    }
+
+    pub(super) fn holds(&self, region: RegionId) -> bool {
+        self.regions.iter().any(|(known, _)| *known == region)
+    }
+
+    pub(super) fn remove(&mut self, region: RegionId) {
+        self.regions.retain(|(known, _)| *known != region);
+    }
+
+    fn window(&self, region: RegionId) -> Result<Window<'_>, MemoryFault> {
+        let found = self.regions.iter().find(|(known, _)| *known == region);
+        found.map(|(_, bytes)| bytes.window()).ok_or(MemoryFault::NotMapped)
+    }
+
+    fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
+        let window = self.window(region)?;
+        for range in ranges {
+            let from = range.frame_offset as usize;
+            let bytes = from.checked_add(range.length as usize).and_then(|to| frame.get(from..to));
+            window.write(range.region_offset, bytes.ok_or(MemoryFault::Device)?)?;
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, region: RegionId, offset: u64, length: usize) -> Result<&[u8], MemoryFault> {
+        let mut scratch = self.scratch;
+        let out = scratch.get_mut(..length).ok_or(MemoryFault::Device)?;
+        self.window(region)?.read(offset, out)?;
+        self.scratch = scratch;
+        Ok(&self.scratch[..length])
+    }
+}
+
+impl Memory for RegionMemory {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        let region = request.region;
+        let done = match request.access {
+            MemoryAccess::Write { ranges, .. } => {
+                self.write_ranges(region, ranges, frame).map(|()| MemoryDone::Written)
+            }
+            MemoryAccess::Read { offset, length } => {
+                self.fetch(region, offset, length as usize).map(MemoryDone::Bytes)
+            }
+            MemoryAccess::Atomic { offset, atomic } => {
+                self.window(region).and_then(|window| window.atomic(offset, &atomic)).map(MemoryDone::Value)
+            }
+        };
+        Some(done.unwrap_or_else(MemoryDone::Failed))
+    }
+
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.window(region)?.read(offset, out)
+    }
+
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.window(region)?.write(offset, bytes)
+    }
+}

@@ -1,0 +1,30 @@
+//! Numbers that may lie in a region: any bit pattern is a value, and there is no padding.
+//!
+//! The fabric moves bytes and knows no types; in a region they lie as in this machine's memory.
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A plain number. Sealed: the fabric relies on every bit pattern being a value.
+pub trait Element: Copy + Default + Send + Sync + sealed::Sealed + 'static {}
+
+macro_rules! elements {
+    ($($number:ty),+) => { $(
+        impl sealed::Sealed for $number {}
+        impl Element for $number {}
+    )+ };
+}
+
+elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+pub(super) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: needed because regions hold bytes. Every element is a plain number without padding, so all its bytes are
+    // initialised; the slice covers exactly the same memory for as long.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+pub(super) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: needed because regions hold bytes. As above; and every bit pattern is a value, so any bytes may be written.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}

@@ -1,0 +1,326 @@
+//! One node's engine: its core, wires and memory under one lock, and the question who drives them.
+//!
+//! At most one thread is the *driver*: it waits for something of its own and keeps the lock from turn to turn, but gives
+//! it up whenever somebody wants it and whenever it sleeps. Threads that find the place taken register a waker and park.
+//! The background thread ([`super::background`]) has the place when nobody is the driver.
+//!
+//! Every release of the lock goes through [`Held`], which settles who hears the doorbell next. Wakers run without the
+//! lock. This file knows no kinds of operations.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use rackloom_protocol::{Endpoint, Instant, NodeId};
+use rustix::thread::sched_yield;
+
+use super::bytes::RegionMemory;
+use super::error::Error;
+use super::table::Table;
+use crate::clock::Clock;
+use crate::runtime::Runtime;
+use crate::waiting::{SLEEP_NS_MAX, WaitPolicy};
+use crate::wires::Doorbell;
+
+/// Longest time that a thread parks while another drives: only a net, it is woken before.
+const PARK: Duration = Duration::from_millis(10);
+
+pub(super) type Member = Runtime<Endpoint, RegionMemory>;
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(super) struct Core {
+    /// `None` once the node has left.
+    pub(super) member: Option<Box<Member>>,
+    pub(super) table: Table,
+    /// Somebody drives.
+    pub(super) has_driver: bool,
+    /// The driver sleeps at the doorbell, since so many operations had ended.
+    pub(super) driver_asleep: Option<u64>,
+    /// Who waits while somebody else drives.
+    pub(super) standby: Vec<Waker>,
+    /// Threads asleep at the doorbell, and until when at most.
+    asleep: usize,
+    asleep_until: Instant,
+    /// The background thread waits to be needed.
+    pub(super) is_aside: bool,
+    pub(super) has_left: bool,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) node: NodeId,
+    core: Mutex<Core>,
+    /// Threads that want the lock.
+    wanted: AtomicUsize,
+    bell: Doorbell,
+    pub(super) needed: Condvar,
+    pub(super) clock: Clock,
+    policy: WaitPolicy,
+}
+
+impl Engine {
+    pub(super) fn new(
+        node: NodeId,
+        member: Member,
+        bell: Doorbell,
+        clock: Clock,
+        policy: WaitPolicy,
+    ) -> Self {
+        let core = Core {
+            member: Some(Box::new(member)),
+            table: Table::default(),
+            has_driver: false,
+            driver_asleep: None,
+            standby: Vec::new(),
+            asleep: 0,
+            asleep_until: Instant::NEVER,
+            is_aside: false,
+            has_left: false,
+        };
+        let (core, wanted, needed) = (Mutex::new(core), AtomicUsize::new(0), Condvar::new());
+        Self { node, core, wanted, bell, needed, clock, policy }
+    }
+
+    /// Take the lock; a driver that holds it gives it up at its next turn.
+    pub(super) fn hold(&self) -> Held<'_> {
+        let core = self.lock();
+        if core.asleep > 0 {
+            self.bell.disarm();
+        }
+        Held { engine: self, core: Some(core) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.wanted.fetch_add(1, Ordering::AcqRel);
+        // A panic under the lock would be a bug of the core; the other threads still get their errors.
+        let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.fetch_sub(1, Ordering::AcqRel);
+        core
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) > 0
+    }
+
+    /// Live until `look` finds something; `None` once `until` has come or the node has left. `register` leaves a waker with whatever is
+    /// waited for.
+    pub(super) fn wait<T>(
+        &self,
+        until: Instant,
+        mut look: impl FnMut(&mut Core) -> Option<T>,
+        mut register: impl FnMut(&mut Core, &Waker),
+    ) -> Option<T> {
+        let mut held = self.hold();
+        loop {
+            if let Some(found) = look(held.core()) {
+                return Some(found);
+            }
+            if held.core().has_left || self.clock.now() >= until {
+                return None;
+            }
+            if !held.core().has_driver {
+                held.core().has_driver = true;
+                let (mut held, found) = self.drive(held, until, &mut look);
+                held.core().has_driver = false;
+                return found;
+            }
+            let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+            register(held.core(), &waker);
+            held.core().standby.push(waker.clone());
+            drop(held);
+            std::thread::park_timeout(PARK);
+            held = self.hold();
+            held.core().standby.retain(|known| !known.will_wake(&waker));
+        }
+    }
+
+    fn drive<'e, T>(
+        &'e self,
+        mut held: Held<'e>,
+        until: Instant,
+        look: &mut impl FnMut(&mut Core) -> Option<T>,
+    ) -> (Held<'e>, Option<T>) {
+        loop {
+            let progress = held.core().turn();
+            let found = look(held.core());
+            if found.is_some() || held.core().has_left || self.clock.now() >= until {
+                return (held, found);
+            }
+            if !held.core().table.to_wake.is_empty() || self.is_wanted() {
+                held = held.give_way();
+            } else if !progress && !self.stays_awake(held.core()) {
+                held = held.sleep(until, true);
+            }
+        }
+    }
+
+    /// Look for a frame for as long as the policy says; true if there is something to do.
+    fn stays_awake(&self, core: &mut Core) -> bool {
+        let Some(member) = &mut core.member else { return false };
+        for _ in 0..self.policy.pauses {
+            if member.ready() || self.is_wanted() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let now = self.clock.now();
+        let is_recent = now < member.last_traffic() + self.policy.yield_ns;
+        if is_recent && now < member.next_turn(now) {
+            sched_yield();
+        }
+        is_recent || member.ready()
+    }
+
+    /// The node leaves, as abruptly as a process that dies: neighbours see the carrier go, everything here ends.
+    pub(super) fn leave(&self) {
+        let mut held = self.hold();
+        let core = held.core();
+        core.has_left = true;
+        let member = core.member.take();
+        core.table.end_all();
+        core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
+        self.needed.notify_all();
+        self.bell.arm();
+        self.bell.ring();
+        drop(held);
+        drop(member);
+    }
+}
+
+impl Core {
+    /// One turn. Returns whether anything happened.
+    pub(super) fn turn(&mut self) -> bool {
+        let Self { member: Some(member), table, .. } = self else { return false };
+        let before = table.ended_count;
+        let progress = member.turn(member.now(), &mut |event| table.hear(event));
+        if table.ended_count != before {
+            member.memory_mut().sweep();
+        }
+        progress
+    }
+
+    pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
+        self.member.as_deref_mut().ok_or(Error::Closed)
+    }
+}
+
+/// The lock, which is only ever released after it is settled who listens.
+pub(super) struct Held<'e> {
+    engine: &'e Engine,
+    core: Option<MutexGuard<'e, Core>>,
+}
+
+impl<'e> Held<'e> {
+    pub(super) fn core(&mut self) -> &mut Core {
+        self.core.as_deref_mut().expect("the lock is held until `self` is dropped")
+    }
+
+    /// Let others have the lock for a moment, wake whom this one has served, and take it again.
+    pub(super) fn give_way(self) -> Self {
+        let engine = self.engine;
+        let contended = engine.is_wanted();
+        drop(self);
+        if contended {
+            sched_yield();
+        }
+        engine.hold()
+    }
+
+    /// Sleep at the doorbell without the lock, at most until `until`.
+    pub(super) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
+        let engine = self.engine;
+        let now = engine.clock.now();
+        let core = self.core();
+        let Some(member) = &mut core.member else { return self };
+        let due = member.next_turn(now).min(until).min(now + SLEEP_NS_MAX);
+        engine.bell.arm();
+        if member.ready() || due <= now {
+            engine.bell.disarm();
+            return self;
+        }
+        core.asleep_until = if core.asleep > 0 { core.asleep_until.min(due) } else { due };
+        core.asleep += 1;
+        if as_driver {
+            core.driver_asleep = Some(core.table.ended_count);
+        }
+        drop(self.core.take());
+        engine.bell.sleep(due.since(now));
+        let mut held = engine.hold();
+        let core = held.core();
+        core.asleep -= 1;
+        if as_driver {
+            core.driver_asleep = None;
+        }
+        engine.bell.disarm();
+        held
+    }
+
+    /// Wait until the background thread is needed.
+    pub(super) fn stand_aside(mut self) -> Self {
+        let engine = self.engine;
+        self.settle();
+        if !self.core().table.to_wake.is_empty() {
+            return self.give_way();
+        }
+        let Some(mut core) = self.core.take() else { return engine.hold() };
+        core.is_aside = true;
+        let waited = engine.needed.wait_timeout(core, Duration::from_nanos(SLEEP_NS_MAX));
+        let (mut core, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        core.is_aside = false;
+        Held { engine, core: Some(core) }
+    }
+
+    /// Who hears the next frame? The driver, if it is awake; else who sleeps at the doorbell; else somebody is called.
+    fn settle(&mut self) {
+        let engine = self.engine;
+        let core = self.core();
+        let served = core.driver_asleep.is_some_and(|count| count != core.table.ended_count);
+        if core.has_driver && core.driver_asleep.is_none() {
+            return;
+        }
+        if !core.has_driver {
+            if let Some(next) = core.standby.pop() {
+                core.table.to_wake.push(next);
+                return;
+            }
+            if core.is_aside {
+                engine.needed.notify_one();
+                return;
+            }
+        }
+        if core.asleep == 0 {
+            return;
+        }
+        engine.bell.arm();
+        let (now, until) = (engine.clock.now(), core.asleep_until);
+        let is_early = |member: &mut Box<Member>| member.ready() || member.next_turn(now) < until;
+        if served || core.member.as_mut().is_none_or(is_early) {
+            engine.bell.ring();
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.core.is_none() {
+            return;
+        }
+        self.settle();
+        let to_wake = std::mem::take(&mut self.core().table.to_wake);
+        self.core = None;
+        to_wake.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A parked thread as a waker.
+struct Parked(Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,109 @@
+//! What can go wrong, so that a caller can act on it. Every error that a peer caused names the peer.
+
+use std::io;
+
+use rackloom_protocol::{CommandRefused, NodeId, OperationError, RegionId};
+use thiserror::Error;
+
+/// Why an operation, or the making of something, did not succeed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The queue towards the peer is full. Only [`super::Request::submit`] says so; the other forms wait for room.
+    #[error("the queue towards {peer:?} is full; hint: poll the completion queue and submit again")]
+    Busy {
+        /// The peer, if the operation names one.
+        peer: Option<NodeId>,
+    },
+    /// No live path leads to the peer.
+    #[error("{peer} is lost; the operation {}", if *maybe_done { "may or may not have happened" } else { "has not happened" })]
+    PeerLost {
+        /// Who is lost.
+        peer: NodeId,
+        /// False: it has certainly not happened and can be done again elsewhere.
+        maybe_done: bool,
+    },
+    /// The peer is alive and says no, or the operation failed there.
+    #[error("{peer} refused: {reason}")]
+    Refused {
+        /// Who refused.
+        peer: NodeId,
+        /// Why.
+        reason: OperationError,
+    },
+    /// The operation failed and no single peer is to blame: cancelled, a message too long for its place, an earlier
+    /// posted store that failed.
+    #[error("the operation failed: {0}")]
+    Failed(OperationError),
+    /// The operation cannot be carried out by anybody.
+    #[error("bad operation: {0}")]
+    Invalid(&'static str),
+    /// The plan has no such other GPU node.
+    #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
+    NoSuchNode(NodeId),
+    /// A region of this name is registered already.
+    #[error("{0} is registered already; hint: choose another name or deregister it first")]
+    RegionExists(RegionId),
+    /// This node has left the fabric.
+    #[error("this node has left the fabric")]
+    Closed,
+    /// The rack did not come up.
+    #[error("{node} does not reach all other nodes after {waited_ms} ms: {waiting_for}")]
+    NotUp {
+        /// Who is not ready.
+        node: NodeId,
+        /// How long it was waited for.
+        waited_ms: u64,
+        /// What the node waits for.
+        waiting_for: String,
+    },
+    /// The operating system said no.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+impl Error {
+    pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::System { what, cause }
+    }
+
+    /// The peer that caused it, if there is one.
+    #[must_use]
+    pub const fn peer(&self) -> Option<NodeId> {
+        match self {
+            Self::Busy { peer } => *peer,
+            Self::PeerLost { peer, .. } | Self::Refused { peer, .. } | Self::NoSuchNode(peer) => Some(*peer),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn from_refusal(refused: CommandRefused, peer: Option<NodeId>) -> Self {
+        match refused {
+            CommandRefused::Busy => Self::Busy { peer },
+            CommandRefused::NoSuchNode(node) => Self::NoSuchNode(node),
+            CommandRefused::Unreachable(peer) => Self::PeerLost { peer, maybe_done: false },
+            CommandRefused::Invalid(why) => Self::Invalid(why),
+            _ => Self::Invalid("the core refused it"),
+        }
+    }
+
+    pub(super) const fn from_end(error: OperationError, peer: Option<NodeId>) -> Self {
+        match (error, peer) {
+            (OperationError::Unreachable, Some(peer)) => Self::PeerLost { peer, maybe_done: false },
+            (OperationError::OutcomeUnknown, Some(peer)) => Self::PeerLost { peer, maybe_done: true },
+            (
+                reason @ (OperationError::Cancelled
+                | OperationError::MessageTruncated
+                | OperationError::EarlierFailure),
+                _,
+            )
+            | (reason, None) => Self::Failed(reason),
+            (reason, Some(peer)) => Self::Refused { peer, reason },
+        }
+    }
+}

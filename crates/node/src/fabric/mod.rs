@@ -1,0 +1,57 @@
+//! The public API: a node of a fabric, its memory, and what it can do to the memory of others.
+//!
+//! [`Fabric::local`] puts a whole rack into this process and gives one [`Node`] per GPU node. A node has [`Region`]s,
+//! which peers reach by an address of (node, region, offset, key), and operations, which are [`Request`]s:
+//!
+//! ```
+//! # use rackloom::fabric::{Fabric, Queue, RegionOptions};
+//! # let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+//! # let fabric = Fabric::local(&plan)?;
+//! # let [near, far] = fabric.nodes() else { unreachable!() };
+//! let counter = far.allocate(RegionOptions::new(1, 0x5eed), 8)?;
+//! // Block until it is over; this thread drives the node meanwhile.
+//! let old = near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
+//! assert_eq!(old, 0);
+//! // Or submit, and find the completion in a queue under a number of one's own.
+//! let queue = Queue::with_capacity(16);
+//! near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
+//! let completion = loop {
+//!     if let Some(completion) = near.poll(&queue) { break completion }
+//! };
+//! assert_eq!((completion.context, completion.result?.value), (42, 5));
+//! // Or `.await` it, on any executor.
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every operation that names a peer ends with [`Error::PeerLost`] when no path to the peer is left. The bytes of
+//! regions and of numbers in them are as in this machine's memory; all offsets and lengths are in bytes.
+//!
+//! `docs/decisions/public-api.md` tells why it is as it is. Not here: collectives, and taking a seat of a rack of
+//! other processes.
+
+mod background;
+mod bytes;
+mod element;
+mod engine;
+mod error;
+mod group;
+mod node;
+mod queue;
+mod rack;
+mod region;
+mod request;
+mod table;
+
+pub use element::Element;
+pub use error::Error;
+pub use group::Group;
+pub use node::Node;
+pub use queue::{Completion, Queue};
+pub use rack::Fabric;
+pub use rackloom_protocol::{
+    Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
+    Width,
+};
+pub use region::{Region, RegionOptions, Slice};
+pub use request::{Outcome, Received, Request};
+pub use table::Ended;

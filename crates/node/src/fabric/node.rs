@@ -1,0 +1,337 @@
+//! A GPU node as programs see it: regions and operations.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rackloom_protocol::{
+    Atomic, AtomicKind, Command, Completion as Level, Condition, Instant, Member, NodeId, OperationId,
+    RegionConfig, RemoteAddress, Signal, Width,
+};
+
+use super::background;
+use super::bytes::Bytes;
+use super::element::Element;
+use super::engine::Engine;
+use super::error::Error;
+use super::queue::{Completion, Queue};
+use super::rack::Switches;
+use super::region::{Inner, Region, RegionOptions, Slice};
+use super::request::{Order, Received, Request};
+
+/// A handle to one GPU node of a fabric. Clones are the same node; when the last one goes, the node leaves the fabric.
+///
+/// `Clone`, `Send` and `Sync`: all methods may be called from any number of threads. Operations of one thread to one
+/// peer are given to the core in the order of the calls that begin them; their order at the target is that of the
+/// protocol (a fence or a signal orders more).
+#[derive(Clone, Debug)]
+pub struct Node {
+    engine: Arc<Engine>,
+    life: Arc<Life>,
+}
+
+/// Ends with the last handle.
+#[derive(Debug)]
+struct Life {
+    engine: Arc<Engine>,
+    background: Mutex<Option<JoinHandle<()>>>,
+    /// The switches of a local rack live as long as anybody needs them.
+    _switches: Arc<Switches>,
+}
+
+impl Life {
+    fn end(&self) {
+        self.engine.leave();
+        let thread = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A waker may drop the last handle on that very thread; it then ends by itself.
+        let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
+        // The thread holds nothing but the engine: if it had panicked, there would be nothing left to save.
+        thread.map(JoinHandle::join);
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Node {
+    pub(super) fn start(engine: Engine, switches: &Arc<Switches>) -> Result<Self, Error> {
+        let engine = Arc::new(engine);
+        let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
+        let background = Mutex::new(Some(thread));
+        let life = Life { engine: Arc::clone(&engine), background, _switches: Arc::clone(switches) };
+        Ok(Self { engine, life: Arc::new(life) })
+    }
+
+    /// This node's number in the plan.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.engine.node
+    }
+
+    /// Whether a live path leads to this node now.
+    #[must_use]
+    pub fn reaches(&self, node: NodeId) -> bool {
+        self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
+    }
+
+    /// What the node waits for, one line each: for a watchdog.
+    #[must_use]
+    pub fn waiting_for(&self) -> Vec<String> {
+        self.engine.hold().core().member().map_or_else(|_| Vec::new(), |member| member.member().waiting_for())
+    }
+
+    /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
+    /// of this node ends with [`Error::Closed`].
+    pub fn leave(&self) {
+        self.life.end();
+    }
+
+    pub(super) fn wait_for(
+        &self,
+        until: Instant,
+        mut done: impl FnMut(&mut rackloom_protocol::Endpoint) -> bool,
+    ) -> bool {
+        let look = |core: &mut super::engine::Core| match core.member() {
+            Ok(member) => done(member.member_mut()).then_some(true),
+            Err(_) => Some(false),
+        };
+        self.engine.wait(until, look, |_, _| {}).unwrap_or(false)
+    }
+
+    // ---- regions ---------------------------------------------------------------------------------------------------
+
+    /// A new region of `length` zeroed bytes.
+    ///
+    /// # Errors
+    /// [`Error::RegionExists`], [`Error::System`] if there is no memory, [`Error::Closed`].
+    pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
+        let length = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
+        self.announce(options, Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?)
+    }
+
+    /// A region made of numbers that the caller hands over; [`Region::deregister`] gives them back.
+    ///
+    /// # Errors
+    /// [`Error::RegionExists`], [`Error::Closed`].
+    pub fn register<T: Element>(&self, options: RegionOptions, values: Vec<T>) -> Result<Region, Error> {
+        self.announce(options, Bytes::own(values))
+    }
+
+    /// A region made of memory that somebody else owns.
+    ///
+    /// # Safety
+    /// The `length` bytes at `base` are valid for reads and writes, and nobody holds a Rust reference to them (other
+    /// than to atomics), until [`Region::deregister`] has returned `Ok`, or [`Node::leave`] has returned and no handle is used any more. Dropping the
+    /// handles is not enough: an operation in flight may still use the bytes.
+    ///
+    /// # Errors
+    /// [`Error::RegionExists`], [`Error::Closed`].
+    pub unsafe fn register_raw(
+        &self,
+        options: RegionOptions,
+        base: *mut u8,
+        length: usize,
+    ) -> Result<Region, Error> {
+        // SAFETY: needed because the bytes are the caller's. The caller's promise covers the life of the value: the
+        // region's handle, the node's memory and the operations in flight are all gone by the end of the promise.
+        self.announce(options, unsafe { Bytes::borrow(base, length) })
+    }
+
+    fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
+        let RegionOptions { region, key, access } = options;
+        let bytes = Arc::new(bytes);
+        let mut held = self.engine.hold();
+        let member = held.core().member()?;
+        member.memory_mut().sweep();
+        if member.memory_mut().holds(region) {
+            return Err(Error::RegionExists(region));
+        }
+        let tenant = member.member().config().tenants[self.id().index()];
+        let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
+        member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
+        member.memory_mut().add(region, Arc::clone(&bytes));
+        drop(held);
+        let inner = Inner { engine: Arc::clone(&self.engine), options, bytes };
+        Ok(Region { inner: Arc::new(inner) })
+    }
+
+    // ---- operations ------------------------------------------------------------------------------------------------
+
+    fn request<'a, T: super::request::Outcome>(
+        &self,
+        command: Command<'a>,
+        peer: Option<NodeId>,
+        local: Option<&Region>,
+    ) -> Request<'a, T> {
+        let is_ours = local.is_none_or(|region| Arc::ptr_eq(&region.inner.engine, &self.engine));
+        let order = Order { command, peer, hold: local.cloned() };
+        let order = is_ours.then_some(order).ok_or(Error::Invalid("the region belongs to another node"));
+        Request::new(&self.engine, order)
+    }
+
+    /// Write 1 to 16384 bytes at `target`; ends when they are visible there. They are copied when the request begins.
+    pub fn store<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
+        self.store_at_level(target, data, Level::Visible)
+    }
+
+    /// The same, but it ends when the core has accepted it. A failure shows in the next [`Node::flush`].
+    pub fn store_posted<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
+        self.store_at_level(target, data, Level::Accepted)
+    }
+
+    fn store_at_level<'a>(
+        &self,
+        target: RemoteAddress,
+        data: &'a [u8],
+        completion: Level,
+    ) -> Request<'a, ()> {
+        let command = Command::Store { operation: NAMELESS, target, data, completion };
+        self.request(command, Some(target.node), None)
+    }
+
+    /// Read 1 to 16384 bytes at `source` into a slice of one's own.
+    pub fn load(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
+        let command = Command::Load { operation: NAMELESS, target: source, into: into.range };
+        self.request(command, Some(source.node), Some(&into.region))
+    }
+
+    /// Copy a slice of one's own to `target`; ends when it is visible there. Any length up to that of the regions.
+    pub fn put(&self, source: &Slice, target: RemoteAddress) -> Request<'static, ()> {
+        self.put_and(source, target, None)
+    }
+
+    /// The same, and then update a word at the target: whoever sees the word's new value sees the data.
+    pub fn put_with_signal(
+        &self,
+        source: &Slice,
+        target: RemoteAddress,
+        signal: Signal,
+    ) -> Request<'static, ()> {
+        self.put_and(source, target, Some(signal))
+    }
+
+    fn put_and(&self, source: &Slice, target: RemoteAddress, signal: Option<Signal>) -> Request<'static, ()> {
+        let command = Command::Put { operation: NAMELESS, target, source: source.range, signal };
+        self.request(command, Some(target.node), Some(&source.region))
+    }
+
+    /// Copy bytes at `source` to a slice of one's own. Up to 4 GiB - 1.
+    pub fn get(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
+        let command = Command::Get { operation: NAMELESS, target: source, into: into.range };
+        self.request(command, Some(source.node), Some(&into.region))
+    }
+
+    /// Add to a word of 4 or 8 bytes, wrapping; yields the old value.
+    pub fn fetch_add(&self, target: RemoteAddress, width: Width, addend: u64) -> Request<'static, u64> {
+        self.atomic(target, Atomic { kind: AtomicKind::FetchAdd, width, operand: addend, compare: 0 })
+    }
+
+    /// Replace a word if it equals `expected`; yields the old value, which equals `expected` if it was replaced.
+    pub fn compare_swap(
+        &self,
+        target: RemoteAddress,
+        width: Width,
+        expected: u64,
+        new: u64,
+    ) -> Request<'static, u64> {
+        self.atomic(target, Atomic { kind: AtomicKind::CompareSwap, width, operand: new, compare: expected })
+    }
+
+    /// Replace a word; yields the old value.
+    pub fn swap(&self, target: RemoteAddress, width: Width, new: u64) -> Request<'static, u64> {
+        self.atomic(target, Atomic { kind: AtomicKind::Swap, width, operand: new, compare: 0 })
+    }
+
+    fn atomic(&self, target: RemoteAddress, atomic: Atomic) -> Request<'static, u64> {
+        self.request(Command::Atomic { operation: NAMELESS, target, atomic }, Some(target.node), None)
+    }
+
+    /// End when the 8-byte word at `offset` of a region of one's own satisfies the condition; yields the word. It is
+    /// looked at now and whenever a peer has changed the region. The loss of `from` ends the wait.
+    pub fn wait_until(
+        &self,
+        region: &Region,
+        offset: u64,
+        condition: Condition,
+        value: u64,
+        from: NodeId,
+    ) -> Request<'static, u64> {
+        let (id, depends_on) = (region.inner.options.region, Some(from));
+        let command =
+            Command::WaitUntil { operation: NAMELESS, region: id, offset, condition, value, depends_on };
+        self.request(command, depends_on, Some(region))
+    }
+
+    /// Whatever is begun later towards `peer` (all if `None`) becomes visible only after what was begun before. Ends as
+    /// soon as the core knows.
+    pub fn fence(&self, peer: Option<NodeId>) -> Request<'static, ()> {
+        self.request(Command::Fence { target: peer }, peer, None)
+    }
+
+    /// End when everything that was begun before towards `peer` (all if `None`) is visible there. Fails if a posted
+    /// store among it has failed.
+    pub fn flush(&self, peer: Option<NodeId>) -> Request<'static, ()> {
+        self.request(Command::Flush { operation: NAMELESS, target: peer }, peer, None)
+    }
+
+    /// Send a slice of one's own as a tagged message. It ends when the peer holds it (short) or has received it (long).
+    pub fn send(&self, peer: NodeId, tag: u64, source: &Slice) -> Request<'static, ()> {
+        let command = Command::Send { operation: NAMELESS, target: peer, tag, source: source.range };
+        self.request(command, Some(peer), Some(&source.region))
+    }
+
+    /// Receive the oldest message whose tag equals `tag` in all bits but those of `ignore`, from `source` or, if `None`,
+    /// from anybody. The loss of a named source ends the receive.
+    pub fn receive(
+        &self,
+        source: Option<NodeId>,
+        tag: u64,
+        ignore: u64,
+        into: &Slice,
+    ) -> Request<'static, Received> {
+        let command = Command::Receive { operation: NAMELESS, source, tag, ignore, into: into.range };
+        self.request(command, source, Some(&into.region))
+    }
+
+    /// End a submitted wait or a submitted receive that has not met its message; its completion says cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such operation any more.
+    pub fn cancel(&self, operation: OperationId) -> Result<(), Error> {
+        let mut held = self.engine.hold();
+        let core = held.core();
+        let member = core.member()?;
+        let now = member.now();
+        let result = member.member_mut().handle_command(now, Command::Cancel { operation });
+        result.map_err(|refused| Error::from_refusal(refused, None))?;
+        core.turn();
+        Ok(())
+    }
+
+    // ---- completion queues -----------------------------------------------------------------------------------------
+
+    /// The oldest completion of `queue`; if there is none, one turn of this node and another look. Never sleeps.
+    pub fn poll(&self, queue: &Queue) -> Option<Completion> {
+        queue.pop().or_else(|| {
+            let mut held = self.engine.hold();
+            if !held.core().is_driven() {
+                held.core().turn();
+            }
+            drop(held);
+            queue.pop()
+        })
+    }
+
+    /// The oldest completion of `queue`; while there is none, drive this node and sleep as a blocking operation does,
+    /// at most for `patience`.
+    pub fn poll_wait(&self, queue: &Queue, patience: std::time::Duration) -> Option<Completion> {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.engine.clock.now() + patience_ns;
+        self.engine.wait(until, |_| queue.pop(), |_, waker| queue.set_waker(waker))
+    }
+}
+
+/// The name of a request that has not begun.
+const NAMELESS: OperationId = OperationId(0);

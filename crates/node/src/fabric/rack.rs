@@ -1,0 +1,192 @@
+//! A whole rack inside one process: every seat and every switch of a plan.
+//!
+//! Same core, same rings and same frames as between processes; link faults of the plan are applied too. Each node has
+//! its background thread, each switch a thread. For tests, examples and first contact: the members share the process's
+//! fate and its CPUs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use rackloom_plan::Plan;
+use rackloom_plan::impair::{Direction, Judge};
+use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
+
+use super::bytes::RegionMemory;
+use super::engine::Engine;
+use super::error::Error;
+use super::node::Node;
+use crate::clock::Clock;
+use crate::memory::HostMemory;
+use crate::runtime::Runtime;
+use crate::waiting::WaitPolicy;
+use crate::wires::impaired::{Impaired, Timing};
+use crate::wires::{Device, Doorbell, Ports, shared_memory};
+
+/// A modelled rate below this is slower than the rings are by themselves.
+const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
+/// A modelled delay from this on is longer than software takes by itself.
+const FELT_DELAY_NS: u64 = 10_000;
+/// How long the links may take to come up.
+const UP_PATIENCE_NS: u64 = 20_000_000_000;
+
+/// A rack inside this process.
+///
+/// `Send` and `Sync`. Fabrics share nothing: any number of them may live in one process. Nodes outlive the value they
+/// came from; what is dropped last does not matter.
+#[derive(Debug)]
+pub struct Fabric {
+    nodes: Vec<Node>,
+}
+
+impl Fabric {
+    /// All nodes and switches of a plan. Returns when every node reaches every other.
+    ///
+    /// ```
+    /// use rackloom::fabric::{Fabric, RegionOptions};
+    /// let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+    /// let fabric = Fabric::local(&plan)?;
+    /// let [near, far] = fabric.nodes() else { unreachable!("the plan has two nodes") };
+    /// let region = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// near.store(region.address(8), b"hello").wait()?;
+    /// let mut seen = [0; 5];
+    /// region.read(8, &mut seen)?;
+    /// assert_eq!(&seen, b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::System`] if the system has no memory, descriptors or threads for it; [`Error::NotUp`].
+    pub fn local(plan: &Plan) -> Result<Self, Error> {
+        let clock = Clock::begin();
+        let policy = WaitPolicy::for_members(plan.members.len());
+        let (bells, mut devices) = wires(plan).map_err(Error::system("cannot make the wires"))?;
+        let mut switches = Switches::default();
+        let mut engines = Vec::new();
+        for (index, member) in plan.members.iter().enumerate() {
+            let config = plan.member_config(NodeId(index as u16), Incarnation(clock.origin_ns()));
+            let ports = ports(&config, std::mem::take(&mut devices[index]))?;
+            let bell = bells[index].clone();
+            match member.role {
+                MemberRole::Switch => {
+                    let runtime =
+                        Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
+                    switches.start(runtime, bell)?;
+                }
+                MemberRole::Endpoint => {
+                    let node = config.node;
+                    let member =
+                        Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
+                    engines.push(Engine::new(node, member, bell, clock, policy));
+                }
+            }
+        }
+        let switches = Arc::new(switches);
+        let nodes =
+            engines.into_iter().map(|engine| Node::start(engine, &switches)).collect::<Result<_, _>>()?;
+        let fabric = Self { nodes };
+        fabric.wait_until_up(clock)?;
+        Ok(fabric)
+    }
+
+    fn wait_until_up(&self, clock: Clock) -> Result<(), Error> {
+        for node in &self.nodes {
+            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_everyone()) {
+                return Err(Error::NotUp {
+                    node: node.id(),
+                    waited_ms: UP_PATIENCE_NS / 1_000_000,
+                    waiting_for: node.waiting_for().join("; "),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The GPU nodes, by their number in the plan.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Take the nodes out, for instance to give each to a thread and to let each die by itself.
+    #[must_use]
+    pub fn into_nodes(self) -> Vec<Node> {
+        self.nodes
+    }
+}
+
+/// Threads that drive switches; they end with the value.
+#[derive(Debug, Default)]
+pub(super) struct Switches {
+    running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
+}
+
+impl Switches {
+    fn start(&mut self, mut runtime: Runtime<Switch>, bell: Doorbell) -> Result<(), Error> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let live = move || {
+            while !over.load(Ordering::Acquire) {
+                if !runtime.turn(runtime.now(), &mut |_| {}) {
+                    runtime.wait_unless(rackloom_protocol::Instant::NEVER, |_| over.load(Ordering::Acquire));
+                }
+            }
+        };
+        let thread = Builder::new().name("rackloom-switch".to_owned()).spawn(live);
+        let thread = thread.map_err(Error::system("cannot start a switch's thread"))?;
+        self.running.push((is_over, bell, thread));
+        Ok(())
+    }
+}
+
+impl Drop for Switches {
+    fn drop(&mut self) {
+        for (is_over, bell, _) in &self.running {
+            is_over.store(true, Ordering::Release);
+            bell.ring();
+        }
+        for (_, _, thread) in self.running.drain(..) {
+            // A switch that has panicked is gone as well.
+            let _ = thread.join();
+        }
+    }
+}
+
+type Wires = (Vec<Doorbell>, Vec<Vec<Option<Box<dyn Device>>>>);
+
+/// A doorbell per member and a device per port, each link a pair of rings.
+fn wires(plan: &Plan) -> std::io::Result<Wires> {
+    let bells = plan.members.iter().map(|_| Doorbell::create()).collect::<std::io::Result<Vec<_>>>()?;
+    let graph = plan.graph();
+    let port_count = |member: usize| graph.ports(NodeId(member as u16)).len();
+    let mut devices: Vec<Vec<Option<Box<dyn Device>>>> =
+        (0..plan.members.len()).map(|member| (0..port_count(member)).map(|_| None).collect()).collect();
+    for link in &plan.links {
+        let (a, b) = (link.edge.a.index(), link.edge.b.index());
+        let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
+        let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
+        let profile = &link.profile;
+        let felt = profile.delay_ns >= FELT_DELAY_NS
+            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let timing = felt.then(|| Timing::of(profile));
+        let mut place = |member: usize, port: usize, device, direction| {
+            let is_plain = !felt && !profile.has_faults();
+            let device: Box<dyn Device> = if is_plain {
+                Box::new(device)
+            } else {
+                Box::new(Impaired::new(device, judge(direction), timing))
+            };
+            devices[member][port] = Some(device);
+        };
+        place(a, link.edge.a_port.index(), first, Direction::Forward);
+        place(b, link.edge.b_port.index(), second, Direction::Backward);
+    }
+    Ok((bells, devices))
+}
+
+fn ports(config: &MemberConfig, devices: Vec<Option<Box<dyn Device>>>) -> Result<Ports, Error> {
+    let devices: Option<Vec<_>> = devices.into_iter().collect();
+    let devices = devices.ok_or(Error::Invalid("the plan has a port without a link"))?;
+    Ports::new(devices, config.frame_bytes_max)
+        .map_err(|cause| Error::System { what: "cannot make the ports", cause: std::io::Error::other(cause) })
+}

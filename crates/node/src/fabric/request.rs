@@ -1,0 +1,240 @@
+//! One request, three ways to end it: [`Request::wait`], `.await`, [`Request::submit`].
+//!
+//! A request does nothing until it is ended in one of the three ways. All of them go through [`Core::submit`], which
+//! gives the core one command.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use rackloom_protocol::{Command, Completion as Level, Instant, Member, NodeId, OperationId};
+
+use super::engine::{Core, Engine};
+use super::error::Error;
+use super::queue::Queue;
+use super::region::Region;
+use super::table::{Ended, Entry, Sink};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What a request yields when it ends well: nothing, a word, or a [`Received`] message. Sealed.
+pub trait Outcome: sealed::Sealed {
+    #[doc(hidden)]
+    fn of(ended: Ended) -> Self;
+}
+
+impl sealed::Sealed for () {}
+impl Outcome for () {
+    fn of(_: Ended) -> Self {}
+}
+
+impl sealed::Sealed for u64 {}
+impl Outcome for u64 {
+    fn of(ended: Ended) -> Self {
+        ended.value
+    }
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Received {
+    /// Who sent it.
+    pub source: NodeId,
+    /// Its tag.
+    pub tag: u64,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl sealed::Sealed for Received {}
+impl Outcome for Received {
+    fn of(ended: Ended) -> Self {
+        let (source, tag) = ended.matched.unwrap_or_default();
+        Self { source, tag, length: ended.value }
+    }
+}
+
+/// An operation that has not begun. `'a` is the life of the bytes that a store carries; others borrow nothing.
+///
+/// `Send`; as a future it needs no particular executor. Dropping a request that has begun does not stop it: its
+/// memory stays in place until it ends, and nobody is told.
+#[must_use = "a request does nothing until it is waited for, awaited or submitted"]
+#[derive(Debug)]
+pub struct Request<'a, T> {
+    engine: Arc<Engine>,
+    order: Result<Order<'a>, Option<Error>>,
+    begun: Option<OperationId>,
+    outcome: PhantomData<fn() -> T>,
+}
+
+/// What a request asks of the core.
+#[derive(Clone, Debug)]
+pub(super) struct Order<'a> {
+    pub(super) command: Command<'a>,
+    pub(super) peer: Option<NodeId>,
+    pub(super) hold: Option<Region>,
+}
+
+impl<'a, T: Outcome> Request<'a, T> {
+    pub(super) fn new(engine: &Arc<Engine>, order: Result<Order<'a>, Error>) -> Self {
+        let (engine, order) = (Arc::clone(engine), order.map_err(Some));
+        Self { engine, order, begun: None, outcome: PhantomData }
+    }
+
+    /// Block until the operation has ended. The calling thread drives the node meanwhile. If the queue towards the peer
+    /// is full, this waits for room.
+    ///
+    /// # Errors
+    /// Any of [`Error`] except [`Error::Busy`].
+    pub fn wait(mut self) -> Result<T, Error> {
+        let engine = Arc::clone(&self.engine);
+        let this = std::cell::RefCell::new(&mut self);
+        let ended = engine.wait(
+            Instant::NEVER,
+            |core| this.borrow_mut().look(core),
+            |core, waker| this.borrow().register(core, waker),
+        );
+        ended.unwrap_or(Err(Error::Closed)).map(T::of)
+    }
+
+    /// Begin, and leave the completion to `queue`, marked with `context`. Never blocks for long: it only waits for the
+    /// node's lock. A posted store completes at once.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the queue towards the peer is full: poll and try a new request. Else what is known at once.
+    pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
+        let order = match &mut self.order {
+            Ok(order) => order,
+            Err(error) => return Err(error.take().unwrap_or(Error::Closed)),
+        };
+        let mut held = self.engine.hold();
+        let core = held.core();
+        let result = core.submit(order, Sink::Queue(Arc::clone(queue), context));
+        if result.is_ok() && !core.is_driven() {
+            core.turn();
+        }
+        result
+    }
+
+    /// Begin if it has not begun, and take the result if there is one.
+    fn look(&mut self, core: &mut Core) -> Option<Result<Ended, Error>> {
+        if let Some(operation) = self.begun {
+            let result = core.table.take(operation)?;
+            self.begun = None;
+            return Some(result);
+        }
+        let order = match &mut self.order {
+            Ok(order) => order,
+            Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
+        };
+        match core.submit(order, Sink::Asker(None)) {
+            Ok(operation) => {
+                self.begun = Some(operation);
+                self.look_again(core)
+            }
+            Err(Error::Busy { .. }) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// A command may have ended while it was given.
+    fn look_again(&mut self, core: &mut Core) -> Option<Result<Ended, Error>> {
+        let result = core.table.take(self.begun?)?;
+        self.begun = None;
+        Some(result)
+    }
+
+    fn register(&self, core: &mut Core, waker: &Waker) {
+        if let Some(operation) = self.begun {
+            core.table.set_waker(operation, waker);
+        }
+    }
+}
+
+impl<T: Outcome> Future for Request<'_, T> {
+    type Output = Result<T, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let engine = Arc::clone(&this.engine);
+        let mut held = engine.hold();
+        let core = held.core();
+        let mut found = this.look(core);
+        if found.is_none() && !core.is_driven() {
+            core.turn();
+            found = this.look(core);
+        }
+        if let Some(result) = found {
+            return Poll::Ready(result.map(T::of));
+        }
+        this.register(core, context.waker());
+        drop(held);
+        if this.begun.is_none() {
+            // No room towards the peer, and nobody to tell when there is some: ask again.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Request<'_, T> {
+    fn drop(&mut self) {
+        if let Some(operation) = self.begun {
+            self.engine.hold().core().table.abandon(operation);
+        }
+    }
+}
+
+impl Core {
+    /// The one way to the core. The command is given a name; its end goes to `sink`.
+    fn submit(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
+        let peer = order.peer;
+        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        if let (Command::WaitUntil { .. }, Some(node)) = (&order.command, peer)
+            && !member.member().is_reachable(node)
+        {
+            return Err(Error::PeerLost { peer: node, maybe_done: false });
+        }
+        let hold = order.hold.as_ref().map(|region| Arc::clone(&region.inner.bytes));
+        let operation = self.table.open(Entry { sink, peer, hold, matched: None });
+        let now = member.now();
+        let (command, is_silent) = named(order.command, operation);
+        if let Err(refused) = member.member_mut().handle_command(now, command) {
+            self.table.close(operation);
+            return Err(Error::from_refusal(refused, peer));
+        }
+        if is_silent {
+            self.table.succeed(operation);
+        }
+        Ok(operation)
+    }
+
+    /// Whether somebody who is awake will make the next turn.
+    pub(super) const fn is_driven(&self) -> bool {
+        self.has_driver && self.driver_asleep.is_none()
+    }
+}
+
+/// The command with its name, and whether the core says nothing about its end.
+fn named(mut command: Command<'_>, name: OperationId) -> (Command<'_>, bool) {
+    let is_silent =
+        matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. });
+    match &mut command {
+        Command::Store { operation, .. }
+        | Command::Load { operation, .. }
+        | Command::Atomic { operation, .. }
+        | Command::Put { operation, .. }
+        | Command::Get { operation, .. }
+        | Command::Send { operation, .. }
+        | Command::Receive { operation, .. }
+        | Command::WaitUntil { operation, .. }
+        | Command::Flush { operation, .. } => *operation = name,
+        _ => {}
+    }
+    (command, is_silent)
+}

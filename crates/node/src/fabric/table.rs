@@ -1,0 +1,187 @@
+//! Operations in flight: whom to tell when one ends, and what to keep until then.
+//!
+//! A slot is reused as soon as its end has been told, so nothing is allocated per operation once there are as many
+//! slots as operations were ever in flight at once. A name carries the slot's generation: a late word about an
+//! operation that is long over meets nobody.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use rackloom_protocol::{Event, NodeId, OperationId};
+
+use super::bytes::Bytes;
+use super::error::Error;
+use super::queue::{Completion, Queue};
+
+/// How an operation ended well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// The old value of an atomic, the word that ended a wait, the length of a message; else 0.
+    pub value: u64,
+    /// Sender and tag of a received message.
+    pub matched: Option<(NodeId, u64)>,
+}
+
+/// Who wants to know.
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// Somebody who comes and asks.
+    Asker(Option<Waker>),
+    /// A completion queue, with the caller's context.
+    Queue(Arc<Queue>, u64),
+    /// Nobody any more.
+    Nobody,
+}
+
+/// What is kept for an operation.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) sink: Sink,
+    pub(super) peer: Option<NodeId>,
+    /// The operation's own memory.
+    #[expect(dead_code, reason = "kept to be given back when the operation ends")]
+    pub(super) hold: Option<Arc<Bytes>>,
+    pub(super) matched: Option<(NodeId, u64)>,
+}
+
+#[derive(Debug)]
+enum State {
+    Free,
+    InFlight(Entry),
+    Ended(Result<Ended, Error>),
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    state: State,
+}
+
+/// All operations of one node.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Who must be woken once the engine's lock is free.
+    pub(super) to_wake: Vec<Waker>,
+    /// Operations that have ended so far.
+    pub(super) ended_count: u64,
+}
+
+const fn index_of(operation: OperationId) -> usize {
+    (operation.0 & 0xffff_ffff) as usize
+}
+
+impl Table {
+    /// Give an operation a name.
+    pub(super) fn open(&mut self, entry: Entry) -> OperationId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, state: State::Free });
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.state = State::InFlight(entry);
+        OperationId(u64::from(slot.generation) << 32 | u64::from(index))
+    }
+
+    /// Forget an operation.
+    pub(super) fn close(&mut self, operation: OperationId) {
+        if let Some(slot) = self.slot(operation) {
+            slot.state = State::Free;
+            self.free.push(index_of(operation) as u32);
+        }
+    }
+
+    fn slot(&mut self, operation: OperationId) -> Option<&mut Slot> {
+        let generation = (operation.0 >> 32) as u32;
+        let slot = self.slots.get_mut(index_of(operation))?;
+        (slot.generation == generation && !matches!(slot.state, State::Free)).then_some(slot)
+    }
+
+    /// Take the result of an operation that somebody asks for; `None` while it is in flight.
+    pub(super) fn take(&mut self, operation: OperationId) -> Option<Result<Ended, Error>> {
+        let Some(slot) = self.slot(operation) else { return Some(Err(Error::Closed)) };
+        if !matches!(slot.state, State::Ended(_)) {
+            return None;
+        }
+        let State::Ended(result) = std::mem::replace(&mut slot.state, State::Free) else { return None };
+        self.free.push(index_of(operation) as u32);
+        Some(result)
+    }
+
+    /// Whom to wake when the operation ends.
+    pub(super) fn set_waker(&mut self, operation: OperationId, waker: &Waker) {
+        if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Asker(known), .. }), .. }) =
+            self.slot(operation)
+        {
+            match known {
+                Some(known) => known.clone_from(waker),
+                None => *known = Some(waker.clone()),
+            }
+        }
+    }
+
+    /// Nobody will ask any more; the operation goes on, and its memory stays until it ends.
+    pub(super) fn abandon(&mut self, operation: OperationId) {
+        if self.take(operation).is_none()
+            && let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation)
+        {
+            entry.sink = Sink::Nobody;
+        }
+    }
+
+    /// Hear what the core says.
+    pub(super) fn hear(&mut self, event: Event) {
+        match event {
+            Event::Completed { operation, result } => {
+                let Some(slot) = self.slot(operation) else { return };
+                let State::InFlight(entry) = &slot.state else { return };
+                let (peer, matched) = (entry.peer.or(entry.matched.map(|(source, _)| source)), entry.matched);
+                let result = result
+                    .map(|value| Ended { value, matched })
+                    .map_err(|error| Error::from_end(error, peer));
+                self.end(operation, result);
+            }
+            Event::MessageMatched { operation, source, tag, .. } => {
+                if let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation) {
+                    entry.matched = Some((source, tag));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, operation: OperationId, result: Result<Ended, Error>) {
+        self.ended_count += 1;
+        let Some(slot) = self.slot(operation) else { return };
+        let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) else { return };
+        match entry.sink {
+            Sink::Asker(waker) => {
+                slot.state = State::Ended(result);
+                self.to_wake.extend(waker);
+            }
+            Sink::Queue(queue, context) => {
+                self.free.push(index_of(operation) as u32);
+                self.to_wake.extend(queue.push(Completion { context, operation, result }));
+            }
+            Sink::Nobody => self.free.push(index_of(operation) as u32),
+        }
+    }
+
+    /// An operation about whose end the core says nothing has been taken.
+    pub(super) fn succeed(&mut self, operation: OperationId) {
+        self.end(operation, Ok(Ended::default()));
+    }
+
+    /// The node leaves: everything in flight ends.
+    pub(super) fn end_all(&mut self) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if matches!(slot.state, State::InFlight(_)) {
+                let operation = OperationId(u64::from(slot.generation) << 32 | index as u64);
+                self.end(operation, Err(Error::Closed));
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The public API: every operation in its three forms, several threads, two fabrics, death, and life in the background.
+
+#[path = "fabric/rig.rs"]
+mod rig;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rackloom::fabric::*;
+use rig::{block_on, ended, local, pair};
+
+const KEY: u64 = 0x5eed;
+const BYTES: u64 = 1 << 16;
+/// Longer than any detection of a loss takes, shorter than a hang.
+const BOUND: Duration = Duration::from_secs(10);
+
+/// Ends a request in each of the three forms.
+fn three_forms<'a, T: Outcome>(node: &Node, make: impl Fn() -> Request<'a, T>, check: impl Fn(T, u64)) {
+    check(make().wait().unwrap(), 0);
+    check(block_on(make()).unwrap(), 1);
+    let queue = Queue::with_capacity(4);
+    make().submit(&queue, 77).unwrap();
+    let completion = ended(node, &queue);
+    assert_eq!(completion.context, 77);
+    check(T::of(completion.result.unwrap()), 2);
+    assert_eq!((queue.succeeded(), queue.failed(), queue.len()), (1, 0, 0));
+}
+
+#[test]
+fn stores_and_loads_in_three_forms() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    three_forms(
+        &near,
+        || near.store(theirs.address(3), b"abcde"),
+        |(), _| {
+            let mut seen = [0_u8; 5];
+            theirs.read(3, &mut seen).unwrap();
+            assert_eq!(&seen, b"abcde", "visible at the target when the store has ended");
+            theirs.write(3, &[0_u8; 5]).unwrap();
+        },
+    );
+    theirs.write(100, &[7_u64, 8, 9]).unwrap();
+    three_forms(
+        &near,
+        || near.load(theirs.address(100), &mine.slice(40..64)),
+        |(), _| {
+            let mut seen = [0_u64; 3];
+            mine.read(40, &mut seen).unwrap();
+            assert_eq!(seen, [7, 8, 9]);
+            mine.write(40, &[0_u64; 3]).unwrap();
+        },
+    );
+    three_forms(&near, || near.store_posted(theirs.address(0), b"posted"), |(), _| {});
+    three_forms(&near, || near.fence(None), |(), _| {});
+    three_forms(
+        &near,
+        || near.flush(Some(far.id())),
+        |(), _| {
+            let mut seen = [0_u8; 6];
+            theirs.read(0, &mut seen).unwrap();
+            assert_eq!(&seen, b"posted", "visible after the flush");
+        },
+    );
+}
+
+#[test]
+fn puts_and_gets_in_three_forms() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let numbers: Vec<u32> = (0..BYTES as u32 / 4).map(|number| number.wrapping_mul(2_654_435_761)).collect();
+    let mine = near.register(RegionOptions::new(5, KEY), numbers.clone()).unwrap();
+    three_forms(
+        &near,
+        || near.put(&mine.slice(..), theirs.address(0)),
+        |(), _| {
+            let mut seen = vec![0_u32; numbers.len()];
+            theirs.read(0, &mut seen).unwrap();
+            assert!(seen == numbers);
+            theirs.write(0, &vec![0_u8; BYTES as usize]).unwrap();
+        },
+    );
+    theirs.write(0, &numbers).unwrap();
+    mine.write(0, &vec![0_u8; BYTES as usize]).unwrap();
+    three_forms(
+        &near,
+        || near.get(theirs.address(4), &mine.slice(4..BYTES)),
+        |(), _| {
+            let mut seen = vec![0_u32; numbers.len() - 1];
+            mine.read(4, &mut seen).unwrap();
+            assert!(seen == numbers[1..]);
+            mine.write(4, &vec![0_u8; BYTES as usize - 4]).unwrap();
+        },
+    );
+    assert_eq!(mine.deregister::<u32>().unwrap().expect("the caller's own buffer").len(), numbers.len());
+}
+
+#[test]
+fn signals_and_waits_in_three_forms() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let target = theirs.address(0);
+    let signal =
+        Signal { region: target.region, offset: 4096, key: target.key, kind: SignalKind::Add, value: 1 };
+    let put = || near.put_with_signal(&mine.slice(0..4096), target, signal);
+    three_forms(&near, put, |(), form| assert_eq!(theirs.get::<u64>(4096).unwrap(), form + 1));
+    let wait = || far.wait_until(&theirs, 4096, Condition::AtLeast, 3, near.id());
+    three_forms(&far, wait, |word, _| assert_eq!(word, 3));
+    let waiter = thread::spawn({
+        let (far, theirs) = (far.clone(), theirs.clone());
+        move || far.wait_until(&theirs, 4096, Condition::Equal, 4, NodeId(0)).wait()
+    });
+    put().wait().unwrap();
+    assert_eq!(waiter.join().unwrap().unwrap(), 4);
+}
+
+#[test]
+fn atomics_of_both_widths_in_three_forms() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 128).unwrap();
+    for width in [Width::Four, Width::Eight] {
+        let at = theirs.address(8 * width.bytes());
+        theirs.write(at.offset, &[0_u64]).unwrap();
+        three_forms(&near, || near.fetch_add(at, width, 10), |old, form| assert_eq!(old, 10 * form));
+        three_forms(
+            &near,
+            || near.swap(at, width, 99),
+            |old, form| assert_eq!(old, [30, 99, 99][form as usize]),
+        );
+        let swap = || near.compare_swap(at, width, 99, 5);
+        three_forms(&near, swap, |old, form| assert_eq!(old, [99, 5, 5][form as usize]));
+    }
+}
+
+#[test]
+fn messages_in_three_forms_short_and_long_and_from_anybody() {
+    let (near, far) = pair();
+    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    for length in [0, 8, BYTES] {
+        let receiver = thread::spawn({
+            let (far, theirs) = (far.clone(), theirs.clone());
+            move || {
+                let receive = || far.receive(None, 0xab00, 0xff, &theirs.slice(..));
+                three_forms(&far, receive, |received, _| {
+                    assert_eq!((received.source, received.length), (NodeId(0), length));
+                    assert_eq!(received.tag, 0xab05);
+                });
+            }
+        });
+        three_forms(&near, || near.send(NodeId(1), 0xab05, &mine.slice(..length)), |(), _| {});
+        receiver.join().unwrap();
+    }
+    let queue = Queue::with_capacity(1);
+    let receive = far.receive(Some(near.id()), 9, 0, &theirs.slice(..)).submit(&queue, 1).unwrap();
+    far.cancel(receive).unwrap();
+    let result = ended(&far, &queue).result;
+    assert!(matches!(result, Err(Error::Failed(OperationError::Cancelled))), "{result:?}");
+    assert!(far.cancel(receive).is_err(), "it is over");
+}
+
+#[test]
+fn what_the_peer_refuses_names_the_peer() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY).access(Access::READ), 64).unwrap();
+    let refused = |result: Result<(), Error>| match result {
+        Err(Error::Refused { peer, reason }) => (peer, reason),
+        other => panic!("{other:?}"),
+    };
+    let at = theirs.address(0);
+    assert_eq!(refused(near.store(at, &[1]).wait()), (far.id(), OperationError::PermissionDenied));
+    let wrong = RemoteAddress { key: Key(1), ..at };
+    assert_eq!(refused(near.store(wrong, &[1]).wait()), (far.id(), OperationError::BadKey));
+    drop(theirs);
+    assert_eq!(refused(near.store(at, &[1]).wait()), (far.id(), OperationError::Revoked));
+    assert!(matches!(
+        near.store(RemoteAddress { node: near.id(), ..at }, &[1]).wait(),
+        Err(Error::NoSuchNode(_))
+    ));
+    let foreign = far.allocate(RegionOptions::new(2, KEY), 64).unwrap();
+    assert!(matches!(near.load(at, &foreign.slice(..)).wait(), Err(Error::Invalid(_))));
+    assert!(matches!(far.allocate(RegionOptions::new(2, KEY), 64), Err(Error::RegionExists(_))));
+}
+
+#[test]
+fn several_threads_share_a_node() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (near, address) = (near.clone(), theirs.address(0));
+            thread::spawn(move || {
+                (0..200).map(|_| near.fetch_add(address, Width::Eight, 1).wait().unwrap()).collect()
+            })
+        })
+        .collect();
+    let mut seen: Vec<u64> =
+        threads.into_iter().flat_map(|thread| -> Vec<u64> { thread.join().unwrap() }).collect();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..800), "each old value is seen once");
+}
+
+#[test]
+fn two_fabrics_in_one_process_do_not_meet() {
+    let (first, second) = (pair(), pair());
+    let here = first.1.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let there = second.1.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    first.0.store(here.address(0), &[1; 8]).wait().unwrap();
+    second.0.store(there.address(0), &[2; 8]).wait().unwrap();
+    drop(second);
+    first.0.store(here.address(8), &[1; 8]).wait().unwrap();
+    assert_eq!(here.get::<u64>(0).unwrap(), 0x0101_0101_0101_0101);
+    assert_eq!(there.get::<u64>(0).unwrap(), 0x0202_0202_0202_0202);
+}
+
+#[test]
+fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
+    let plan = "name: star\nshape: {star: {nodes: 3}}\nlink: {loss: 2%, duplicate: 2%}\n";
+    let nodes = local(plan).into_nodes();
+    let members: Vec<NodeId> = nodes.iter().map(Node::id).collect();
+    let options = RegionOptions::new(900, KEY);
+    let groups: Vec<_> = nodes.iter().map(|node| Group::join(node, options, &members).unwrap()).collect();
+    let counter = nodes[0].allocate(RegionOptions::new(1, KEY), 8).unwrap();
+    let at = counter.address(0);
+    let threads: Vec<_> = nodes
+        .into_iter()
+        .zip(groups)
+        .map(|(node, group)| {
+            thread::spawn(move || {
+                for round in 1..=20 {
+                    if node.id() != at.node {
+                        node.fetch_add(at, Width::Eight, 1).wait().unwrap();
+                    }
+                    group.barrier().unwrap();
+                    if node.id() != at.node {
+                        assert_eq!(node.fetch_add(at, Width::Eight, 0).wait().unwrap(), 2 * round);
+                    }
+                    group.barrier().unwrap();
+                }
+                // Stay until all are through: whoever leaves is dead to the others.
+                (node, group)
+            })
+        })
+        .collect();
+    let stayed: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(stayed.len(), 3);
+}
+
+#[test]
+fn death_of_a_peer_ends_every_operation_that_touches_it() {
+    let (near, far) = pair();
+    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let (at, peer) = (theirs.address(0), far.id());
+    let queue = Queue::with_capacity(8);
+    let group = Group::join(&near, RegionOptions::new(7, KEY), &[near.id(), peer]).unwrap();
+    near.wait_until(&mine, 0, Condition::Equal, 1, peer).submit(&queue, 1).unwrap();
+    near.receive(Some(peer), 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
+    near.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
+    far.leave();
+    let begin = Instant::now();
+    near.put(&mine.slice(..), at).submit(&queue, 4).unwrap();
+    near.fetch_add(at, Width::Eight, 1).submit(&queue, 5).unwrap();
+    let mut contexts: Vec<_> = (0..5)
+        .map(|_| {
+            let completion = ended(&near, &queue);
+            let error = completion.result.unwrap_err();
+            assert!(matches!(error, Error::PeerLost { peer: who, .. } if who == peer), "{error}");
+            completion.context
+        })
+        .collect();
+    contexts.sort_unstable();
+    assert_eq!(contexts, [1, 2, 3, 4, 5]);
+    let into = mine.slice(0..8);
+    let lost = |error: Error| assert_eq!(error.peer(), Some(peer), "{error}");
+    lost(near.store(at, &[1]).wait().unwrap_err());
+    lost(near.load(at, &into).wait().unwrap_err());
+    lost(near.get(at, &into).wait().unwrap_err());
+    lost(near.put(&into, at).wait().unwrap_err());
+    lost(near.swap(at, Width::Eight, 1).wait().unwrap_err());
+    lost(near.send(peer, 1, &into).wait().unwrap_err());
+    lost(near.receive(Some(peer), 1, 0, &into).wait().unwrap_err());
+    lost(near.wait_until(&mine, 0, Condition::Equal, 1, peer).wait().unwrap_err());
+    lost(block_on(near.store(at, &[1])).unwrap_err());
+    lost(group.barrier().unwrap_err());
+    assert!(begin.elapsed() < BOUND);
+    assert!(matches!(far.store(at, &[1]).wait(), Err(Error::Closed)));
+}
+
+#[test]
+fn a_node_that_leaves_releases_its_own_waiters() {
+    let (near, far) = pair();
+    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let (near, mine, peer) = (near.clone(), mine.clone(), far.id());
+            thread::spawn(move || near.wait_until(&mine, 0, Condition::Equal, 1, peer).wait())
+        })
+        .collect();
+    near.leave();
+    for waiter in waiters {
+        assert!(matches!(waiter.join().unwrap(), Err(Error::Closed)));
+    }
+    assert!(near.poll_wait(&Queue::with_capacity(1), BOUND).is_none(), "nothing will ever come");
+}
+
+#[test]
+fn the_background_serves_peers_while_the_application_computes() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let computing = thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let mut sum = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                sum = sum.wrapping_mul(31).wrapping_add(7);
+            }
+            // The node lives in this thread's hands and is not touched by it.
+            (sum, far)
+        }
+    });
+    theirs.write(0, &[41_u64]).unwrap();
+    for round in 0..50 {
+        near.load(theirs.address(0), &mine.slice(0..8)).wait().unwrap();
+        assert_eq!(mine.get::<u64>(0).unwrap(), 41 + round);
+        near.fetch_add(theirs.address(0), Width::Eight, 1).wait().unwrap();
+    }
+    is_over.store(true, Ordering::Relaxed);
+    computing.join().unwrap();
+}
+
+#[test]
+fn a_dropped_future_leaves_its_operation_and_its_memory_alone() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = near.register(RegionOptions::new(1, KEY), vec![3_u8; BYTES as usize]).unwrap();
+    {
+        let mut put = Box::pin(near.put(&mine.slice(..), theirs.address(0)));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let _ = put.as_mut().poll(&mut context);
+    }
+    assert_eq!(mine.deregister::<u8>().unwrap().expect("ours").len() as u64, BYTES);
+    near.flush(None).wait().unwrap();
+    let mut seen = vec![0_u8; BYTES as usize];
+    theirs.read(0, &mut seen).unwrap();
+    assert!(seen.iter().all(|byte| *byte == 3));
+}
+
+#[test]
+fn memory_of_the_callers_own_is_reached_where_it_lies() {
+    let (near, far) = pair();
+    let mut words = vec![1_u64, 2, 3];
+    let length = size_of_val(words.as_slice());
+    // SAFETY: needed to lend memory. `words` is neither touched nor dropped before the region is deregistered.
+    let lent =
+        unsafe { far.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
+    assert_eq!(near.fetch_add(lent.address(8), Width::Eight, 40).wait().unwrap(), 2);
+    let (at, slice) = (lent.address(0), lent.slice(..));
+    let refused = lent.clone().deregister::<u64>().expect_err("a slice still holds the region");
+    assert!(matches!(refused, Error::Invalid(_)), "{refused}");
+    drop(slice);
+    assert!(lent.deregister::<u64>().unwrap().is_none(), "there was no buffer to give back");
+    assert_eq!(words, [1, 42, 3]);
+    let refused = near.store(at, &[1]).wait().unwrap_err();
+    assert!(matches!(refused, Error::Refused { reason: OperationError::Revoked, .. }), "{refused}");
+}
+
+#[test]
+fn types_may_cross_threads_as_they_say() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Fabric>();
+    shared::<Node>();
+    shared::<Region>();
+    shared::<Slice>();
+    shared::<Queue>();
+    shared::<Group>();
+    shared::<Error>();
+    sent::<Request<'_, u64>>();
+    sent::<Completion>();
+}
