@@ -36,7 +36,7 @@ pub const FLAG_INBOUND: u32 = 1;
 pub const FLAG_OUTBOUND: u32 = 2;
 
 /// Bytes of an enhanced packet block around frame and comments, its flags included.
-pub const PACKET_OVERHEAD_BYTES: usize = 48;
+pub const PACKET_OVERHEAD_BYTES: usize = 44;
 
 /// Append a section header.
 pub fn section_header(out: &mut Vec<u8>, application: &str, comments: &[String]) {
@@ -138,7 +138,7 @@ mod tests {
         let flags = FLAG_OUTBOUND;
         packet(&mut out, Packet { interface: 1, timestamp_ns: 0x1_0000_0002, flags, frame: &frame }, &["hi"]);
         let expected: [&[u8]; 11] = [
-            &[6, 0, 0, 0, 64, 0, 0, 0],
+            &[6, 0, 0, 0, 60, 0, 0, 0],
             &[1, 0, 0, 0],
             &[1, 0, 0, 0, 2, 0, 0, 0],
             &[5, 0, 0, 0, 5, 0, 0, 0],
@@ -148,7 +148,7 @@ mod tests {
             &[1, 0, 2, 0],
             &[b'h', b'i', 0, 0],
             &[0, 0, 0, 0],
-            &[64, 0, 0, 0],
+            &[60, 0, 0, 0],
         ];
         assert_eq!(out, expected.concat());
     }

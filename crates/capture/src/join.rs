@@ -168,6 +168,7 @@ impl<R: Read> Head<R> {
 
     fn visit<T>(&mut self, visit: impl FnOnce(&mut Record<'_>) -> T) -> T {
         visit(&mut Record {
+            section: self.reader.section(),
             interface: self.interface,
             timestamp_ns: self.next_ns.unwrap_or_default(),
             direction: self.direction,

@@ -25,5 +25,5 @@ pub mod recorder;
 pub use describe::{Described, describe};
 pub use heading::Heading;
 pub use join::{Joined, join};
-pub use reader::{Direction, ReadError, Reader, Record};
+pub use reader::{Direction, ReadError, Reader, Record, Section};
 pub use recorder::Recorder;

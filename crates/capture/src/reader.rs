@@ -37,9 +37,22 @@ pub struct Interface {
     link_type: u16,
 }
 
+/// What a file says before its packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Sections before this one, and itself.
+    pub number: u32,
+    /// Its comments.
+    pub comments: Vec<String>,
+    /// Its interfaces, as far as they have been described.
+    pub interfaces: Vec<Interface>,
+}
+
 /// One packet of a file.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
+    /// Where it stands.
+    pub section: &'a Section,
     /// Which interface of its section.
     pub interface: u32,
     /// When, in nanoseconds since the file's origin.
@@ -128,10 +141,16 @@ pub struct Reader<R> {
     /// First byte of the block after this one.
     offset: u64,
     big_endian: bool,
-    in_section: bool,
-    interfaces: Vec<Interface>,
-    comments: Vec<String>,
+    section: Section,
     body: Vec<u8>,
+}
+
+impl Record<'_> {
+    /// The name of its interface; empty if it has none.
+    #[must_use]
+    pub fn interface_name(&self) -> &str {
+        self.section.interfaces.get(self.interface as usize).map_or("", |interface| interface.name.as_str())
+    }
 }
 
 impl<R: Read> Reader<R> {
@@ -141,23 +160,15 @@ impl<R: Read> Reader<R> {
             input,
             offset: 0,
             big_endian: false,
-            in_section: false,
-            interfaces: Vec::new(),
-            comments: Vec::new(),
+            section: Section { number: 0, comments: Vec::new(), interfaces: Vec::new() },
             body: Vec::new(),
         }
     }
 
-    /// The interfaces that the section has described so far.
+    /// The section that is being read.
     #[must_use]
-    pub fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
-    /// The comments of the section.
-    #[must_use]
-    pub fn section_comments(&self) -> &[String] {
-        &self.comments
+    pub const fn section(&self) -> &Section {
+        &self.section
     }
 
     /// The next packet; `None` at the end of the file.
@@ -165,7 +176,7 @@ impl<R: Read> Reader<R> {
         loop {
             let start = self.offset;
             let Some(kind) = self.next_block()? else {
-                return if self.in_section { Ok(None) } else { Err(ReadError::Empty) };
+                return if self.section.number > 0 { Ok(None) } else { Err(ReadError::Empty) };
             };
             match kind {
                 block::SECTION_HEADER => self.begin_section(),
@@ -193,13 +204,14 @@ impl<R: Read> Reader<R> {
             // Its byte order stands behind the length that is written in it.
             self.append(start, 4)?;
             done += 4;
+            self.big_endian = false;
             self.big_endian = match self.u32(0) {
                 block::BYTE_ORDER_MAGIC => false,
                 magic if magic.swap_bytes() == block::BYTE_ORDER_MAGIC => true,
                 _ if start == 0 => return Err(not_pcapng()),
                 _ => return Err(malformed(start, "a section without a byte order")),
             };
-        } else if !self.in_section {
+        } else if self.section.number == 0 {
             return Err(if CLASSIC_MAGICS.contains(&kind) { classic() } else { not_pcapng() });
         }
         let length = [head[4], head[5], head[6], head[7]];
@@ -231,10 +243,10 @@ impl<R: Read> Reader<R> {
     }
 
     fn begin_section(&mut self) {
-        self.in_section = true;
-        self.interfaces.clear();
         let options = self.options(16);
-        self.comments = options.filter(|(code, _)| *code == block::OPTION_COMMENT).map(text).collect();
+        let comments = options.filter(|(code, _)| *code == block::OPTION_COMMENT).map(text).collect();
+        let number = self.section.number.saturating_add(1);
+        self.section = Section { number, comments, interfaces: Vec::new() };
     }
 
     fn describe_interface(&mut self, start: u64) -> Result<(), ReadError> {
@@ -255,7 +267,7 @@ impl<R: Read> Reader<R> {
                 _ => {}
             }
         }
-        self.interfaces.push(interface);
+        self.section.interfaces.push(interface);
         Ok(())
     }
 
@@ -264,7 +276,7 @@ impl<R: Read> Reader<R> {
             return Err(malformed(start, "a packet that is cut short"));
         }
         let number = self.u32(0);
-        let interface = self.interfaces.get(number as usize).ok_or_else(|| {
+        let interface = self.section.interfaces.get(number as usize).ok_or_else(|| {
             malformed(start, &format!("a packet of interface {number}, which nobody described"))
         })?;
         if !interface.is_ethernet {
@@ -285,7 +297,15 @@ impl<R: Read> Reader<R> {
             }
         }
         let timestamp_ns = u64::try_from(timestamp_ns).unwrap_or(u64::MAX);
-        Ok(Record { interface: number, timestamp_ns, direction, original_bytes, frame, comments })
+        Ok(Record {
+            section: &self.section,
+            interface: number,
+            timestamp_ns,
+            direction,
+            original_bytes,
+            frame,
+            comments,
+        })
     }
 
     fn direction(&self, flags: &[u8]) -> Direction {

@@ -61,12 +61,10 @@ fn what_is_recorded_is_what_is_read() {
     pen.not_used(Instant(5_000_000_009), NEAR, &frame(3), comment::refused("n0-p0", DropReason::NoRoute));
     let file = written(pen);
     let mut reader = Reader::new(&file[..]);
-    reader.next_record().expect("a whole file").expect("a frame");
-    assert_eq!(
-        reader.interfaces().iter().map(|end| end.name.as_str()).collect::<Vec<_>>(),
-        ["n0-p0", "n1-p1"]
-    );
-    assert_eq!(reader.section_comments(), ["rack: r", "members: n0 n1 n2"]);
+    let section = reader.next_record().expect("a whole file").expect("a frame").section;
+    let names: Vec<_> = section.interfaces.iter().map(|end| end.name.as_str()).collect();
+    assert_eq!(names, ["n0-p0", "n1-p1"]);
+    assert_eq!(section.comments, ["rack: r", "members: n0 n1 n2"]);
     let expected = [
         (5_000_000_007, NEAR, Direction::Outbound, 1, vec![]),
         (5_000_000_008, NEAR, Direction::Outbound, 2, vec!["injected: duplicated".to_owned()]),

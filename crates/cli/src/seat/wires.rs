@@ -11,11 +11,13 @@ use rackloom::Device;
 use rackloom::namespaces::{bring_up, switch_on_all};
 use rackloom::wires::impaired::{Impaired, Timing};
 use rackloom::wires::jack::{Idle, Inserter, Jack};
+use rackloom::wires::tapped::Tapped;
 use rackloom::wires::{Doorbell, packet, shared_memory};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::MemberConfig;
 
+use super::captured::Captured;
 use crate::control::{Grant, NewCable, SharedMemoryPort, Start};
 
 /// A modelled rate below this is slower than the wires are by themselves.
@@ -35,6 +37,7 @@ pub(super) struct Cabling {
     inserters: Vec<Inserter>,
     /// The seat's own, on shared memory.
     doorbell: Option<Doorbell>,
+    captured: Option<Captured>,
 }
 
 /// One device per port, and the hand that exchanges what is in them.
@@ -42,6 +45,7 @@ pub(super) fn open(
     plan: &Plan,
     config: &MemberConfig,
     start: &Start,
+    captured: Option<Captured>,
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
     let (bare, doorbell) = match &start.grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
@@ -54,7 +58,8 @@ pub(super) fn open(
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
-    let mut cabling = Cabling { plan: plan.clone(), config: config.clone(), inserters: Vec::new(), doorbell };
+    let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
+    let mut cabling = Cabling { plan, config, inserters, doorbell, captured };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
@@ -104,13 +109,18 @@ impl Cabling {
         let profile = &link.profile;
         let felt = profile.delay_ns >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let captured = self.captured.as_ref();
         if !felt && !profile.has_faults() {
-            return device;
+            return match captured {
+                Some(captured) => Box::new(Tapped::new(device, captured.tap(port))),
+                None => device,
+            };
         }
         let direction =
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
-        Box::new(Impaired::new(device, judge, felt.then(|| Timing::of(profile))))
+        let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
+        Box::new(impaired.watched_by(captured.map(|captured| captured.watch(port))))
     }
 }
 

@@ -53,10 +53,12 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &overrides)?
         .on_wire(arguments.wire, arguments.force_wire)
         .named(arguments.name.clone())
-        .with_arrays(&arguments.arrays)?;
+        .with_arrays(&arguments.arrays)?
+        .with_capture(&arguments.capture)?;
     let work = source.work()?;
     work.refuse_the_impossible()?;
     arrays::make_place(&arguments.arrays)?;
+    source.capture.make_directory()?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;
