@@ -300,11 +300,35 @@ fn one_job_with_sizes_that_ascend_and_hold_whole_elements() {
     for fine in [
         "{collective: {bytes: 0B}}",
         "{collective: {bytes: 1B, type: u8}}",
-        "{collective: {collective: barrier, bytes: 1B}}",
+        "{collective: {collective: barrier}}",
         "{latency: {sizes: {from: 0x8B, to: 9B}}}",
     ] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {fine}\n");
         assert_eq!(Plan::parse(&text, "rack.yaml").is_ok(), !fine.contains("0x8B"), "{fine}");
+    }
+}
+
+#[test]
+fn a_key_that_means_nothing_to_the_collective_is_refused() {
+    let job = |settings: &str| format!("job: {{collective: {{{settings}}}}}");
+    for collective in ["all-gather", "broadcast", "all-to-all", "gather", "scatter"] {
+        let message = format!("`job.collective.op` means nothing to {collective}");
+        expect(&job(&format!("collective: {collective}, op: max")), &[&message]);
+    }
+    for collective in ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"] {
+        let message = format!("`job.collective.root` means nothing to {collective}");
+        expect(&job(&format!("collective: {collective}, root: n1")), &[&message]);
+    }
+    expect(
+        &job("collective: barrier, op: sum, root: n1, type: f64, bytes: 8B"),
+        &["`job.collective.op`", "`job.collective.root`", "`job.collective.type`", "`job.collective.bytes`"],
+    );
+    expect(&job("collective: barrier, sizes: {from: 8B, to: 64B}"), &["`job.collective.sizes`"]);
+    // Nobody knows what a misspelled collective would have taken.
+    expect(&job("collective: bariver, op: sum"), &["`bariver` is not a choice"]);
+    for fine in ["reduce, op: max, root: n3", "broadcast, root: n1, type: u8, bytes: 3B", "barrier"] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{}", job(&format!("collective: {fine}")));
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
     }
 }
 

@@ -67,8 +67,11 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
 }
 
 fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> Option<NodeId> {
-    let (value, shape) = (fields.find("root")?, shape?);
-    let root = member_at(reader, shape, value, &fields.path_of("root"))?;
+    let value = fields.find("root")?;
+    let path = fields.path_of("root");
+    reader.places.note(path.clone(), value.place);
+    let shape = shape?;
+    let root = member_at(reader, shape, value, &path)?;
     let (name, role) = &shape.members[root.index()];
     if *role == MemberRole::Switch {
         let message = format!("the root {} is a switch, which has no memory", quoted(name));
@@ -82,6 +85,9 @@ fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> 
 fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
     let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
     let several = fields.find("sizes");
+    if let Some(value) = several {
+        reader.places.note(fields.path_of("sizes"), value.place);
+    }
     if let (Some(value), Some(_)) = (several, fields.find("bytes")) {
         let message = format!("`{}` and `{}` contradict", fields.path_of("bytes"), fields.path_of("sizes"));
         reader.complain(value.place, Complaint::new(message).hint("name one size, or several"));
