@@ -132,7 +132,7 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "job: {collective: {sizes: {from: 1KiB, to: 4KiB, factor: 4}}}",
         "job: {collective: {repetitions: 1}}",
         "job: {collective: {warm_up: 0}}",
-        "job: {collective: {root: n1}}",
+        "job: {collective: {collective: reduce, root: n1}}",
         "expect: {verdict: fail}",
         "expect: {operations_complete: true}",
         "expect: {elapsed_max: 1s}",

@@ -43,7 +43,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     check.within_at(&factor, &schema::SIZES, "factor", sizes.factor);
     if fine && check.intact(&[&from, &to]) && sizes.from_bytes > sizes.to_bytes {
         let (least, most) = (shown(sizes.from_bytes, Unit::Bytes), shown(sizes.to_bytes, Unit::Bytes));
-        let complaint = Complaint::new(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
+        let complaint = Complaint::about(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
         check.complain(&[&from, &to], complaint.hint("sizes ascend"));
     }
 }
@@ -60,7 +60,7 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
             plan.element,
             shown(element_bytes, Unit::Bytes)
         );
-        check.complain(&[path], Complaint::new(message).hint("write a multiple, or another `type`"));
+        check.complain(&[path], Complaint::about(message).hint("write a multiple, or another `type`"));
     }
 }
 
@@ -81,7 +81,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
         if check.places.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");
             let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
-            check.complain(&[&path], Complaint::new(message).hint(hint));
+            check.complain(&[&path], Complaint::about(message).hint(hint));
         }
     }
 }
@@ -98,6 +98,6 @@ fn expectations(check: &mut Inspection<'_>) {
         && check.intact(&paths)
     {
         let message = format!("`{}` is {least}, more than `{}`, which is {most}", paths[0], paths[1]);
-        check.complain(&paths, Complaint::new(message).hint("no run could meet both"));
+        check.complain(&paths, Complaint::about(message).hint("no run could meet both"));
     }
 }
