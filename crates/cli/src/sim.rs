@@ -26,8 +26,7 @@ const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?.with_arrays(&arguments.arrays)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
+    let work = source.possible_work()?;
     arrays::make_place(&arguments.arrays)?;
     reporting::must_be_writable(&arguments.output)?;
     let Work { plan, inputs, result_shapes } = work;

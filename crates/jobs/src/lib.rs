@@ -18,7 +18,7 @@ pub mod measure;
 pub mod pairs;
 pub mod report;
 
-pub use build::{build, build_on, refusal};
+pub use build::{build, build_on, objections};
 pub use crew::Rank;
 pub use job::{Job, Output, Progress, Seat};
 pub use measure::{Measurements, OperationKind};

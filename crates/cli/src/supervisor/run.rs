@@ -13,15 +13,15 @@ use crate::progress::Bar;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
-use crate::{arrays, present, reporting};
+use crate::{arrays, capacity, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?
         .on_wire(arguments.wire, arguments.force_wire)
         .with_arrays(&arguments.arrays)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
+    let work = source.possible_work()?;
+    capacity::must_suffice(&work.plan)?;
     arrays::make_place(&arguments.arrays)?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
