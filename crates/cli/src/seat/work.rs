@@ -6,9 +6,11 @@
 use std::path::PathBuf;
 
 use rackloom::{HostMemory, Runtime};
+use rackloom_jobs::report::MemoryReport;
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
 use crate::arrays::ArrayWriter;
@@ -91,11 +93,36 @@ impl Work {
         runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
-    /// What the job has found, and whether the user has got it.
+    /// The job is to be reported on: if it is over, let go of what peers share. They do the same.
+    pub(super) fn let_go(&mut self) {
+        if self.finished {
+            self.sharing.let_go();
+        }
+    }
+
+    /// Whether a peer that is there has still mapped memory that a job that is over has no use for.
+    pub(super) fn awaits_importers(&self) -> bool {
+        let endpoint = self.runtime.member();
+        self.finished && self.sharing.mapped_by().any(|peer| endpoint.is_reachable(peer))
+    }
+
+    /// How the memory is held and used now.
+    pub(super) fn memory(&mut self) -> MemoryReport {
+        memory::describe(self.runtime.memory_mut())
+    }
+
+    /// What the job has found, and whether the user has got it. The memory of a job that is over is given back.
     pub(super) fn result(&mut self) -> JobResult {
+        let mut held = self.memory();
+        if self.finished {
+            let (endpoint, memory) = self.runtime.parts_mut();
+            held = memory::give_back(held, endpoint, &mut self.sharing, memory);
+        }
         let mut result = self.job.result();
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
+        result.notes.extend(held.ungranted.iter().map(|why| format!("memory: {why}")));
+        result.memory = Some(held);
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }
