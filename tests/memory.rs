@@ -54,11 +54,12 @@ impl Standing {
         if let Some(bytes) = lockable_bytes {
             command = command.with_lockable_memory(bytes);
         }
+        let mut standing = Self { session, status: Value::Null, table: String::new() };
         let ended = command.finish();
         if ended.code != Some(0) {
             return Err(ended);
         }
-        let mut standing = Self { session, status: Value::Null, table: ended.stdout };
+        standing.table = ended.stdout;
         let status = rackloom(&["status", "--json"]).in_run_directory(&standing.session).finish();
         standing.status = serde_json::from_str(&status.stdout).expect("JSON");
         Ok(standing)

@@ -5,7 +5,7 @@
 //! here waits for anybody.
 
 use rackloom::HostMemory;
-use rackloom::memory::{Granted, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
+use rackloom::memory::{MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
 use rackloom_jobs::Job;
 use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport};
 use rackloom_plan::{MemberPlan, Plan};
@@ -27,19 +27,20 @@ pub(super) fn furnish(
     let options = options(member);
     let mut memory = HostMemory::limited(limits(plan, node));
     let regions = job.regions();
-    if regions.is_empty() && options != MemoryOptions::default() {
+    if regions.is_empty() {
         // Not in the node's own memory, whose counts it would blur.
-        let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, options).map(|_| ());
+        let demands = MemoryOptions { huge_pages: false, ..options };
+        let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, demands).map(|_| ());
         tried.map_err(|error| format!("cannot hold memory as demanded: {error}"))?;
     }
     for region in regions {
         let length = region.length;
-        let granted = memory
+        memory
             .allocate_with(region.region, length, options)
             .map_err(|error| format!("cannot allocate {length} bytes: {error}"))?;
-        tell(&member.name, region.region, length, granted);
         endpoint.register(region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
     }
+    tell(&member.name, &describe(&memory));
     Ok((endpoint, memory))
 }
 
@@ -62,11 +63,13 @@ fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
     MemoryLimits { node_bytes_max: Some(own.memory_bytes), tenant: limit }
 }
 
-fn tell(name: &str, region: RegionId, length: u64, granted: &Granted) {
-    let Granted { pages, locked, numa_node, reasons } = granted;
-    tracing::info!(?pages, locked, ?numa_node, "{name}: {region} has {length} bytes");
-    for reason in reasons {
-        tracing::info!("{name}: {region}: not granted: {reason}");
+/// A line for the log, and one for each wish that was not granted.
+fn tell(name: &str, report: &MemoryReport) {
+    let held = report.held().unwrap_or_else(|| "plain".to_owned());
+    let MemoryReport { allocations, used_bytes, .. } = report;
+    tracing::info!("{name}: {allocations} regions of {} bytes: {held}", used_bytes.current);
+    for reason in &report.ungranted {
+        tracing::info!("{name}: not granted: {reason}");
     }
 }
 

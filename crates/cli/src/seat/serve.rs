@@ -205,7 +205,7 @@ impl Seat {
                 Heard::Message(Order::Report) => {
                     self.report_by = Some(now + LET_GO_PATIENCE_NS);
                     if let Body::Endpoint(work) = &mut self.body {
-                        work.let_go();
+                        work.dismiss();
                     }
                 }
                 Heard::Message(Order::Seated { member, process }) => {

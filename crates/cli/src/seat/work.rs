@@ -28,6 +28,8 @@ pub(super) struct Work {
     pub(super) job: Box<dyn Job>,
     /// Nothing more is to be done, the user's results included.
     pub(super) finished: bool,
+    /// The job gets no more turns.
+    is_dismissed: bool,
     rank: usize,
     results: Option<Results>,
     writer: Option<ArrayWriter>,
@@ -50,6 +52,7 @@ impl Work {
             sharing,
             job,
             finished: false,
+            is_dismissed: false,
             rank: rank.index(),
             results,
             writer: None,
@@ -60,10 +63,11 @@ impl Work {
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at } = self;
+        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
+        let is_dismissed = self.is_dismissed;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             sharing.poll(now, memory);
-            if *finished || !sharing.is_settled() {
+            if *finished || is_dismissed || !sharing.is_settled() {
                 return sharing.wake_at(now);
             }
             if writer.is_none() {
@@ -93,11 +97,11 @@ impl Work {
         runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
-    /// The job is to be reported on: if it is over, let go of what peers share. They do the same.
-    pub(super) fn let_go(&mut self) {
-        if self.finished {
-            self.sharing.let_go();
-        }
+    /// The rack is over, whether the job is or not: it gets no more turns and lets go of what peers share, so that they can
+    /// free it. They do the same.
+    pub(super) fn dismiss(&mut self) {
+        self.is_dismissed = true;
+        self.sharing.let_go();
     }
 
     /// Whether a peer that is there has still mapped memory that a job that is over has no use for.
