@@ -144,7 +144,7 @@ fn staying(vacant: &[usize]) -> Rack {
 }
 
 fn status() -> Notice {
-    Notice::Status(SeatStatus { links_up: 1, memory_used_bytes: 2, finished: true })
+    Notice::Status(SeatStatus { links_up: 1, memory: None, finished: true })
 }
 
 #[test]
