@@ -17,6 +17,7 @@ use rackloom_jobs::Portion;
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 const REDRAW: Duration = Duration::from_millis(100);
+const REDRAWS_PER_S: u8 = 10;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Drop for Bar {
 }
 
 fn new_bar(job: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_S));
     let template = "{spinner} {prefix} [{bar:24}] {msg} · {elapsed}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
