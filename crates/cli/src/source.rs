@@ -146,12 +146,17 @@ impl Source {
                     .hint("say --job collective")),
             };
         };
+        if let (false, Some(directory)) = (job.collective.moves_data(), input.as_ref().or(output.as_ref())) {
+            let what = format!("{} takes and gives no arrays", job.collective);
+            return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
+        }
         let Some(directory) = input else { return Ok(None) };
         let options = &self.overrides.job;
         if options.bytes.is_some() || options.sizes.is_some() {
             return Err(Failure::bad_input(
                 "--bytes and --sizes mean nothing beside --input: the arrays have a size",
-            ));
+            )
+            .hint("leave them out"));
         }
         let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
         let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
@@ -168,6 +173,13 @@ impl Source {
         job.sweep.sizes = Sizes::one(whole);
         plan.change(|plan| plan.job.kind = JobKind::Collective(job));
         Ok(Some(arrays))
+    }
+}
+
+impl Work {
+    /// By rank: whether it gets anything that could be written.
+    pub(crate) fn is_written(&self) -> Vec<bool> {
+        self.result_shapes.iter().map(Option::is_some).collect()
     }
 }
 

@@ -97,8 +97,6 @@ words! {
         Scatter = "scatter",
         /// No rank leaves before every rank has entered.
         Barrier = "barrier",
-        /// Every rank sends to the next one, matched by tag.
-        SendRecv = "send-recv",
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod request;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
+use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport};
 use serde::{Deserialize, Serialize};
 
@@ -157,6 +158,9 @@ pub(crate) enum Notice {
     Progress {
         /// The job's own count.
         count: u64,
+        /// How far the job is, where it can tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        portion: Option<Portion>,
     },
     /// The job is over; the member goes on serving others.
     Finished,

@@ -23,8 +23,8 @@ const IDLE_WAIT_NS: u64 = 20_000_000;
 const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
 /// How often it looks meanwhile.
 const LET_GO_INTERVAL_NS: u64 = 1_000_000;
-/// Time between two reports of progress.
-const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
+/// Time between two reports of progress, which are made with a look at the control socket and only if there was any.
+const PROGRESS_INTERVAL_NS: u64 = 250_000_000;
 
 /// What sits in the seat.
 pub(super) enum Body {
@@ -39,6 +39,8 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
+    /// The job's count when it was told last.
+    progress: u64,
     cabling: Cabling,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
@@ -109,6 +111,7 @@ impl Seat {
             events: Vec::new(),
             control_due,
             progress_due,
+            progress: 0,
             cabling,
             tells_events,
             told_mapped: false,
@@ -188,8 +191,12 @@ impl Seat {
         self.control_due = now + CONTROL_INTERVAL_NS;
         if now >= self.progress_due {
             self.progress_due = now + PROGRESS_INTERVAL_NS;
-            if let Body::Endpoint(work) = &self.body {
-                channel.say_if_heard(&Notice::Progress { count: work.job.progress_count() })?;
+            if let Body::Endpoint(work) = &self.body
+                && work.job.progress_count() != self.progress
+            {
+                self.progress = work.job.progress_count();
+                let (count, portion) = (self.progress, work.job.portion());
+                channel.say_if_heard(&Notice::Progress { count, portion })?;
             }
         }
         channel.flush()?;

@@ -56,7 +56,7 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         .with_arrays(&arguments.arrays)?;
     let work = source.possible_work()?;
     capacity::must_suffice(&work.plan)?;
-    arrays::make_place(&arguments.arrays)?;
+    arrays::make_place(&arguments.arrays, &work.is_written())?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;

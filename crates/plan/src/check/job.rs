@@ -69,14 +69,11 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     if !check.intact(&["job.collective.collective"]) {
         return;
     }
-    let keys: [(&str, fn(CollectiveName) -> bool); 5] = [
-        ("op", CollectiveName::takes_operator),
-        ("root", CollectiveName::takes_root),
-        ("type", CollectiveName::moves_data),
-        ("bytes", CollectiveName::moves_data),
-        ("sizes", CollectiveName::moves_data),
-    ];
-    for (key, takes) in keys {
+    type Takes = fn(CollectiveName) -> bool;
+    let operator: Takes = CollectiveName::takes_operator;
+    let root: Takes = CollectiveName::takes_root;
+    let data: Takes = CollectiveName::moves_data;
+    for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
         let path = schema::COLLECTIVE.path_of(key);
         if check.places.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");
