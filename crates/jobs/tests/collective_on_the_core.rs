@@ -207,7 +207,7 @@ fn a_killed_rank_is_named_by_every_other_wherever_they_are() {
         (None, "measuring the fabric, 5 of"),
         (Some(Algorithm::Ring), "400 bytes by ring, run 1 of 5, step 2"),
         (Some(Algorithm::Ring), "400 bytes by ring, run 5 of 5, step 6"),
-        (Some(Algorithm::OneShot), "10000 bytes by one-shot, run 2 of 5, step 4"),
+        (Some(Algorithm::OneShot), "10000 bytes by one-shot, run 2 of 5, step 2"),
         (Some(Algorithm::HalvingDoubling), "the barrier before all-reduce of 10000 bytes"),
     ] {
         let settings = CollectiveSettings { algorithm, sizes: vec![100, 2500], ..sweep() };
