@@ -15,6 +15,7 @@ pub mod exchange;
 pub mod expected;
 pub mod kernel;
 pub mod machine;
+pub mod packet;
 mod pages;
 mod patience;
 pub mod processors;

@@ -26,13 +26,13 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 
-/// Hold the calling thread to one processor.
+/// Hold the calling thread, and what it starts from now on, to these processors.
 ///
 /// # Errors
 /// The system's.
-pub fn hold_to(processor: usize) -> io::Result<()> {
+pub fn hold_to(processors: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    set.set(processor);
+    processors.iter().for_each(|processor| set.set(*processor));
     Ok(sched_setaffinity(None, &set)?)
 }
 
@@ -60,8 +60,8 @@ impl Pair {
         far: impl FnOnce() -> Result<F, E> + Send,
     ) -> Result<(N, F), E> {
         let (near, far) = thread::scope(|scope| {
-            let far = scope.spawn(move || hold_to(self.far).map_err(E::from).and_then(|()| far()));
-            let near = scope.spawn(move || hold_to(self.near).map_err(E::from).and_then(|()| near()));
+            let far = scope.spawn(move || hold_to(&[self.far]).map_err(E::from).and_then(|()| far()));
+            let near = scope.spawn(move || hold_to(&[self.near]).map_err(E::from).and_then(|()| near()));
             (near.join(), far.join())
         });
         let near = near.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
