@@ -103,6 +103,39 @@ fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
 }
 
 #[test]
+fn rows_that_start_racks_have_figures_or_say_why_not() {
+    let only = "packet-round-trip,packet-64,all-reduce";
+    let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
+    let processors = report["machine"]["processors"].as_u64().expect("a machine has processors");
+    for row in report["rows"].as_array().expect("rows") {
+        let is_packet = row["name"].as_str().unwrap().starts_with("packet");
+        if row["verdict"] == "not measured" {
+            assert!(processors < 2 || is_packet, "only namespaces may be forbidden: {row}");
+            println!("skipped: {}: {}", row["name"], row["reason"]);
+            continue;
+        }
+        check_figures(row, 1);
+        assert_eq!(row["verdict"], verdict_of(row), "{row}");
+    }
+}
+
+#[test]
+fn the_simulator_is_measured_without_a_raw_loop_and_judged_by_itself() {
+    let only = "simulator-frames";
+    let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
+    let row = &report["rows"][0];
+    assert!(row["raw"].is_null() && row["ratio"].is_null(), "{row}");
+    assert_eq!(takes(&row["ours"]).len(), 1, "{row}");
+    let (ours, floor, good) = (number(&row["ours"], "median"), number(row, "floor"), number(row, "good"));
+    let verdict = match ours {
+        ours if ours >= good => "good",
+        ours if ours >= floor => "floor",
+        _ => "below",
+    };
+    assert_eq!(row["verdict"], verdict, "{row}");
+}
+
+#[test]
 fn the_table_has_the_same_rows_and_says_what_short_takes_are_worth() {
     let ended = rackloom(&["calibrate", "--quick", "--only", "direct-load-4096"]).finish();
     assert!(matches!(ended.code, Some(0 | 1 | 7)), "{}", ended.stderr);
