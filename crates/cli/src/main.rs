@@ -8,6 +8,7 @@
 mod arguments;
 mod arrays;
 mod calibrate;
+mod capacity;
 mod check;
 mod control;
 mod exit;

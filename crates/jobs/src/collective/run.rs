@@ -1,36 +1,14 @@
-//! One run of a schedule on one rank: its actions as puts with signal, waits, and work on own memory.
-//!
-//! Memory may be shared with other processes, so it is never borrowed: work goes through private blocks. A turn does a
-//! bounded amount of it, because the same thread keeps the links alive.
+//! One run of a schedule on one rank: its actions as puts with signal and waits. Work on own memory is done elsewhere
+//! ([`super::work`]), a bounded amount of it per turn, because the same thread keeps the links alive.
 
-use rackloom_collectives::reduce::reduce;
-use rackloom_collectives::{
-    Action, Buffer, Cursor, ElementType, Local, ReduceOperation, Schedule, Span, TransferId,
-};
-use rackloom_protocol::{Condition, Instant, LocalRange, Memory, NodeId, RegionId, Signal, SignalKind};
+use rackloom_collectives::{Action, Cursor, ElementType, Schedule, Span, TransferId};
+use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
-use super::room::{INPUT, OUTPUT, SCRATCH, SIGNALS};
+use super::room::SIGNALS;
+use super::work::{Blocks, TURN_BYTES, region_of, work};
 use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
-
-/// Bytes that are worked on at a time.
-pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes that are worked on in one turn.
-pub(crate) const TURN_BYTES: usize = 1 << 20;
-
-/// Private room for work.
-#[derive(Debug)]
-pub(crate) struct Blocks {
-    pub(crate) left: Vec<u8>,
-    pub(crate) right: Vec<u8>,
-}
-
-impl Default for Blocks {
-    fn default() -> Self {
-        Self { left: vec![0; BLOCK_BYTES], right: vec![0; BLOCK_BYTES] }
-    }
-}
 
 /// How far a run got in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,13 +22,6 @@ pub(crate) enum Went {
     Failed(String),
 }
 
-/// What a run needs to know beside its schedule.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arithmetic {
-    pub(crate) operation: ReduceOperation,
-    pub(crate) element: ElementType,
-}
-
 /// One rank's place in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
@@ -60,7 +31,7 @@ pub(crate) struct Run {
     cursor: Cursor,
     /// The wait of the current action has been asked for.
     is_waiting: bool,
-    /// Bytes of the current work that are done.
+    /// Bytes of the current work's target that are done.
     worked: usize,
 }
 
@@ -97,7 +68,7 @@ impl Run {
         &mut self,
         turn: &mut Turn<'_>,
         schedule: &Schedule,
-        arithmetic: Arithmetic,
+        element: ElementType,
         blocks: &mut Blocks,
     ) -> Went {
         let program = &schedule.programs[usize::from(turn.crew.rank)];
@@ -113,13 +84,19 @@ impl Run {
                     return Went::Waiting;
                 }
                 Some(Action::Work(_)) if budget == 0 => return Went::Again,
-                Some(Action::Work(work)) => match self.work(turn.memory, work, arithmetic, blocks, budget) {
-                    Ok(done) => budget -= done,
-                    Err(failure) => return Went::Failed(failure),
-                },
+                Some(Action::Work(piece)) => {
+                    match work(turn.memory, (program, piece), element, &mut self.worked, (blocks, budget)) {
+                        Ok(moved) => budget = budget.saturating_sub(moved),
+                        Err(failure) => return Went::Failed(failure),
+                    }
+                    if self.worked >= piece.target().bytes(element.bytes()).len() {
+                        self.worked = 0;
+                        self.cursor.advance();
+                    }
+                }
                 Some(Action::Send(_)) if !turn.issuer.has_room() => return Went::Waiting,
                 Some(Action::Send(id)) => {
-                    self.send(turn, schedule, id, arithmetic.element);
+                    self.send(turn, schedule, id, element);
                     self.cursor.advance();
                 }
             }
@@ -165,43 +142,6 @@ impl Run {
         let body = Body::Put { target, source, signal: Some(signal) };
         turn.issuer.submit(Request::new(tag(transfer.to, id), body));
     }
-
-    /// Do at most `budget` bytes of a piece of work; how many were done.
-    fn work(
-        &mut self,
-        memory: &mut dyn Memory,
-        work: Local,
-        arithmetic: Arithmetic,
-        blocks: &mut Blocks,
-        budget: usize,
-    ) -> Result<usize, String> {
-        let element_bytes = arithmetic.element.bytes();
-        let (source, target) = (work.source().bytes(element_bytes), work.target().bytes(element_bytes));
-        let (from, to) = (region_of(work.source().buffer), region_of(work.target().buffer));
-        let mut done = 0;
-        while self.worked < source.len() && done < budget {
-            let length = (source.len() - self.worked).min(BLOCK_BYTES);
-            let (left, right) = (&mut blocks.left[..length], &mut blocks.right[..length]);
-            read(memory, from, source.start + self.worked, right)?;
-            let at = target.start + self.worked;
-            match work {
-                Local::Copy { .. } => write(memory, to, at, right)?,
-                Local::Reduce { .. } => {
-                    read(memory, to, at, left)?;
-                    reduce(arithmetic.operation, arithmetic.element, left, right)
-                        .map_err(|error| error.to_string())?;
-                    write(memory, to, at, left)?;
-                }
-            }
-            self.worked += length;
-            done += length;
-        }
-        if self.worked >= source.len() {
-            self.worked = 0;
-            self.cursor.advance();
-        }
-        Ok(done.min(budget))
-    }
 }
 
 /// The peer of a transfer, and its number.
@@ -211,36 +151,4 @@ fn tag(peer: usize, id: TransferId) -> Tag {
 
 fn signal_offset(arrival: u32) -> u64 {
     u64::from(arrival) * 8
-}
-
-const fn region_of(buffer: Buffer) -> RegionId {
-    match buffer {
-        Buffer::Input => INPUT,
-        Buffer::Output => OUTPUT,
-        Buffer::Scratch => SCRATCH,
-    }
-}
-
-/// Read own memory.
-pub(crate) fn read(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    out: &mut [u8],
-) -> Result<(), String> {
-    memory
-        .read(region, offset as u64, out)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
-}
-
-/// Write own memory.
-pub(crate) fn write(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    bytes: &[u8],
-) -> Result<(), String> {
-    memory
-        .write(region, offset as u64, bytes)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be written: {fault:?}"))
 }
