@@ -18,10 +18,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-calibrate", &[]),
     (
         "rackloom-cli",
         &[
             "rackloom",
+            "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-jobs",
             "rackloom-plan",
@@ -39,6 +41,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
+    ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
 ];
 
 fn root() -> PathBuf {
