@@ -47,6 +47,9 @@ pub(super) struct Core {
     /// The background thread waits to be needed.
     pub(super) is_aside: bool,
     pub(super) has_left: bool,
+    /// Turns so far, and those of the background thread among them.
+    pub(super) turns: u64,
+    pub(super) background_turns: u64,
 }
 
 /// One node.
@@ -80,6 +83,8 @@ impl Engine {
             asleep_until: Instant::NEVER,
             is_aside: false,
             has_left: false,
+            turns: 0,
+            background_turns: 0,
         };
         let (core, wanted, needed) = (Mutex::new(core), AtomicUsize::new(0), Condvar::new());
         Self { node, core, wanted, bell, needed, clock, policy }
@@ -194,6 +199,7 @@ impl Engine {
 impl Core {
     /// One turn. Returns whether anything happened.
     pub(super) fn turn(&mut self) -> bool {
+        self.turns += 1;
         let Self { member: Some(member), table, .. } = self else { return false };
         let before = table.ended_count;
         let progress = member.turn(member.now(), &mut |event| table.hear(event));

@@ -9,9 +9,11 @@ use rackloom_protocol::{
 };
 
 use super::background;
+use super::batch::Batch;
 use super::bytes::Bytes;
+use super::counters::NodeCounters;
 use super::element::Element;
-use super::engine::Engine;
+use super::engine::{Core, Engine};
 use super::error::Error;
 use super::queue::{Completion, Queue};
 use super::rack::Switches;
@@ -76,6 +78,12 @@ impl Node {
         self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
     }
 
+    /// What the node has done so far.
+    #[must_use]
+    pub fn counters(&self) -> NodeCounters {
+        self.engine.hold().core().counters()
+    }
+
     /// What the node waits for, one line each: for a watchdog.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<String> {
@@ -88,12 +96,17 @@ impl Node {
         self.life.end();
     }
 
+    /// Do something under the engine's lock.
+    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
+        act(self.engine.hold().core())
+    }
+
     pub(super) fn wait_for(
         &self,
         until: Instant,
         mut done: impl FnMut(&mut rackloom_protocol::Endpoint) -> bool,
     ) -> bool {
-        let look = |core: &mut super::engine::Core| match core.member() {
+        let look = |core: &mut Core| match core.member() {
             Ok(member) => done(member.member_mut()).then_some(true),
             Err(_) => Some(false),
         };
@@ -249,7 +262,8 @@ impl Node {
     }
 
     /// End when the 8-byte word at `offset` of a region of one's own satisfies the condition; yields the word. It is
-    /// looked at now and whenever a peer has changed the region. The loss of `from` ends the wait.
+    /// looked at now and whenever a peer has changed the region; a write of the owner's own, by [`Region::write`], wakes
+    /// nobody. The loss of `from` ends the wait.
     pub fn wait_until(
         &self,
         region: &Region,
@@ -308,6 +322,12 @@ impl Node {
         result.map_err(|refused| Error::from_refusal(refused, None))?;
         core.turn();
         Ok(())
+    }
+
+    /// Room for requests that are to begin together, so that they share frames.
+    #[must_use]
+    pub fn batch<'a>(&self) -> Batch<'a> {
+        Batch::new(Arc::clone(&self.engine))
     }
 
     // ---- completion queues -----------------------------------------------------------------------------------------
