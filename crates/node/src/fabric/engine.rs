@@ -209,6 +209,16 @@ impl Core {
         progress
     }
 
+    /// What the core waits for, one line each.
+    pub(super) fn waiting_for(&self) -> Vec<String> {
+        self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
+    }
+
+    /// Bytes of all regions.
+    pub(super) fn registered_bytes(&mut self) -> u64 {
+        self.member.as_mut().map_or(0, |member| member.memory_mut().total_bytes())
+    }
+
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.as_deref_mut().ok_or(Error::Closed)
     }

@@ -55,8 +55,18 @@ pub enum Error {
     /// This node has left the fabric.
     #[error("this node has left the fabric")]
     Closed,
+    /// A seat of a rack of other processes cannot be taken.
+    #[error("cannot take seat {seat} of rack {rack}: {what}")]
+    Join {
+        /// The rack's name.
+        rack: String,
+        /// The seat's name.
+        seat: String,
+        /// Why not, and what to do about it.
+        what: String,
+    },
     /// The rack did not come up.
-    #[error("{node} does not reach all other nodes after {waited_ms} ms: {waiting_for}")]
+    #[error("{node} does not reach all that it should after {waited_ms} ms: {waiting_for}")]
     NotUp {
         /// Who is not ready.
         node: NodeId,

@@ -27,8 +27,9 @@
 //! regions and of numbers in them are as in this machine's memory; all offsets and lengths are in bytes.
 //!
 //! Nodes form a [`Group`] to do collectives on slices. `docs/decisions/public-api.md` tells why it all is as it is.
-//! Not here: taking a seat of a rack of other processes.
+//! A process takes a seat of a standing rack of other processes with [`Node::join`].
 
+mod attendant;
 mod background;
 mod batch;
 mod bytes;
@@ -38,6 +39,7 @@ mod element;
 mod engine;
 mod error;
 mod group;
+mod join;
 mod node;
 mod queue;
 mod rack;

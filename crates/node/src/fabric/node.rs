@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, Completion as Level, Condition, Instant, Member, NodeId, OperationId,
     RegionConfig, RemoteAddress, Signal, Width,
 };
 
+use super::attendant::Attendant;
 use super::background;
 use super::batch::Batch;
 use super::bytes::Bytes;
@@ -36,6 +38,8 @@ pub struct Node {
 struct Life {
     engine: Arc<Engine>,
     background: Mutex<Option<JoinHandle<()>>>,
+    /// Who speaks to the rack, if the node sits in one of other processes.
+    attendant: Option<Attendant>,
     /// The switches of a local rack live as long as anybody needs them.
     _switches: Arc<Switches>,
 }
@@ -48,6 +52,9 @@ impl Life {
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
         // The thread holds nothing but the engine: if it had panicked, there would be nothing left to save.
         thread.map(JoinHandle::join);
+        if let Some(attendant) = &self.attendant {
+            attendant.end();
+        }
     }
 }
 
@@ -59,10 +66,18 @@ impl Drop for Life {
 
 impl Node {
     pub(super) fn start(engine: Engine, switches: &Arc<Switches>) -> Result<Self, Error> {
-        let engine = Arc::new(engine);
+        Self::seated(Arc::new(engine), switches, None)
+    }
+
+    pub(super) fn seated(
+        engine: Arc<Engine>,
+        switches: &Arc<Switches>,
+        attendant: Option<Attendant>,
+    ) -> Result<Self, Error> {
         let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
         let background = Mutex::new(Some(thread));
-        let life = Life { engine: Arc::clone(&engine), background, _switches: Arc::clone(switches) };
+        let life =
+            Life { engine: Arc::clone(&engine), background, attendant, _switches: Arc::clone(switches) };
         Ok(Self { engine, life: Arc::new(life) })
     }
 
@@ -87,7 +102,31 @@ impl Node {
     /// What the node waits for, one line each: for a watchdog.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<String> {
-        self.engine.hold().core().member().map_or_else(|_| Vec::new(), |member| member.member().waiting_for())
+        self.engine.hold().core().waiting_for()
+    }
+
+    /// Wait until a live path leads to each of these nodes, at most for `patience`.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] with what the node waits for; [`Error::Closed`].
+    pub fn wait_until_reached(&self, peers: &[NodeId], patience: Duration) -> Result<(), Error> {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.engine.clock.now() + patience_ns;
+        let are_reached = |endpoint: &mut rackloom_protocol::Endpoint| {
+            peers.iter().all(|peer| *peer == self.id() || endpoint.is_reachable(*peer))
+        };
+        if self.wait_for(until, are_reached) {
+            return Ok(());
+        }
+        self.with_core(|core| core.member().map(|_| ()))?;
+        let missing = peers.iter().filter(|peer| **peer != self.id() && !self.reaches(**peer));
+        let missing = missing.map(|peer| format!("a path to {peer}"));
+        let waiting_for: Vec<_> = missing.chain(self.waiting_for()).collect();
+        Err(Error::NotUp {
+            node: self.id(),
+            waited_ms: patience_ns / 1_000_000,
+            waiting_for: waiting_for.join("; "),
+        })
     }
 
     /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
@@ -346,7 +385,7 @@ impl Node {
 
     /// The oldest completion of `queue`; while there is none, drive this node and sleep as a blocking operation does,
     /// at most for `patience`.
-    pub fn poll_wait(&self, queue: &Queue, patience: std::time::Duration) -> Option<Completion> {
+    pub fn poll_wait(&self, queue: &Queue, patience: Duration) -> Option<Completion> {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let until = self.engine.clock.now() + patience_ns;
         self.engine.wait(until, |_| queue.pop(), |_, waker| queue.set_waker(waker))
