@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LINE: &[u8; 24] = b"from a process of my own";
 
 /// Take both seats and let them talk. What the second one has read, and what both have summed up.
-pub fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Box<dyn Error>> {
+pub(crate) fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Box<dyn Error>> {
     let [first, second] = [Node::join(rack, seats[0])?, Node::join(rack, seats[1])?];
     first.wait_until_reached(&[second.id()], PATIENCE)?;
     second.wait_until_reached(&[first.id()], PATIENCE)?;

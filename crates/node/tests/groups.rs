@@ -268,3 +268,45 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
         group.barrier().wait().unwrap();
     });
 }
+
+#[test]
+fn submitted_collectives_end_in_a_queue_while_the_application_does_something_else() {
+    together(&ring(3), GroupOptions::new(9, KEY).staging(1 << 14), |node, group| {
+        let (me, count) = (group.place(), group.members().len());
+        let part = 5000;
+        let mine = node.register(RegionOptions::new(1, KEY), given(me, part)).unwrap();
+        let gathered = node.allocate(RegionOptions::new(2, KEY), (part * count * 8) as u64).unwrap();
+        let queue = Queue::with_capacity(4);
+        let (sum, element) = (ReduceOperation::Sum, ElementType::I64);
+        let all_of = |region: &Region| {
+            let mut values = vec![0_i64; (region.len() / 8) as usize];
+            region.read(0, &mut values).unwrap();
+            values
+        };
+
+        let gather =
+            group.on_slices(Collective::AllGather, sum, element, &mine.slice(..), &gathered.slice(..));
+        gather.submit(&queue, 1).unwrap();
+        // Nobody drives but the background thread.
+        while queue.is_empty() {
+            thread::yield_now();
+        }
+        let completion = queue.pop().unwrap();
+        assert_eq!(completion.context, 1);
+        completion.result.unwrap();
+        let expected: Vec<_> = (0..count).flat_map(|from| given(from, part)).collect();
+        assert_eq!(all_of(&gathered), expected);
+
+        let both = mine.slice(..);
+        group.on_slices(Collective::AllReduce, sum, element, &both, &both).submit(&queue, 2).unwrap();
+        ended(node, &queue).result.unwrap();
+        assert_eq!(all_of(&mine), sum_of_all(count, part));
+        group.barrier().submit(&queue, 4).unwrap();
+        ended(node, &queue).result.unwrap();
+        let too_short = gathered.slice(0..8);
+        let refused =
+            group.on_slices(Collective::AllGather, sum, element, &both, &too_short).submit(&queue, 5);
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+        group.barrier().wait().unwrap();
+    });
+}

@@ -29,6 +29,7 @@
 //! Nodes form a [`Group`] to do collectives on slices. `docs/decisions/public-api.md` tells why it all is as it is.
 //! A process takes a seat of a standing rack of other processes with [`Node::join`].
 
+mod activity;
 mod attendant;
 mod background;
 mod batch;
@@ -55,7 +56,7 @@ pub use group::{Group, GroupOptions, GroupRequest};
 pub use node::Node;
 pub use queue::{Completion, Queue};
 pub use rack::Fabric;
-pub use rackloom_collectives::{Algorithm, ReduceOperation};
+pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_protocol::{
     Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
     Width,

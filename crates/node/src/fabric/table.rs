@@ -171,6 +171,11 @@ impl Table {
         }
     }
 
+    /// An operation that the core knows nothing of has ended.
+    pub(super) fn conclude(&mut self, operation: OperationId, result: Result<Ended, Error>) {
+        self.end(operation, result);
+    }
+
     /// An operation about whose end the core says nothing has been taken.
     pub(super) fn succeed(&mut self, operation: OperationId) {
         self.end(operation, Ok(Ended::default()));

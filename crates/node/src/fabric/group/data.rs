@@ -7,14 +7,41 @@
 use std::ops::Range;
 
 use super::super::error::Error;
-use super::super::region::Region;
+use super::super::region::{Region, Slice};
+
+/// Bytes that are moved between two regions at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is given.
+#[derive(Debug)]
+pub(super) enum Input<'a> {
+    /// It lies where the result goes.
+    InPlace,
+    Bytes(&'a [u8]),
+    Slice(Slice),
+}
+
+/// Where the result goes.
+#[derive(Debug)]
+pub(super) enum Output<'a> {
+    Bytes(&'a mut [u8]),
+    Slice(Slice),
+}
+
+impl Output<'_> {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Slice(slice) => slice.range.length as usize,
+        }
+    }
+}
 
 /// The arrays of one call.
 #[derive(Debug)]
 pub(super) struct Data<'a> {
-    /// What is given; `None`: it lies where the result goes.
-    pub(super) input: Option<&'a [u8]>,
-    pub(super) output: &'a mut [u8],
+    pub(super) input: Input<'a>,
+    pub(super) output: Output<'a>,
     pub(super) input_rows: usize,
     pub(super) output_rows: usize,
     pub(super) row_bytes: usize,
@@ -23,12 +50,17 @@ pub(super) struct Data<'a> {
 impl Data<'_> {
     /// No bytes at all.
     pub(super) fn none() -> Self {
-        Self { input: None, output: &mut [], input_rows: 0, output_rows: 0, row_bytes: 0 }
+        let (input, output) = (Input::InPlace, Output::Bytes(&mut []));
+        Self { input, output, input_rows: 0, output_rows: 0, row_bytes: 0 }
     }
 
     /// Whether the arrays have the rows that are asked for.
     pub(super) fn check(self) -> Result<Self, Error> {
-        let input = self.input.map_or(self.output.len(), <[u8]>::len);
+        let input = match &self.input {
+            Input::InPlace => self.output.len(),
+            Input::Bytes(bytes) => bytes.len(),
+            Input::Slice(slice) => slice.range.length as usize,
+        };
         let needs = |rows: usize| rows.saturating_mul(self.row_bytes);
         if input < needs(self.input_rows) || self.output.len() < needs(self.output_rows) {
             return Err(Error::Invalid(
@@ -40,10 +72,17 @@ impl Data<'_> {
 
     /// Copy these columns of what is given to `place`.
     pub(super) fn copy_in(&self, region: &Region, place: u64, columns: &Range<usize>) -> Result<(), Error> {
-        let input = self.input.unwrap_or(self.output);
         for row in 0..self.input_rows {
             let at = place + (row * columns.len()) as u64;
-            region.write(at, &input[self.cells(row, columns)])?;
+            let cells = self.cells(row, columns);
+            match (&self.input, &self.output) {
+                (Input::Bytes(bytes), _) => region.write(at, &bytes[cells])?,
+                (Input::InPlace, Output::Bytes(bytes)) => region.write(at, &bytes[cells])?,
+                (Input::Slice(slice), _) | (Input::InPlace, Output::Slice(slice)) => {
+                    let from = slice.range.offset + cells.start as u64;
+                    copy(&slice.region, from, region, at, cells.len())?;
+                }
+            }
         }
         Ok(())
     }
@@ -58,7 +97,13 @@ impl Data<'_> {
         for row in 0..self.output_rows {
             let at = place + (row * columns.len()) as u64;
             let cells = self.cells(row, columns);
-            region.read(at, &mut self.output[cells])?;
+            match &mut self.output {
+                Output::Bytes(bytes) => region.read(at, &mut bytes[cells])?,
+                Output::Slice(slice) => {
+                    let to = slice.range.offset + cells.start as u64;
+                    copy(region, at, &slice.region, to, cells.len())?;
+                }
+            }
         }
         Ok(())
     }
@@ -67,4 +112,15 @@ impl Data<'_> {
         let start = row * self.row_bytes;
         start + columns.start..start + columns.end
     }
+}
+
+/// Copy bytes from region to region. Both may change under the hands of peers, so they pass through a place of one's own.
+fn copy(from: &Region, from_offset: u64, to: &Region, to_offset: u64, length: usize) -> Result<(), Error> {
+    let mut chunk = [0; CHUNK_BYTES];
+    for start in (0..length).step_by(CHUNK_BYTES) {
+        let chunk = &mut chunk[..CHUNK_BYTES.min(length - start)];
+        from.read(from_offset + start as u64, chunk)?;
+        to.write(to_offset + start as u64, chunk)?;
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ mod ground;
 mod request;
 mod running;
 mod schedules;
+mod watch;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,16 +22,17 @@ use rackloom_collectives::execute::{Arithmetic, Blocks};
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
-use self::data::Data;
+use self::data::{Data, Input, Output};
 use self::ground::Ground;
+use self::request::Call;
 pub use self::request::GroupRequest;
-use self::request::{Broken, Call};
 use self::running::Place;
 use self::schedules::Schedules;
+use self::watch::Broken;
 use super::element::{Element, Number, bytes_of, bytes_of_mut};
 use super::error::Error;
 use super::node::Node;
-use super::region::RegionOptions;
+use super::region::{RegionOptions, Slice};
 
 /// Bytes of one collective at a time, unless chosen.
 const STAGING_BYTES: u64 = 4 << 20;
@@ -296,6 +298,49 @@ impl Group {
         }))
     }
 
+    /// Any collective on slices of this node's regions, which is what a queue can wait for: see [`GroupRequest::submit`].
+    /// A root is named by its place among the members. `input` and `output` are as long as the other methods ask for, an
+    /// all-reduce, a reduce or a broadcast may have one slice for both, and what a member neither gives nor gets may be empty.
+    /// Neither may be touched until the end.
+    pub fn on_slices(
+        &self,
+        collective: Collective,
+        operation: ReduceOperation,
+        element: ElementType,
+        input: &Slice,
+        output: &Slice,
+    ) -> GroupRequest<'static> {
+        let members = self.members().len();
+        if collective.root().is_some_and(|root| root >= members) {
+            return self.request(Err(Error::Invalid("the root is not a member of the group")));
+        }
+        let is_ours = |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.place.region.engine());
+        if !is_ours(input) || !is_ours(output) {
+            return self.request(Err(Error::Invalid("the region belongs to another node")));
+        }
+        // One element of each part tells how many rows a member gives and gets.
+        let (gives, gets) = (
+            collective.input_elements(self.place(), members, members),
+            collective.output_elements(self.place(), members, members),
+        );
+        let whole = matches!(
+            collective,
+            Collective::AllReduce | Collective::Reduce { .. } | Collective::Broadcast { .. }
+        );
+        let rows = |elements: usize| if whole { elements / members } else { elements };
+        let (input_rows, output_rows) = (rows(gives), rows(gets));
+        let row = |slice: &Slice, rows: usize| (slice.range.length as usize).checked_div(rows);
+        let row_bytes = row(input, input_rows).or_else(|| row(output, output_rows)).unwrap_or(0);
+        if !row_bytes.is_multiple_of(element.bytes()) {
+            return self.request(Err(Error::Invalid("a part is no whole number of elements")));
+        }
+        let (input, output) = (Input::Slice(input.clone()), Output::Slice(output.clone()));
+        let data = Data { input, output, input_rows, output_rows, row_bytes };
+        let arithmetic = Arithmetic { operation, element };
+        let whole_rows = if whole { 1 } else { members };
+        self.request(data.check().map(|data| Call::new(collective, arithmetic, data).with_rows(whole_rows)))
+    }
+
     /// A collective in which every member has a part.
     fn parts<'a>(&self, collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> GroupRequest<'a> {
         self.request(data.check().map(|data| self.call(collective, arithmetic, data)))
@@ -316,7 +361,8 @@ const fn reduced<T: Number>(operation: ReduceOperation) -> Arithmetic {
 impl<'a> Data<'a> {
     fn within<T: Element>(values: &'a mut [T]) -> Self {
         let row_bytes = size_of_val(values);
-        Self { input: None, output: bytes_of_mut(values), input_rows: 0, output_rows: 0, row_bytes }
+        let (input, output) = (Input::InPlace, Output::Bytes(bytes_of_mut(values)));
+        Self { input, output, input_rows: 0, output_rows: 0, row_bytes }
     }
 
     fn between<T: Element>(
@@ -325,12 +371,7 @@ impl<'a> Data<'a> {
         (input_rows, output_rows): (usize, usize),
         row_bytes: usize,
     ) -> Self {
-        Self {
-            input: Some(bytes_of(input)),
-            output: bytes_of_mut(output),
-            input_rows,
-            output_rows,
-            row_bytes,
-        }
+        let (input, output) = (Input::Bytes(bytes_of(input)), Output::Bytes(bytes_of_mut(output)));
+        Self { input, output, input_rows, output_rows, row_bytes }
     }
 }

@@ -1,72 +1,37 @@
-//! A call of a collective, and the ways to end it: [`GroupRequest::wait`] and `.await`.
+//! A call of a collective, and the ways to end it: [`GroupRequest::wait`], `.await`, [`GroupRequest::submit`].
 //!
 //! A call is a row of runs: a barrier where the last run does not prove that everybody has left the one before it, then a run for
-//! each piece of the array. What happens when somebody is lost, gives up or does something else is settled here.
+//! each piece of the array. What happens when somebody is lost, gives up or does something else, `watch` settles.
 
 use std::cell::RefCell;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use rackloom_collectives::execute::Arithmetic;
 use rackloom_collectives::{Buffer, Collective};
-use rackloom_protocol::{Command, Condition, Instant, LocalRange, NodeId, OperationId, Signal, SignalKind};
+use rackloom_protocol::{Instant, OperationId};
 
+use super::super::activity::Activity;
 use super::super::engine::Core;
 use super::super::error::Error;
-use super::super::request::Order;
-use super::super::table::Sink;
+use super::super::queue::Queue;
+use super::super::table::{Entry, Sink};
 use super::data::Data;
-use super::ground::{FAREWELL, Set};
+use super::ground::Set;
 use super::running::Running;
 use super::schedules::Size;
 use super::{Inner, State};
 
 /// How long members may be late to join.
 const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
-/// Set in the farewell word if a member was lost; else it gave up.
-const LOST: u64 = 1 << 32;
-
-/// Why a group is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    peer: NodeId,
-    is_lost: bool,
-}
-
-impl Broken {
-    fn of(error: &Error, me: NodeId) -> Self {
-        match error {
-            Error::PeerLost { peer, .. } => Self { peer: *peer, is_lost: true },
-            Error::GroupBroken { peer } => Self { peer: *peer, is_lost: false },
-            _ => Self { peer: me, is_lost: false },
-        }
-    }
-
-    const fn error(self, maybe_done: bool) -> Error {
-        match self {
-            Self { peer, is_lost: true } => Error::PeerLost { peer, maybe_done },
-            Self { peer, is_lost: false } => Error::GroupBroken { peer },
-        }
-    }
-
-    fn word(self) -> u64 {
-        u64::from(self.peer.0) + 1 + if self.is_lost { LOST } else { 0 }
-    }
-
-    const fn of_word(word: u64) -> Self {
-        Self { peer: NodeId((word as u16).wrapping_sub(1)), is_lost: word & LOST != 0 }
-    }
-}
-
 /// A collective that has not begun. `'a` is the life of the caller's arrays, whose content is undefined after an error.
 ///
 /// `Send`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
 /// told.
-#[must_use = "a collective does nothing until it is waited for or awaited"]
+#[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct GroupRequest<'a> {
     group: Arc<Inner>,
@@ -232,95 +197,6 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Inner {
-    fn me(&self) -> NodeId {
-        self.place.members[self.place.rank]
-    }
-
-    fn others(&self) -> impl Iterator<Item = (usize, NodeId)> {
-        self.place.members.iter().copied().enumerate().filter(|(rank, _)| *rank != self.place.rank)
-    }
-
-    /// Whether every member is alive and goes on.
-    fn watch(&self, core: &mut Core) -> Result<(), Error> {
-        core.member()?;
-        let total = core.table.deaths.total();
-        if total != self.deaths_seen.load(Ordering::Relaxed) {
-            let dead = self.others().find(|(rank, node)| core.table.deaths.of(*node) != self.deaths[*rank]);
-            if let Some((_, peer)) = dead {
-                return Err(Error::PeerLost { peer, maybe_done: true });
-            }
-            self.deaths_seen.store(total, Ordering::Relaxed);
-        }
-        match self.place.region.get::<u64>(FAREWELL)? {
-            0 => Ok(()),
-            word => Err(Broken::of_word(word).error(true)),
-        }
-    }
-
-    /// The group is over: remember why, and tell everybody who may not know.
-    fn break_off(&self, core: &mut Core, error: &Error) {
-        let broken = Broken::of(error, self.me());
-        {
-            let mut state = self.state();
-            state.is_busy = false;
-            if state.broken.is_some() {
-                return;
-            }
-            state.broken = Some(broken);
-        }
-        for (rank, peer) in self.others() {
-            let word = self.place.address(rank, FAREWELL);
-            let signal = Signal {
-                region: word.region,
-                offset: word.offset,
-                key: word.key,
-                kind: SignalKind::Set,
-                value: broken.word(),
-            };
-            let source = LocalRange { region: word.region, offset: 0, length: 0 };
-            let command =
-                Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
-            let order = Order { command, peer: Some(peer), hold: None };
-            // Who cannot be reached finds out by himself that members are lost.
-            let _ = core.submit(&order, Sink::Nobody);
-        }
-        core.turn();
-    }
-
-    /// Wake this one when a member dies or breaks the group.
-    fn register(&self, core: &mut Core, waker: &Waker) {
-        core.table.deaths.watch(waker);
-        let mut state = self.state();
-        if state.farewell.is_none() {
-            let region = self.place.region.options().region;
-            let command = Command::WaitUntil {
-                operation: OperationId(0),
-                region,
-                offset: FAREWELL,
-                condition: Condition::NotEqual,
-                value: 0,
-                depends_on: None,
-            };
-            let order = Order { command, peer: None, hold: Some(self.place.region.clone()) };
-            state.farewell = core.submit(&order, Sink::Asker(None)).ok();
-        }
-        if let Some(farewell) = state.farewell {
-            core.table.set_waker(farewell, waker);
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(farewell) = self.state().farewell {
-            let mut held = self.place.region.engine().hold();
-            held.core().cancel(farewell);
-            held.core().table.abandon(farewell);
-        }
-    }
-}
-
 impl<'a> GroupRequest<'a> {
     pub(super) fn new(group: &Arc<Inner>, call: Result<Call<'a>, Error>) -> Self {
         Self { group: Arc::clone(group), call: call.map_err(Some) }
@@ -378,6 +254,34 @@ impl<'a> GroupRequest<'a> {
     fn must_ask_again(&mut self) -> bool {
         let running = self.call.as_mut().ok().and_then(Call::running);
         running.is_some_and(|running| running.must_ask_again())
+    }
+}
+
+impl GroupRequest<'static> {
+    /// Begin, and leave the completion to `queue`, marked with `context`. The collective goes on by itself, driven by whoever
+    /// drives the node, the background thread included. For calls that borrow no array: a barrier, and
+    /// [`super::Group::on_slices`].
+    ///
+    /// # Errors
+    /// What is known at once; all else is the completion's.
+    pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
+        if let Err(error) = &mut self.call {
+            return Err(error.take().unwrap_or(Error::Closed));
+        }
+        let engine = Arc::clone(self.group.place.region.engine());
+        let mut held = engine.hold();
+        let core = held.core();
+        core.member()?;
+        let sink = Sink::Queue(Arc::clone(queue), context);
+        let operation = core.table.open(Entry { sink, peer: None, hold: None, matched: None });
+        core.begin(operation, Box::new(self));
+        Ok(operation)
+    }
+}
+
+impl Activity for GroupRequest<'static> {
+    fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
+        self.look(core)
     }
 }
 
