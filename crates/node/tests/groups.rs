@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::*;
-use rig::{block_on, local};
+use rig::{block_on, ended, local};
 
 const KEY: u64 = 0x5eed;
 /// Longer than any detection of a loss takes, shorter than a hang.
