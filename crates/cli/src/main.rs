@@ -7,6 +7,7 @@
 
 mod arguments;
 mod arrays;
+mod capacity;
 mod check;
 mod control;
 mod exit;

@@ -6,9 +6,11 @@
 //!
 //! Not here: what to do when a peer is lost. Surroundings find that out, and drop the run.
 
+use core::ops::Range;
+
 use crate::array::ElementType;
-use crate::reduce::{ReduceError, ReduceOperation, reduce};
-use crate::schedule::{Action, Buffer, Cursor, Local, Schedule, Transfer, TransferId};
+use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
+use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Transfer, TransferId};
 
 /// Bytes that are worked on at a time.
 pub const BLOCK_BYTES: usize = 64 << 10;
@@ -53,18 +55,34 @@ pub trait Surroundings {
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Self::Fault>;
 }
 
-/// Private room for work.
+/// A block of a fold is no smaller, however many operands there are.
+const FOLDED_BYTES_MIN: usize = 512;
+
+/// What is to be done with the values, and private room for doing it.
 #[derive(Debug)]
 pub struct Blocks {
     /// Left-hand operands and results.
     pub left: Vec<u8>,
     /// Right-hand operands.
     pub right: Vec<u8>,
+    operation: ReduceOperation,
+    element: ElementType,
+    folded: Accumulator,
 }
 
-impl Default for Blocks {
-    fn default() -> Self {
-        Self { left: vec![0; BLOCK_BYTES], right: vec![0; BLOCK_BYTES] }
+impl Blocks {
+    /// Room for this operation on elements of this type.
+    #[must_use]
+    pub fn new(operation: ReduceOperation, element: ElementType) -> Self {
+        let folded = Accumulator::new(operation, element);
+        let (left, right) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
+        Self { left, right, operation, element, folded }
+    }
+
+    /// Whether it is room for this operation on elements of this type.
+    #[must_use]
+    pub fn are_for(&self, operation: ReduceOperation, element: ElementType) -> bool {
+        (self.operation, self.element) == (operation, element)
     }
 }
 
@@ -79,15 +97,6 @@ pub enum Went<F> {
     Through,
     /// It cannot go on.
     Failed(F),
-}
-
-/// What a run needs to know beside its schedule.
-#[derive(Clone, Copy, Debug)]
-pub struct Arithmetic {
-    /// How two values become one.
-    pub operation: ReduceOperation,
-    /// What the values are.
-    pub element: ElementType,
 }
 
 /// One rank's place in one run.
@@ -142,17 +151,15 @@ impl Run {
         &mut self,
         around: &mut S,
         schedule: &Schedule,
-        arithmetic: Arithmetic,
         blocks: &mut Blocks,
     ) -> Went<S::Fault> {
-        self.try_advance(around, schedule, arithmetic, blocks).unwrap_or_else(Went::Failed)
+        self.try_advance(around, schedule, blocks).unwrap_or_else(Went::Failed)
     }
 
     fn try_advance<S: Surroundings>(
         &mut self,
         around: &mut S,
         schedule: &Schedule,
-        arithmetic: Arithmetic,
         blocks: &mut Blocks,
     ) -> Result<Went<S::Fault>, S::Fault> {
         let program = &schedule.programs[self.rank];
@@ -172,7 +179,14 @@ impl Run {
                     self.arrived();
                 }
                 Some(Action::Work(_)) if budget == 0 => return Ok(Went::Again),
-                Some(Action::Work(work)) => budget -= self.work(around, work, arithmetic, blocks, budget)?,
+                Some(Action::Work(piece)) => {
+                    let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
+                    budget = budget.saturating_sub(moved);
+                    if self.worked >= piece.target().bytes(blocks.element.bytes()).len() {
+                        self.worked = 0;
+                        self.cursor.advance();
+                    }
+                }
                 Some(Action::Send(_)) if !around.has_room() => return Ok(Went::Waiting),
                 Some(Action::Send(id)) => {
                     around.send(id, schedule.transfer(id), self.number)?;
@@ -181,40 +195,54 @@ impl Run {
             }
         }
     }
+}
 
-    /// Do at most `budget` bytes of a piece of work; how many were done.
-    fn work<S: Surroundings>(
-        &mut self,
-        around: &mut S,
-        work: Local,
-        arithmetic: Arithmetic,
-        blocks: &mut Blocks,
-        budget: usize,
-    ) -> Result<usize, S::Fault> {
-        let element_bytes = arithmetic.element.bytes();
-        let (source, target) = (work.source().bytes(element_bytes), work.target().bytes(element_bytes));
-        let (from, to) = (work.source().buffer, work.target().buffer);
-        let mut done = 0;
-        while self.worked < source.len() && done < budget {
-            let length = (source.len() - self.worked).min(BLOCK_BYTES);
-            let (left, right) = (&mut blocks.left[..length], &mut blocks.right[..length]);
-            around.read(from, source.start + self.worked, right)?;
-            let at = target.start + self.worked;
-            match work {
-                Local::Copy { .. } => around.write(to, at, right)?,
-                Local::Reduce { .. } => {
-                    around.read(to, at, left)?;
-                    reduce(arithmetic.operation, arithmetic.element, left, right)?;
-                    around.write(to, at, left)?;
-                }
-            }
-            self.worked += length;
-            done += length;
-        }
-        if self.worked >= source.len() {
-            self.worked = 0;
-            self.cursor.advance();
-        }
-        Ok(done.min(budget))
+/// Go on with a piece of work of which `worked` bytes are done, for about `budget` bytes. Returns how many were read.
+fn work<S: Surroundings>(
+    around: &mut S,
+    (program, piece): (&Program, Local),
+    worked: &mut usize,
+    (blocks, budget): (&mut Blocks, usize),
+) -> Result<usize, S::Fault> {
+    let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+    let operands = program.sources(&piece).len().max(1);
+    // Each block of a fold reads a block from every operand, and a turn has no more than its share of time.
+    let block_bytes = (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, BLOCK_BYTES) & !(FOLDED_BYTES_MIN - 1);
+    let mut moved = 0;
+    while *worked < target_bytes && moved < budget {
+        let length = (target_bytes - *worked).min(block_bytes);
+        work_block(around, (program, piece), *worked..*worked + length, blocks)?;
+        *worked += length;
+        moved += length * operands;
     }
+    Ok(moved)
+}
+
+/// Do a part of a piece of work, counted in bytes from the beginning of its target.
+fn work_block<S: Surroundings>(
+    around: &mut S,
+    (program, piece): (&Program, Local),
+    part: Range<usize>,
+    blocks: &mut Blocks,
+) -> Result<(), S::Fault> {
+    let element = blocks.element;
+    let at = |span: Span| span.bytes(element.bytes()).start + part.start;
+    let target = piece.target();
+    let (left, right) = (&mut blocks.left[..part.len()], &mut blocks.right[..part.len()]);
+    match piece {
+        Local::Copy { source, .. } => around.read(source.buffer, at(source), left)?,
+        Local::Reduce { source, .. } => {
+            around.read(source.buffer, at(source), right)?;
+            around.read(target.buffer, at(target), left)?;
+            reduce(blocks.operation, element, left, right)?;
+        }
+        Local::Fold { .. } => {
+            for &source in program.sources(&piece) {
+                around.read(source.buffer, at(source), right)?;
+                blocks.folded.take(right)?;
+            }
+            blocks.folded.finish(left)?;
+        }
+    }
+    around.write(target.buffer, at(target), left)
 }

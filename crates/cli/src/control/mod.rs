@@ -9,7 +9,8 @@ pub(crate) mod request;
 
 use std::path::PathBuf;
 
-use rackloom_jobs::report::{EventRecord, MemberReport};
+use rackloom_jobs::Portion;
+use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bounded::BoundedLines;
@@ -91,6 +92,9 @@ pub(crate) enum Notice {
     Progress {
         /// The job's own count.
         count: u64,
+        /// How far the job is, where it can tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        portion: Option<Portion>,
     },
     /// The job is over; the member goes on serving others.
     Finished,
@@ -118,12 +122,13 @@ pub(crate) enum Notice {
 }
 
 /// How a seat is.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct SeatStatus {
     /// Links that carry data now.
     pub(crate) links_up: u16,
-    /// Memory registered with the fabric.
-    pub(crate) memory_used_bytes: u64,
+    /// How its memory is held and used; switches have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<MemoryReport>,
     /// Whether its job is over.
     pub(crate) finished: bool,
 }

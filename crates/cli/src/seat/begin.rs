@@ -5,11 +5,11 @@
 
 use rackloom::seat::wires;
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
-use rackloom_jobs::Job;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
+use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
@@ -41,7 +41,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
         MemberRole::Endpoint => {
             let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
-            let (endpoint, mut memory) = furnish(Endpoint::new(config), &*job)?;
+            let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
@@ -57,17 +57,4 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
     };
     Ok(Seat::new(body, observer, cabling, start.stays))
-}
-
-/// Allocate and register what the job asks for.
-fn furnish(mut endpoint: Endpoint, job: &dyn Job) -> Result<(Endpoint, HostMemory), String> {
-    let mut memory = HostMemory::default();
-    for region in job.regions() {
-        let length = region.length;
-        memory
-            .allocate(region.region, length)
-            .map_err(|error| format!("cannot allocate {length} bytes for {}: {error}", region.region))?;
-        endpoint.register(region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
-    }
-    Ok((endpoint, memory))
 }

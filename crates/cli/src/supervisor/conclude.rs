@@ -23,7 +23,7 @@ impl Supervisor {
         let elapsed_ns = clock.now().0;
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
         if let Ending::CouldNotStart(what) = ending {
-            return Err(Failure::new(Exit::CouldNotStart, what));
+            return Err(could_not_start(&what));
         }
         let node_lost = rack
             .seats
@@ -58,6 +58,14 @@ impl Supervisor {
             _ => reporting::exit_of(&report),
         };
         Ok(Conclusion { report, exit })
+    }
+}
+
+/// A seat says its hint in the same line.
+fn could_not_start(what: &str) -> Failure {
+    match what.split_once("; hint: ") {
+        Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
+        None => Failure::new(Exit::CouldNotStart, what),
     }
 }
 

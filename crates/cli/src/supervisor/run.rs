@@ -13,16 +13,16 @@ use crate::progress::Bar;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
-use crate::{arrays, present, reporting};
+use crate::{arrays, capacity, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?
         .on_wire(arguments.wire, arguments.force_wire)
         .with_arrays(&arguments.arrays)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
-    arrays::make_place(&arguments.arrays)?;
+    let work = source.possible_work()?;
+    capacity::must_suffice(&work.plan)?;
+    arrays::make_place(&arguments.arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
         loop {
             match supervisor.next_milestone(&mut alarms).await {
                 Milestone::LinksUp => announce(&supervisor, arguments)?,
-                Milestone::Further { finished, steps } => bar.standing().set(finished, steps),
+                Milestone::Further(headway) => bar.standing().set(headway),
                 Milestone::StatusKnown | Milestone::Happened(_) => {}
                 Milestone::Over => return Ok::<_, Failure>(()),
             }

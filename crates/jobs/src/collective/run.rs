@@ -5,14 +5,13 @@
 
 use rackloom_collectives::execute::{self, Surroundings};
 use rackloom_collectives::{Buffer, ElementType, ReduceError, Schedule, Span, Transfer, TransferId};
-use rackloom_protocol::{Condition, Instant, LocalRange, Memory, NodeId, RegionId, Signal, SignalKind};
+use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
-use super::room::{INPUT, OUTPUT, SCRATCH, SIGNALS};
+use super::room::SIGNALS;
+use super::work::{Blocks, read, region_of, write};
 use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
-
-pub(crate) use rackloom_collectives::execute::{Arithmetic, BLOCK_BYTES, Blocks, TURN_BYTES};
 
 /// How far a run got in a turn.
 pub(crate) type Went = execute::Went<Fault>;
@@ -69,11 +68,11 @@ impl Run {
         &mut self,
         turn: &mut Turn<'_>,
         schedule: &Schedule,
-        arithmetic: Arithmetic,
+        element: ElementType,
         blocks: &mut Blocks,
     ) -> Went {
-        let mut around = OnTurn { turn, element: arithmetic.element };
-        self.inner.advance(&mut around, schedule, arithmetic, blocks)
+        let mut around = OnTurn { turn, element };
+        self.inner.advance(&mut around, schedule, blocks)
     }
 }
 
@@ -147,36 +146,4 @@ fn tag(peer: usize, id: TransferId) -> Tag {
 
 fn signal_offset(arrival: u32) -> u64 {
     u64::from(arrival) * 8
-}
-
-const fn region_of(buffer: Buffer) -> RegionId {
-    match buffer {
-        Buffer::Input => INPUT,
-        Buffer::Output => OUTPUT,
-        Buffer::Scratch => SCRATCH,
-    }
-}
-
-/// Read own memory.
-pub(crate) fn read(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    out: &mut [u8],
-) -> Result<(), String> {
-    memory
-        .read(region, offset as u64, out)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
-}
-
-/// Write own memory.
-pub(crate) fn write(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    bytes: &[u8],
-) -> Result<(), String> {
-    memory
-        .write(region, offset as u64, bytes)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be written: {fault:?}"))
 }

@@ -116,10 +116,6 @@ impl RegionMemory {
         retired.retain(|region| regions.iter().any(|(known, _)| known == region));
     }
 
-    pub(super) fn total_bytes(&self) -> u64 {
-        self.regions.iter().map(|(_, bytes)| bytes.length()).sum()
-    }
-
     pub(super) fn holds(&self, region: RegionId) -> bool {
         self.regions.iter().any(|(known, _)| *known == region)
     }

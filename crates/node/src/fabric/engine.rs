@@ -221,11 +221,6 @@ impl Core {
         self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
     }
 
-    /// Bytes of all regions.
-    pub(super) fn registered_bytes(&mut self) -> u64 {
-        self.member.as_mut().map_or(0, |member| member.memory_mut().total_bytes())
-    }
-
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.as_deref_mut().ok_or(Error::Closed)
     }

@@ -18,7 +18,7 @@ mod watch;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rackloom_collectives::execute::{Arithmetic, Blocks};
+use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
@@ -166,7 +166,7 @@ impl Group {
         })?;
         let state = State {
             schedules,
-            blocks: Blocks::default(),
+            blocks: Blocks::new(MOVED.operation, MOVED.element),
             runs: 0,
             barriers: 0,
             must_meet: false,
@@ -349,6 +349,13 @@ impl Group {
     fn call<'a>(&self, collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Call<'a> {
         Call::new(collective, arithmetic, data).with_rows(self.members().len())
     }
+}
+
+/// What is to be done with values.
+#[derive(Clone, Copy, Debug)]
+struct Arithmetic {
+    operation: ReduceOperation,
+    element: ElementType,
 }
 
 /// Bytes that are moved and not reduced.

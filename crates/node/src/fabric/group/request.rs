@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use rackloom_collectives::execute::Arithmetic;
+use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, OperationId};
 
@@ -23,7 +23,7 @@ use super::data::Data;
 use super::ground::Set;
 use super::running::Running;
 use super::schedules::Size;
-use super::{Inner, State};
+use super::{Arithmetic, Inner, State};
 
 /// How long members may be late to join.
 const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
@@ -134,6 +134,9 @@ impl<'a> Call<'a> {
             let row = self.data.row_bytes / element_bytes;
             let columns = state.schedules.columns(self.collective, self.whole_rows, row, element_bytes)?;
             self.piece = columns * element_bytes;
+        }
+        if !state.blocks.are_for(self.arithmetic.operation, self.arithmetic.element) {
+            state.blocks = Blocks::new(self.arithmetic.operation, self.arithmetic.element);
         }
         state.is_busy = true;
         Ok(Stage::Between { has_met: false })

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use rackloom_collectives::execute::{Arithmetic, Blocks, Run, Surroundings, Went};
+use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
 use rackloom_collectives::{Buffer, ReduceError, Schedule, Span, Transfer, TransferId};
 use rackloom_protocol::{
     Command, Condition, Instant, LocalRange, NodeId, OperationError, OperationId, RemoteAddress, Signal,
@@ -18,6 +18,7 @@ use super::super::error::Error;
 use super::super::region::Region;
 use super::super::request::Order;
 use super::super::table::Sink;
+use super::Arithmetic;
 use super::ground::{Ground, Set};
 
 /// Puts under way at once.
@@ -92,8 +93,8 @@ impl Running {
             if let Err(error) = self.collect(core, place) {
                 return Some(Err(error));
             }
-            let (schedule, arithmetic, mut run) = (Arc::clone(&self.schedule), self.arithmetic, self.run);
-            let went = run.advance(&mut OnCore { core, place, running: self }, &schedule, arithmetic, blocks);
+            let (schedule, mut run) = (Arc::clone(&self.schedule), self.run);
+            let went = run.advance(&mut OnCore { core, place, running: self }, &schedule, blocks);
             self.run = run;
             match went {
                 Went::Through => return Some(Ok(())),
