@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-collectives", &[]),
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
-    ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-calibrate", &[]),
     (
         "rackloom-cli",

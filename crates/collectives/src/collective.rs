@@ -122,6 +122,20 @@ impl Collective {
         }
     }
 
+    /// Whether no rank can end before every rank has begun, whatever the algorithm, because what each gets depends on
+    /// what each gives. Then two sets of buffers may alternate between runs without a barrier.
+    #[must_use]
+    pub const fn synchronizes(self, ranks: usize, elements: usize) -> bool {
+        match self {
+            Self::AllReduce => elements > 0 || ranks == 1,
+            Self::AllGather | Self::ReduceScatter | Self::AllToAll => elements >= ranks,
+            Self::Barrier => true,
+            Self::Broadcast { .. } | Self::Reduce { .. } | Self::Gather { .. } | Self::Scatter { .. } => {
+                ranks == 1
+            }
+        }
+    }
+
     /// What turns the algorithm bandwidth (elements x size / time) into the bus bandwidth that every link must have
     /// carried whatever the algorithm: nccl-tests, `doc/PERFORMANCE.md`. `None`: nothing is carried.
     #[must_use]

@@ -291,6 +291,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// The beginning.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { step: 0, index: 0 }
+    }
+
     /// What is to be done here; `None` when the program is over. Steps forward only past empty steps.
     #[must_use]
     pub fn action(&mut self, program: &Program) -> Option<Action> {

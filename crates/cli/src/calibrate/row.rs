@@ -27,6 +27,12 @@ impl From<rackloom::fabric::Error> for Obstacle {
     }
 }
 
+impl From<rackloom::memory::AllocateError> for Obstacle {
+    fn from(error: rackloom::memory::AllocateError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// In what a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {

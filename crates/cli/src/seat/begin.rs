@@ -3,6 +3,7 @@
 //! Identity, tenant and regions come from the plan. The message only says which seat of the plan this is and under which
 //! numbers the wires were inherited.
 
+use rackloom::seat::wires;
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::JobKind;
@@ -13,7 +14,6 @@ use super::observe::Observer;
 use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
-use super::wires;
 use super::work::{Results, Work};
 use crate::control::Start;
 use crate::source::Work as CheckedWork;
@@ -31,7 +31,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let config = plan.member_config(node, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let (devices, cabling) = wires::open(&plan, &config, &start)?;
+    let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let observer = Observer::new(&plan, node, &config, &start.vacant);
     let body = match member.role {

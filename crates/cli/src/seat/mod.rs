@@ -10,7 +10,6 @@ mod observe;
 mod serve;
 mod sharing;
 mod stop;
-mod wires;
 mod work;
 
 use std::process::ExitCode;

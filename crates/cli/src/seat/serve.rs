@@ -5,11 +5,11 @@
 
 use std::io;
 
+use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
-use super::wires::Cabling;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 

@@ -269,7 +269,7 @@ impl Performance {
         match run.advance(turn, &current.schedule, self.settings.element, &mut self.blocks) {
             Went::Waiting => return Ok(Some(Step::Waiting)),
             Went::Again => return Ok(Some(Step::Again)),
-            Went::Failed(reason) => return Err(reason),
+            Went::Failed(fault) => return Err(fault.0),
             Went::Through => {}
         }
         if current.runs >= self.settings.warm_up {
@@ -366,7 +366,7 @@ impl Play for Performance {
             }
             Stage::BeforeRun => {
                 self.runs += 1;
-                self.stage = Stage::Run(Run::new(self.runs, now));
+                self.stage = Stage::Run(Run::new(self.rank, self.runs, now));
             }
             _ => {}
         }
@@ -389,7 +389,7 @@ impl Play for Performance {
             (Stage::NextSize | Stage::Over, _) | (_, None) => return "the last size".to_owned(),
             (Stage::Run(run), Some(current)) => {
                 let steps = current.schedule.programs[self.rank].steps.len();
-                let waits = run.waits_for(&current.schedule, self.rank);
+                let waits = run.waits_for(&current.schedule);
                 let waits = waits.map_or_else(String::new, |rank| {
                     format!(", waiting for the data of {}", crew.name(rank as u16))
                 });

@@ -1,66 +1,66 @@
-//! One run of a schedule on one rank: its actions as puts with signal and waits. Work on own memory is done elsewhere
-//! ([`super::work`]), a bounded amount of it per turn, because the same thread keeps the links alive.
+//! One run of a schedule on one rank of a job: the run of the collectives' room, with the job's regions and requests around it.
+//!
+//! A put becomes a request of the phase, an expected signal an urgent wait on its word. The run's time is kept here, because
+//! a schedule knows no clock.
 
-use rackloom_collectives::{Action, Cursor, ElementType, Schedule, Span, TransferId};
+use rackloom_collectives::execute::{self, Surroundings};
+use rackloom_collectives::{Buffer, ElementType, ReduceError, Schedule, Span, Transfer, TransferId};
 use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
 use super::room::SIGNALS;
-use super::work::{Blocks, TURN_BYTES, region_of, work};
+use super::work::{Blocks, read, region_of, write};
 use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
 /// How far a run got in a turn.
+pub(crate) type Went = execute::Went<Fault>;
+
+/// Why a run cannot go on, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Went {
-    /// As far as it can until something outstanding ends.
-    Waiting,
-    /// As far as one turn may.
-    Again,
-    /// To the end; everything that it sent is visible at its target.
-    Through,
-    Failed(String),
+pub(crate) struct Fault(pub(crate) String);
+
+impl From<ReduceError> for Fault {
+    fn from(error: ReduceError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<String> for Fault {
+    fn from(words: String) -> Self {
+        Self(words)
+    }
 }
 
 /// One rank's place in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// Counts the runs of the job from 1; what signals are set to.
-    pub(crate) number: u64,
     pub(crate) begun: Instant,
-    cursor: Cursor,
-    /// The wait of the current action has been asked for.
-    is_waiting: bool,
-    /// Bytes of the current work's target that are done.
-    worked: usize,
+    inner: execute::Run,
 }
 
 impl Run {
-    pub(crate) fn new(number: u64, begun: Instant) -> Self {
-        Self { number, begun, cursor: Cursor::default(), is_waiting: false, worked: 0 }
+    /// `number` counts the runs of the job from 1.
+    pub(crate) const fn new(rank: usize, number: u64, begun: Instant) -> Self {
+        Self { begun, inner: execute::Run::new(rank, number) }
     }
 
     /// Index of the step in which the rank is.
     pub(crate) fn step(&self) -> usize {
-        self.cursor.step()
+        self.inner.step()
     }
 
     /// Whose signal is waited for.
-    pub(crate) fn waits_for(&self, schedule: &Schedule, rank: usize) -> Option<usize> {
-        let mut cursor = self.cursor;
-        match cursor.action(&schedule.programs[rank]) {
-            Some(Action::Await(id)) if self.is_waiting => Some(schedule.transfer(id).from),
-            _ => None,
-        }
+    pub(crate) fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
+        self.inner.waits_for(schedule)
     }
 
     /// A wait ended with the word's value.
     pub(crate) fn arrived(&mut self, value: u64) -> Result<(), String> {
-        if value != self.number {
-            return Err(format!("a signal of run {value} came in run {}", self.number));
+        if value != self.inner.number() {
+            return Err(format!("a signal of run {value} came in run {}", self.inner.number()));
         }
-        self.is_waiting = false;
-        self.cursor.advance();
+        self.inner.arrived();
         Ok(())
     }
 
@@ -71,76 +71,71 @@ impl Run {
         element: ElementType,
         blocks: &mut Blocks,
     ) -> Went {
-        let program = &schedule.programs[usize::from(turn.crew.rank)];
-        let mut budget = TURN_BYTES;
-        loop {
-            match self.cursor.action(program) {
-                None if !turn.issuer.is_idle() => return Went::Waiting,
-                // The work of this turn has taken time that its `now` does not know.
-                None if budget < TURN_BYTES => return Went::Again,
-                None => return Went::Through,
-                Some(Action::Await(id)) => {
-                    self.wait(turn, schedule, id);
-                    return Went::Waiting;
-                }
-                Some(Action::Work(_)) if budget == 0 => return Went::Again,
-                Some(Action::Work(piece)) => {
-                    match work(turn.memory, (program, piece), element, &mut self.worked, (blocks, budget)) {
-                        Ok(moved) => budget = budget.saturating_sub(moved),
-                        Err(failure) => return Went::Failed(failure),
-                    }
-                    if self.worked >= piece.target().bytes(element.bytes()).len() {
-                        self.worked = 0;
-                        self.cursor.advance();
-                    }
-                }
-                Some(Action::Send(_)) if !turn.issuer.has_room() => return Went::Waiting,
-                Some(Action::Send(id)) => {
-                    self.send(turn, schedule, id, element);
-                    self.cursor.advance();
-                }
-            }
-        }
+        let mut around = OnTurn { turn, element };
+        self.inner.advance(&mut around, schedule, blocks)
+    }
+}
+
+/// What a turn of the job offers to a run.
+struct OnTurn<'t, 'a> {
+    turn: &'t mut Turn<'a>,
+    element: ElementType,
+}
+
+impl Surroundings for OnTurn<'_, '_> {
+    type Fault = Fault;
+
+    fn has_room(&self) -> bool {
+        self.turn.issuer.has_room()
     }
 
-    fn wait(&mut self, turn: &mut Turn<'_>, schedule: &Schedule, id: TransferId) {
-        if self.is_waiting {
-            return;
-        }
-        self.is_waiting = true;
-        let transfer = schedule.transfer(id);
-        let body = Body::WaitUntil {
-            region: SIGNALS,
-            offset: signal_offset(transfer.arrival),
-            condition: Condition::AtLeast,
-            value: self.number,
-            depends_on: Some(NodeId(transfer.from as u16)),
-        };
-        turn.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
+    fn is_idle(&self) -> bool {
+        self.turn.issuer.is_idle()
     }
 
-    fn send(&self, turn: &mut Turn<'_>, schedule: &Schedule, id: TransferId, element: ElementType) {
-        let transfer = schedule.transfer(id);
+    fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
         let owner = transfer.to as u16;
-        let word = turn.crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
+        let crew = self.turn.crew;
+        let word = crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
         let signal = Signal {
             region: word.region,
             offset: word.offset,
             key: word.key,
             kind: SignalKind::Set,
-            value: self.number,
+            value: number,
         };
         let (target, source) = if transfer.source.length == 0 {
             (word, NOTHING)
         } else {
-            let place = |span: Span| (region_of(span.buffer), span.bytes(element.bytes()));
+            let place = |span: Span| (region_of(span.buffer), span.bytes(self.element.bytes()));
             let (region, bytes) = place(transfer.source);
             let source = LocalRange { region, offset: bytes.start as u64, length: bytes.len() as u64 };
             let (region, bytes) = place(transfer.target);
-            (turn.crew.address(owner, region, bytes.start as u64), source)
+            (crew.address(owner, region, bytes.start as u64), source)
         };
         let body = Body::Put { target, source, signal: Some(signal) };
-        turn.issuer.submit(Request::new(tag(transfer.to, id), body));
+        self.turn.issuer.submit(Request::new(tag(transfer.to, id), body));
+        Ok(())
+    }
+
+    fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
+        let body = Body::WaitUntil {
+            region: SIGNALS,
+            offset: signal_offset(transfer.arrival),
+            condition: Condition::AtLeast,
+            value: number,
+            depends_on: Some(NodeId(transfer.from as u16)),
+        };
+        self.turn.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
+        Ok(None)
+    }
+
+    fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
+        Ok(read(self.turn.memory, region_of(buffer), offset, out)?)
+    }
+
+    fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
+        Ok(write(self.turn.memory, region_of(buffer), offset, bytes)?)
     }
 }
 

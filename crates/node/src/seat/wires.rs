@@ -7,16 +7,15 @@ use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use rackloom::Device;
-use rackloom::namespaces::{bring_up, switch_on_all};
-use rackloom::wires::impaired::{Impaired, Timing};
-use rackloom::wires::jack::{Idle, Inserter, Jack};
-use rackloom::wires::{Doorbell, packet, shared_memory};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::MemberConfig;
 
-use crate::control::{Grant, NewCable, SharedMemoryPort, Start};
+use super::grant::{Grant, NewCable, SharedMemoryPort};
+use crate::namespaces::{bring_up, switch_on_all};
+use crate::wires::impaired::{Impaired, Timing};
+use crate::wires::jack::{Idle, Inserter, Jack};
+use crate::wires::{Device, Doorbell, packet, shared_memory};
 
 /// A modelled rate below this is slower than the wires are by themselves.
 const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
@@ -28,7 +27,8 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The hand that exchanges cables while the seat runs.
-pub(super) struct Cabling {
+#[derive(Debug)]
+pub struct Cabling {
     plan: Plan,
     config: MemberConfig,
     /// By port; none if cables stay as they are.
@@ -37,19 +37,23 @@ pub(super) struct Cabling {
     doorbell: Option<Doorbell>,
 }
 
-/// One device per port, and the hand that exchanges what is in them.
-pub(super) fn open(
+/// One device per port, and the hand that exchanges what is in them. `stays`: the rack does, so cables may be exchanged.
+///
+/// # Errors
+/// In words, if a wire cannot be opened.
+pub fn open(
     plan: &Plan,
     config: &MemberConfig,
-    start: &Start,
+    grant: &Grant,
+    stays: bool,
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
-    let (bare, doorbell) = match &start.grant {
+    let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
             let (devices, mine) = open_shared_memory(*doorbell, neighbour_doorbells, ports)
                 .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?;
             (devices, Some(mine))
         }
-        Grant::Packet { interfaces } => (open_packet(config, interfaces, start.stays)?, None),
+        Grant::Packet { interfaces } => (open_packet(config, interfaces, stays)?, None),
     };
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
@@ -59,7 +63,7 @@ pub(super) fn open(
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
         devices.push(match device {
-            Some(device) if !start.stays => device,
+            Some(device) if !stays => device,
             device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
         });
     }
@@ -68,12 +72,16 @@ pub(super) fn open(
 
 impl Cabling {
     /// What wakes this seat, if it is not the devices themselves.
-    pub(super) const fn doorbell(&self) -> Option<&Doorbell> {
+    #[must_use]
+    pub const fn doorbell(&self) -> Option<&Doorbell> {
         self.doorbell.as_ref()
     }
 
     /// Exchange the cable at a port. What cannot be opened leaves the port as it is.
-    pub(super) fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// In words, why it cannot be opened.
+    pub fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
         let port = cable.port();
         let inserter = self.inserters.get(port).ok_or_else(|| format!("port {port} keeps its cable"))?;
         let device = match (cable, &self.doorbell) {
