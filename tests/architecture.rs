@@ -18,12 +18,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
-    ("rackloom", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-calibrate", &[]),
     (
         "rackloom-cli",
         &[
             "rackloom",
             "rackloom-capture",
+            "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-jobs",
             "rackloom-plan",
@@ -42,6 +44,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
+    ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
 ];
 
 fn root() -> PathBuf {

@@ -64,7 +64,7 @@ fn reduces(
         assert_eq!(of_shape, format!("({count},)"));
         assert!(data == expected, "{engine} {shape} {element} {op} {count} {more:?}: rank {rank} is wrong");
     }
-    ask_numpy(&input, &output, element, op, values.len());
+    ask_numpy(&input, &output, op, values.len());
     let beside: Vec<_> = std::fs::read_dir(&output).expect("it is there").flatten().collect();
     assert_eq!(beside.len(), values.len(), "nothing but the results is left");
     for directory in [input, output] {
@@ -73,20 +73,25 @@ fn reduces(
     report
 }
 
-/// The same by NumPy, where there is one. NumPy has no bf16.
-fn ask_numpy(input: &Path, output: &Path, element: &str, op: &str, ranks: usize) {
+/// The same by NumPy, where there is one. 16-bit floats are reduced in float32, rank by rank, and rounded once; NumPy has no
+/// bf16, so its bits are the upper half of a float32 there and are rounded by hand.
+fn ask_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
     const SCRIPT: &str = "import sys, numpy as np\n\
         i, o, op, n = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])\n\
         a = [np.load(f'{i}/rank{r}.npy') for r in range(n)]\n\
         f = dict(sum=np.add, prod=np.multiply, min=np.minimum, max=np.maximum)[op]\n\
+        t = a[0].dtype\n\
+        if t.kind == 'V': a = [(x.view('<u2').astype('<u4') << 16).view('<f4') for x in a]\n\
+        if t == '<f2': a = [x.astype('<f4') for x in a]\n\
         want = f.reduce(np.stack(a), axis=0, dtype=a[0].dtype)\n\
+        if t.kind == 'V':\n\
+        \x20   u = want.view('<u4')\n\
+        \x20   want = ((u + 0x7fff + ((u >> 16) & 1)) >> 16).astype('<u2')\n\
+        if t == '<f2': want = want.astype('<f2')\n\
         sys.exit(any(np.load(f'{o}/rank{r}.npy').tobytes() != want.tobytes() for r in range(n)))\n";
     let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_numpy =
         Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|done| done.status.success());
-    if element == "bf16" {
-        return;
-    }
     if !has_numpy {
         println!("SKIPPED (1): {python} has no NumPy; what this file computes itself was compared");
         return;
@@ -172,7 +177,29 @@ struct Floats {
     unit_roundoff: f64,
 }
 
-const FLOATS: [Floats; 3] = [
+/// Every value of a binary16 from zero to the greatest, ascending; a place is also the value's bits.
+fn halves() -> &'static [f64] {
+    static HALVES: std::sync::LazyLock<Vec<f64>> = std::sync::LazyLock::new(|| {
+        let value = |bits: u16| match (bits >> 10, f64::from(bits & 0x3ff) / 1024.0) {
+            (0, fraction) => fraction * 2.0_f64.powi(-14),
+            (exponent, fraction) => (1.0 + fraction) * 2.0_f64.powi(i32::from(exponent) - 15),
+        };
+        (0..0x7c00).map(value).collect()
+    });
+    &HALVES
+}
+
+/// The nearest binary16, ties to even.
+fn half_bits(value: f64) -> u16 {
+    let (halves, magnitude) = (halves(), value.abs());
+    let above = halves.partition_point(|half| *half < magnitude).min(halves.len() - 1);
+    let below = above.saturating_sub(1);
+    let (down, up) = (magnitude - halves[below], halves[above] - magnitude);
+    let nearest = if down < up || (down == up && below % 2 == 0) { below } else { above };
+    nearest as u16 | if value.is_sign_negative() { 0x8000 } else { 0 }
+}
+
+const FLOATS: [Floats; 4] = [
     Floats {
         element: "f32",
         encode: |value| (value as f32).to_le_bytes().to_vec(),
@@ -194,6 +221,15 @@ const FLOATS: [Floats; 3] = [
         },
         unit_roundoff: 1.0 / 256.0,
     },
+    Floats {
+        element: "f16",
+        encode: |value| half_bits(value).to_le_bytes().to_vec(),
+        decode: |bytes| {
+            let bits = u16::from_le_bytes(bytes.try_into().expect("two bytes"));
+            halves()[usize::from(bits & 0x7fff)] * if bits >> 15 == 1 { -1.0 } else { 1.0 }
+        },
+        unit_roundoff: 1.0 / 2048.0,
+    },
 ];
 
 /// Arrays of numbers between -1 and 1 that fill their mantissas, encoded.
@@ -203,22 +239,53 @@ fn random_floats(floats: &Floats, ranks: usize, count: usize) -> Vec<Vec<u8>> {
     numbers.iter().map(|array| array.iter().flat_map(encoded).collect()).collect()
 }
 
+fn put_arrays(element: &str, arrays: &[Vec<u8>], count: usize) -> std::path::PathBuf {
+    let input = scratch("input");
+    std::fs::create_dir(&input).expect("the scratch folder can be written");
+    for (rank, bytes) in arrays.iter().enumerate() {
+        let file = npy(&header(support::arrays::descr(element), &format!("({count},)")), bytes);
+        std::fs::write(input.join(format!("rank{rank}.npy")), file).expect("it can be written");
+    }
+    input
+}
+
+/// Where a rank holds all operands, 16-bit sums are those of f32 in the order of the ranks, rounded once, to the bit.
+#[test]
+fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
+    let bits_of_bf16 = |sum: f32| ((sum.to_bits() + 0x7fff + (sum.to_bits() >> 16 & 1)) >> 16) as u16;
+    for floats in FLOATS.iter().filter(|floats| floats.element.ends_with("f16")) {
+        for (engine, algorithm) in [("sim", "one-shot"), ("sim", "two-shot"), ("shared-memory", "two-shot")] {
+            let (ranks, count) = (nodes(STAR), 1009);
+            let given = random_floats(floats, ranks, count);
+            let (input, output) = (put_arrays(floats.element, &given, count), scratch("output"));
+            let options = ["--algorithm", algorithm];
+            job(engine, STAR, "all-reduce", floats.element, &input, &output).with(&options).finish().passed();
+            let expected = (0..count).flat_map(|place| {
+                let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[place * 2..][..2]) as f32;
+                let sum = given.iter().map(of_rank).reduce(|sum, value| sum + value).expect("a rank");
+                let is_half = floats.element == "f16";
+                if is_half { half_bits(sum.into()) } else { bits_of_bf16(sum) }.to_le_bytes()
+            });
+            let expected: Vec<_> = expected.collect();
+            for rank in 0..ranks {
+                assert!(result(&output, rank).1 == expected, "{} by {algorithm} on {engine}", floats.element);
+            }
+            ask_numpy(&input, &output, "sum", ranks);
+        }
+    }
+}
+
 /// In any order, a sum of N numbers goes through N - 1 additions. If each result is rounded once, with relative error at
 /// most u, the sum errs by at most (N - 1) u / (1 - (N - 1) u) times the sum of the magnitudes (Higham 2002, 4.2). bf16 is
 /// rounded twice per addition (to f32 first), and the comparison sums doubles itself; 2 u each covers both.
 #[test]
 fn random_floats_are_the_same_at_every_rank_and_as_near_as_rounding_allows() {
     for (floats, (shape, engine)) in
-        FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim")])
+        FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim"), (RING, "sim")])
     {
         let (ranks, count) = (nodes(shape), 10_007);
         let given = random_floats(floats, ranks, count);
-        let (input, output) = (scratch("input"), scratch("output"));
-        std::fs::create_dir(&input).expect("the scratch folder can be written");
-        for (rank, bytes) in given.iter().enumerate() {
-            let file = npy(&header(support::arrays::descr(floats.element), &format!("({count},)")), bytes);
-            std::fs::write(input.join(format!("rank{rank}.npy")), file).expect("it can be written");
-        }
+        let (input, output) = (put_arrays(floats.element, &given, count), scratch("output"));
         job(engine, shape, "all-reduce", floats.element, &input, &output).finish().passed();
         let first = result(&output, 0).1;
         for rank in 1..ranks {
@@ -333,6 +400,60 @@ fn a_job_larger_than_memory_is_refused_with_the_numbers() {
     for rack in [run(&file), sim(&file)] {
         refused(&rack.with(&["--collective", "all-reduce", "--bytes", "1MiB"]).finish(), &["2MiB", "64KiB"]);
     }
+}
+
+#[test]
+fn options_that_mean_nothing_to_a_collective_are_refused() {
+    let file = rack_file("name: meaning\nshape: {ring: {nodes: 4}}\n");
+    for rack in [run, sim] {
+        let refused_with = |options: &[&str], parts: &[&str]| {
+            refused(&rack(&file).with(&["--collective"]).with(options).finish(), parts);
+        };
+        refused_with(&["broadcast", "--op", "max"], &["--op means nothing to broadcast", "hint:"]);
+        refused_with(&["all-reduce", "--root", "n1"], &["--root means nothing to all-reduce", "hint:"]);
+        refused_with(&["barrier", "--bytes", "8B"], &["--bytes means nothing to barrier", "hint:"]);
+        refused_with(&["barrier", "--input", "/"], &["barrier takes and gives no arrays", "hint:"]);
+        refused_with(&["send-recv"], &["send-recv"]);
+    }
+}
+
+#[test]
+fn a_barrier_takes_time_and_moves_nothing() {
+    let file = rack_file("name: meet\nshape: {ring: {nodes: 4}}\n");
+    for rack in [run(&file), sim(&file)] {
+        let ended = rack.with(&["--collective", "barrier", "--repetitions", "3"]).finish();
+        let row = &ended.passed()["sweep"][0];
+        assert_eq!(
+            (&row["what"], &row["size_bytes"], &row["count"]),
+            (&"barrier".into(), &0.into(), &0.into())
+        );
+        assert!(row["time_us"].as_f64() > Some(0.0), "{row}");
+        assert!(row["algbw_GBps"].is_null() && row["busbw_GBps"].is_null(), "{row}");
+        let line = ended.stdout.lines().find(|line| line.starts_with("barrier")).expect("a row");
+        assert_eq!(line.split_whitespace().filter(|cell| *cell == "-").count(), 2, "{line}");
+    }
+    let printed =
+        support::rackloom(&["plan", file.to_str().expect("plain"), "--collective", "barrier"]).finish();
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    assert!(!printed.stdout.contains("elements"), "{}", printed.stdout);
+}
+
+#[test]
+fn results_of_a_run_with_more_ranks_are_not_left_beside_new_ones() {
+    let output = scratch("output");
+    let all_reduce = |shape: &str, engine: &str| {
+        let input = arrays("i32", &values("i32", "sum", nodes(shape), 100));
+        job(engine, shape, "all-reduce", "i32", &input, &output).finish()
+    };
+    all_reduce(STAR, "sim").passed();
+    let before = result(&output, 0);
+    for engine in ["sim", "shared-memory"] {
+        refused(&all_reduce(RING, engine), &["rank4.npy would stay beside", "hint:"]);
+    }
+    assert_eq!(result(&output, 0), before, "nothing was touched");
+    std::fs::remove_file(output.join("rank4.npy")).expect("it is there");
+    all_reduce(RING, "shared-memory").passed();
+    assert_ne!(result(&output, 0), before, "those of the same ranks are replaced");
 }
 
 #[test]

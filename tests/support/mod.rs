@@ -162,6 +162,27 @@ impl Rackloom {
         self
     }
 
+    /// With no more locked memory than this for it and for each of its processes, whoever runs the test.
+    pub(crate) fn with_lockable_memory(mut self, bytes: u64) -> Self {
+        use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
+        use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+        use std::os::unix::process::CommandExt;
+        let is_root = geteuid().is_root();
+        // SAFETY: needed because the limit must hold for the command and not for the test. Between fork and exec the
+        // closure makes system calls on numbers only; it allocates nothing and takes no lock.
+        unsafe {
+            self.command.pre_exec(move || {
+                setrlimit(Resource::Memlock, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+                if is_root {
+                    // The limit binds nobody who has this, and root gets it back with exec unless it is out of bounds.
+                    remove_capability_from_bounding_set(CapabilitySet::IPC_LOCK)?;
+                }
+                Ok(())
+            });
+        }
+        self
+    }
+
     /// Start it.
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.

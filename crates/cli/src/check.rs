@@ -4,7 +4,7 @@ use crate::arguments::{CheckArguments, Output, Overrides};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::Source;
-use crate::{present, reporting};
+use crate::{capacity, present, reporting};
 
 /// Print what an editor needs to check rack files.
 pub(crate) fn schema() -> Result<Exit, Failure> {
@@ -14,7 +14,8 @@ pub(crate) fn schema() -> Result<Exit, Failure> {
 
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &Overrides::default())?.plan()?;
+    let plan = Source::read(&arguments.file, &Overrides::default())?.possible_work()?.plan;
+    capacity::warn_if_short(&plan);
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

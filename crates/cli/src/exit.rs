@@ -17,11 +17,12 @@ pub(crate) enum Exit {
     NodeLost,
     Stalled,
     Interrupted,
+    NoVerdict,
 }
 
 impl Exit {
     /// All codes, by number.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Pass,
         Self::Fail,
         Self::BadInput,
@@ -29,6 +30,7 @@ impl Exit {
         Self::NodeLost,
         Self::Stalled,
         Self::Interrupted,
+        Self::NoVerdict,
     ];
 
     pub(crate) const fn code(self) -> u8 {
@@ -40,6 +42,7 @@ impl Exit {
             Self::NodeLost => 4,
             Self::Stalled => 5,
             Self::Interrupted => 6,
+            Self::NoVerdict => 7,
         }
     }
 
@@ -54,6 +57,7 @@ impl Exit {
             Self::Interrupted => {
                 "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down"
             }
+            Self::NoVerdict => "no verdict: calibrate found the machine too busy to judge by",
         }
     }
 

@@ -2,11 +2,14 @@
 //!
 //! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
 //! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
-//! · `sim` · `check` · `capture` and `decode` (frames in files) · `present`
+//! · `sim` · `check` · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files)
+//! · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
 mod arguments;
 mod arrays;
+mod calibrate;
+mod capacity;
 mod capture;
 mod check;
 mod control;
@@ -57,6 +60,8 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
+        Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
+        Command::CalibrateCable(arguments) => calibrate::take_cable(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run(),
         Command::Seat(SeatArguments { join: Some(place) }) => standing::join(&place),
         Command::Keep => standing::keep().map(ExitCode::from),

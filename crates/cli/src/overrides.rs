@@ -74,10 +74,32 @@ impl JobOptions {
         job.algorithm = AlgorithmName::from_name(&name(&self.algorithm)).unwrap_or(job.algorithm);
         job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
         job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
+        self.refuse_meaningless(job.collective)?;
         if let Some(root) = &self.root {
             job.root = node_named(plan, root)?;
         }
         Ok(())
+    }
+
+    /// An option about what this collective does not have: operator, root, data.
+    fn refuse_meaningless(&self, collective: CollectiveName) -> Result<(), Failure> {
+        type Takes = fn(CollectiveName) -> bool;
+        let operator: Takes = CollectiveName::takes_operator;
+        let root: Takes = CollectiveName::takes_root;
+        let data: Takes = CollectiveName::moves_data;
+        let options = [
+            ("--op", self.op.is_some(), operator),
+            ("--root", self.root.is_some(), root),
+            ("--type", self.element.is_some(), data),
+            ("--bytes", self.bytes.is_some(), data),
+            ("--sizes", self.sizes.is_some(), data),
+        ];
+        let mut meaningless = options.iter().filter(|(_, said, takes)| *said && !takes(collective));
+        let Some((option, _, takes)) = meaningless.next() else { return Ok(()) };
+        let others: String = meaningless.map(|(option, ..)| format!(", {option}")).collect();
+        let (verb, them) = if others.is_empty() { ("means", "it") } else { ("mean", "them") };
+        let hint = format!("leave {them} out; {option} belongs to {}", CollectiveName::listed(takes));
+        Err(Failure::bad_input(format!("{option}{others} {verb} nothing to {collective}")).hint(hint))
     }
 
     fn change_sweep(&self, sweep: &mut Sweep) {
@@ -122,10 +144,18 @@ impl JobOptions {
     }
 }
 
+/// So many nodes a hint names.
+const ROOTS_NAMED: usize = 8;
+
 fn node_named(plan: &Plan, name: &str) -> Result<NodeId, Failure> {
     let node = plan.node_named(name);
     let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
-    node.ok_or_else(|| Failure::bad_input(format!("--root: {name} is no GPU node of rack {}", plan.name)))
+    let names = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let names: Vec<_> = names.map(|member| member.name.as_str()).take(ROOTS_NAMED).collect();
+    node.ok_or_else(|| {
+        Failure::bad_input(format!("--root: {name} is no GPU node of rack {}", plan.name))
+            .hint(format!("its GPU nodes are {}", names.join(", ")))
+    })
 }
 
 #[cfg(test)]
@@ -146,11 +176,11 @@ mod tests {
 
     #[test]
     fn what_is_not_said_stays_as_the_file_has_it() {
-        let file = "{collective: {collective: all-gather, type: f16, bytes: 64B, repetitions: 3}}";
+        let file = "{collective: {collective: reduce-scatter, type: f16, bytes: 64B, repetitions: 3}}";
         let JobKind::Collective(job) = applied(file, &["--job", "collective", "--op", "max"]).unwrap() else {
             panic!()
         };
-        assert_eq!((job.collective, job.element), (CollectiveName::AllGather, ElementName::F16));
+        assert_eq!((job.collective, job.element), (CollectiveName::ReduceScatter, ElementName::F16));
         assert_eq!((job.op, job.sweep.repetitions), (OperatorName::Max, 3));
     }
 
@@ -161,6 +191,38 @@ mod tests {
         assert_eq!((job.collective, job.root), (CollectiveName::Reduce, NodeId(2)));
         assert_eq!(job.sweep.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
         assert_eq!(job.sweep.warm_up, 0);
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_to_the_collective_is_refused_with_a_hint() {
+        let without_operator = ["all-gather", "broadcast", "all-to-all", "gather", "scatter", "barrier"];
+        let without_root = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "barrier"];
+        let cases = without_operator.into_iter().map(|name| (name, ["--op", "sum"]));
+        let cases = cases.chain(without_root.into_iter().map(|name| (name, ["--root", "n1"])));
+        let of_data = [["--bytes", "8B"], ["--sizes", "8B..16B"], ["--type", "f16"]];
+        for (collective, option) in cases.chain(of_data.map(|option| ("barrier", option))) {
+            let asked = [&["--collective", collective][..], &option].concat();
+            // The rule holds for a collective that the file names as well.
+            let in_file = format!("{{collective: {{collective: {collective}}}}}");
+            for refused in [applied("litmus", &asked), applied(&in_file, &option)] {
+                let message = refused.unwrap_err().to_string();
+                let what = format!("{} means nothing to {collective}", option[0]);
+                assert!(message.contains(&what) && message.contains("hint:"), "{message}");
+            }
+        }
+        let several = applied("litmus", &["--collective", "barrier", "--op", "sum", "--bytes", "8B"]);
+        let message = several.unwrap_err().to_string();
+        assert!(message.contains("--op, --bytes mean nothing to barrier"), "{message}");
+    }
+
+    #[test]
+    fn an_option_that_means_something_is_heard() {
+        for collective in ["broadcast", "reduce", "gather", "scatter"] {
+            assert!(applied("litmus", &["--collective", collective, "--root", "n3"]).is_ok(), "{collective}");
+        }
+        for collective in ["all-reduce", "reduce-scatter", "reduce"] {
+            assert!(applied("litmus", &["--collective", collective, "--op", "min"]).is_ok(), "{collective}");
+        }
     }
 
     #[test]

@@ -1,28 +1,43 @@
 //! A bar for those who wait: after two seconds, on a terminal, and nowhere else.
 //!
 //! It is drawn by a thread of its own, so that neither engine has to think of it, on standard error, so that what is
-//! printed on standard output stays what it is. It knows how many nodes have finished and how often anybody got further; how far
-//! a job still has to go, jobs do not say.
+//! printed on standard output stays what it is. It shows how far the slowest node is, in the pieces that the job counts (runs of
+//! a collective over all sizes, measurements, phases), and how many nodes have finished. Seats tell a few times per second with a
+//! look at their control socket; nothing is on the path of a frame.
 
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rackloom_jobs::Portion;
 
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 const REDRAW: Duration = Duration::from_millis(100);
+const REDRAWS_PER_S: u8 = 10;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Headway {
+    /// GPU nodes that have finished.
+    pub(crate) finished: usize,
+    /// Of the slowest of the others; nothing where the job has no pieces, or nobody works any more.
+    pub(crate) portion: Option<Portion>,
+}
+
+impl Headway {
+    /// From what those say who still work.
+    pub(crate) fn of(finished: usize, working: impl Iterator<Item = Portion>) -> Self {
+        Self { finished, portion: working.min_by_key(|portion| portion.done) }
+    }
+}
 
 /// What is known of the run.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
-    finished: AtomicU64,
-    steps: AtomicU64,
-}
+pub(crate) struct Standing(Mutex<Headway>);
 
 /// A bar for as long as it lives.
 #[derive(Debug)]
@@ -34,10 +49,13 @@ pub(crate) struct Bar {
 }
 
 impl Standing {
-    /// How many have finished, and how often anybody got further.
-    pub(crate) fn set(&self, finished: usize, steps: u64) {
-        self.finished.store(finished as u64, Ordering::Relaxed);
-        self.steps.store(steps, Ordering::Relaxed);
+    /// How far the run is now.
+    pub(crate) fn set(&self, headway: Headway) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = headway;
+    }
+
+    fn get(&self) -> Headway {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,10 +72,7 @@ impl Bar {
             let mut wait = PATIENCE;
             let mut bar = None;
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                let bar = bar.get_or_insert_with(|| new_bar(&job, nodes));
-                bar.set_position(shared.finished.load(Ordering::Relaxed));
-                bar.set_message(format!("{} steps", shared.steps.load(Ordering::Relaxed)));
-                bar.tick();
+                show(bar.get_or_insert_with(|| new_bar(&job)), shared.get(), (&job, nodes));
                 wait = REDRAW;
             }
             if let Some(bar) = bar {
@@ -84,11 +99,34 @@ impl Drop for Bar {
     }
 }
 
-fn new_bar(job: &str, nodes: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(nodes as u64), ProgressDrawTarget::stderr());
-    let template = "{spinner} {prefix} [{bar:24}] {pos} of {len} nodes finished · {msg} · {elapsed}";
+fn new_bar(job: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_S));
+    let template = "{spinner} {prefix} [{bar:24}] {msg} · {elapsed}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.with_prefix(job.to_owned()).with_elapsed(PATIENCE)
+}
+
+fn show(bar: &ProgressBar, headway: Headway, (job, nodes): (&str, usize)) {
+    let nodes_finished = format!("{} of {nodes} nodes finished", headway.finished);
+    let (position, length, message) = match headway.portion {
+        Some(Portion { done, total }) => {
+            (done, total, format!("{done} of {total} {} · {nodes_finished}", pieces(job)))
+        }
+        None => (headway.finished as u64, nodes as u64, nodes_finished),
+    };
+    bar.set_length(length);
+    bar.set_position(position);
+    bar.set_message(message);
+    bar.tick();
+}
+
+/// What a job counts ([`rackloom_jobs::Job::portion`]).
+fn pieces(job: &str) -> &'static str {
+    match job {
+        "collective" => "runs",
+        "litmus" => "phases",
+        _ => "measurements",
+    }
 }

@@ -45,7 +45,8 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
         job.element.name().parse().map_err(|error: rackloom_collectives::array::UnknownElementType| {
             Failure::bad_input(error.to_string())
         })?;
-    let elements = job.sweep.sizes.largest_bytes() / element.bytes() as u64;
+    let largest_bytes = if job.collective.moves_data() { job.sweep.sizes.largest_bytes() } else { 0 };
+    let elements = largest_bytes / element.bytes() as u64;
     let servers = plan.server_of_each_rank();
     let request = Request {
         collective: source::collective(job)?,

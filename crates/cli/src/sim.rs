@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
 use crate::faults::InjectedFaults;
-use crate::progress::Bar;
+use crate::progress::{Bar, Headway};
 use crate::reporting::{self, Findings};
 use crate::source::{Source, Work};
 
@@ -29,9 +29,8 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?
         .with_arrays(&arguments.arrays)?
         .with_capture(&arguments.capture)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
-    arrays::make_place(&arguments.arrays)?;
+    let work = source.possible_work()?;
+    arrays::make_place(&arguments.arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     source.capture.make_directory()?;
     let Work { plan, inputs, result_shapes } = work;
@@ -71,8 +70,9 @@ fn run_under(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(),
     simulation.run_watched(OCCURRENCES_PER_LOOK, |simulation| {
         let ranks = || (0..ranks).map(|rank| NodeId(rank as u16));
         let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
-        let steps = ranks().filter_map(|rank| simulation.job(rank)).map(Job::progress_count).sum();
-        bar.standing().set(ranks().filter(is_over).count(), steps);
+        let working = ranks().filter(|rank| !is_over(rank)).filter_map(|rank| simulation.job(rank));
+        let headway = Headway::of(ranks().filter(is_over).count(), working.filter_map(Job::portion));
+        bar.standing().set(headway);
     })?;
     Ok(())
 }

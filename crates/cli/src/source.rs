@@ -10,11 +10,13 @@ use std::sync::Arc;
 use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
-use rackloom_plan::{CollectiveName, CollectivePlan, ElementName, JobKind, Plan, PlanError, Sizes, WireKind};
+use rackloom_plan::{
+    CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes, WireKind,
+};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{ArrayOptions, Overrides, Transport, Wire};
+use crate::arguments::{ArrayOptions, JobOptions, Overrides, Transport, Wire};
 use crate::arrays::InputArrays;
 use crate::capture::CaptureOptions;
 use crate::failure::Failure;
@@ -97,12 +99,32 @@ impl Source {
         Ok(self)
     }
 
-    /// The plan and what the ranks give, with what the command line says, checked.
+    /// The plan and what the ranks give, with what the command line says, checked; whether the job can be done is left
+    /// open.
     pub(crate) fn work(&self) -> Result<Work, Failure> {
+        self.work_judged_by(|_| Vec::new())
+    }
+
+    /// The same, and the job can be done. What speaks against the file's own job is said with its place in the file.
+    pub(crate) fn possible_work(&self) -> Result<Work, Failure> {
+        if self.overrides.job == JobOptions::default() && self.arrays.input.is_none() {
+            return self.work_judged_by(|plan| rackloom_jobs::objections(plan, &Inputs::Pattern));
+        }
+        let work = self.work()?;
+        match rackloom_jobs::objections(&work.plan, &work.inputs).into_iter().next() {
+            Some(first) => Err(Failure::bad_input(first.message).hint(first.hint)),
+            None => Ok(work),
+        }
+    }
+
+    fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {
         // The size check must look at the job that will run.
         let is_another_job = self.overrides.job.changes_size() || self.arrays.input.is_some();
-        let parse = if is_another_job { Plan::parse_for_another_job } else { Plan::parse };
-        let mut plan = parse(&self.text, &self.name).map_err(|error| Failure::bad_input(words(&error)))?;
+        let plan = match is_another_job {
+            true => Plan::parse_for_another_job(&self.text, &self.name),
+            false => Plan::parse_judged(&self.text, &self.name, judge),
+        };
+        let mut plan = plan.map_err(|error| Failure::bad_input(words(&error)))?;
         self.overrides.apply(&mut plan)?;
         if let Some(rack) = &self.rack {
             plan.change(|plan| plan.name.clone_from(rack));
@@ -135,12 +157,17 @@ impl Source {
                     .hint("say --job collective")),
             };
         };
+        if let (false, Some(directory)) = (job.collective.moves_data(), input.as_ref().or(output.as_ref())) {
+            let what = format!("{} takes and gives no arrays", job.collective);
+            return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
+        }
         let Some(directory) = input else { return Ok(None) };
         let options = &self.overrides.job;
         if options.bytes.is_some() || options.sizes.is_some() {
             return Err(Failure::bad_input(
                 "--bytes and --sizes mean nothing beside --input: the arrays have a size",
-            ));
+            )
+            .hint("leave them out"));
         }
         let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
         let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
@@ -161,12 +188,9 @@ impl Source {
 }
 
 impl Work {
-    /// Refuse what no rank could do, before anything starts.
-    pub(crate) fn refuse_the_impossible(&self) -> Result<(), Failure> {
-        match rackloom_jobs::refusal(&self.plan, &self.inputs) {
-            Some(what) => Err(Failure::bad_input(what)),
-            None => Ok(()),
-        }
+    /// By rank: whether it gets anything that could be written.
+    pub(crate) fn is_written(&self) -> Vec<bool> {
+        self.result_shapes.iter().map(Option::is_some).collect()
     }
 }
 

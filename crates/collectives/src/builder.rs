@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::algorithm::{Algorithm, Request};
 use crate::collective::Collective;
-use crate::schedule::{Buffer, Local, Program, Schedule, Span, Step, Transfer, TransferId};
+use crate::schedule::{Buffer, Local, Operands, Program, Schedule, Span, Step, Transfer, TransferId};
 
 /// A transfer that may have been left out for want of elements.
 pub(crate) type Sent = Option<TransferId>;
@@ -63,6 +63,18 @@ impl Builder {
     pub(crate) fn reduce(&mut self, rank: usize, source: Span, target: Span) {
         if source.length > 0 {
             self.current(rank).work.push(Local::Reduce { source, target });
+        }
+    }
+
+    /// The target becomes the operands' reduction, in their order. One operand is copied, bit by bit.
+    pub(crate) fn fold(&mut self, rank: usize, sources: &[Span], target: Span) {
+        if let [source] = sources {
+            self.copy(rank, *source, target);
+        } else if target.length > 0 {
+            let operands = &mut self.programs[rank].operands;
+            let (start, count) = (operands.len() as u32, sources.len() as u32);
+            operands.extend_from_slice(sources);
+            self.current(rank).work.push(Local::Fold { operands: Operands { start, count }, target });
         }
     }
 

@@ -23,6 +23,24 @@ pub enum TopologyKind {
     Custom,
 }
 
+/// The kind of a rack, and the planes of a star. Judged by the links, not by what somebody calls it: `links` are pairs of
+/// members, of which the first `ranks` are ranks and the next `switches` are switches.
+#[must_use]
+pub fn kind_of(ranks: usize, switches: usize, links: &[(usize, usize)]) -> (TopologyKind, u32) {
+    let has_link =
+        |left: usize, right: usize| links.contains(&(left, right)) || links.contains(&(right, left));
+    let is_star =
+        switches > 0 && (0..ranks).all(|rank| (ranks..ranks + switches).all(|switch| has_link(rank, switch)));
+    let is_ring = links.len() == ranks && (0..ranks).all(|rank| has_link(rank, (rank + 1) % ranks));
+    let is_mesh = || (0..ranks).all(|left| (0..left).all(|right| has_link(left, right)));
+    match switches {
+        0 if ranks > 2 && is_ring => (TopologyKind::Ring, 1),
+        0 if is_mesh() => (TopologyKind::Mesh, 1),
+        _ if is_star => (TopologyKind::Star, switches as u32),
+        _ => (TopologyKind::Custom, 1),
+    }
+}
+
 /// What is known of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fabric {

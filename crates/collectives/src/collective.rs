@@ -122,12 +122,26 @@ impl Collective {
         }
     }
 
-    /// What turns the algorithm bandwidth (elements x size / time) into the bus bandwidth that every link must have
-    /// carried whatever the algorithm: nccl-tests, `doc/PERFORMANCE.md`.
+    /// Whether no rank can end before every rank has begun, whatever the algorithm, because what each gets depends on
+    /// what each gives. Then two sets of buffers may alternate between runs without a barrier.
     #[must_use]
-    pub fn bus_factor(self, ranks: usize) -> f64 {
-        let share = (ranks as f64 - 1.0) / ranks as f64;
+    pub const fn synchronizes(self, ranks: usize, elements: usize) -> bool {
         match self {
+            Self::AllReduce => elements > 0 || ranks == 1,
+            Self::AllGather | Self::ReduceScatter | Self::AllToAll => elements >= ranks,
+            Self::Barrier => true,
+            Self::Broadcast { .. } | Self::Reduce { .. } | Self::Gather { .. } | Self::Scatter { .. } => {
+                ranks == 1
+            }
+        }
+    }
+
+    /// What turns the algorithm bandwidth (elements x size / time) into the bus bandwidth that every link must have
+    /// carried whatever the algorithm: nccl-tests, `doc/PERFORMANCE.md`. `None`: nothing is carried.
+    #[must_use]
+    pub fn bus_factor(self, ranks: usize) -> Option<f64> {
+        let share = (ranks as f64 - 1.0) / ranks as f64;
+        Some(match self {
             Self::AllReduce => 2.0 * share,
             Self::ReduceScatter
             | Self::AllGather
@@ -135,8 +149,8 @@ impl Collective {
             | Self::Gather { .. }
             | Self::Scatter { .. } => share,
             Self::Broadcast { .. } | Self::Reduce { .. } => 1.0,
-            Self::Barrier => 0.0,
-        }
+            Self::Barrier => return None,
+        })
     }
 }
 
@@ -172,8 +186,9 @@ mod tests {
     #[test]
     fn published_bus_bandwidth_follows_from_the_algorithm_bandwidth() {
         // Gaudi 3, eight cards: 293.118 GB/s algorithm, 512.957 GB/s bus.
-        let bus = 293.118 * Collective::AllReduce.bus_factor(8);
+        let bus = 293.118 * Collective::AllReduce.bus_factor(8).unwrap();
         assert!((bus - 512.957).abs() < 0.001, "{bus}");
+        assert_eq!(Collective::Barrier.bus_factor(8), None);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! A [`Schedule`] is built by an algorithm ([`build`]), proved by [`verify`](verify::verify), counted by [`traffic`],
 //! printed by [`print`](print::table), chosen by [`choose`](choose::choose), and run by whoever has memory and a fabric:
-//! an engine with non-blocking puts and signals walks a [`Cursor`] per rank, and [`mod@reference`] does the same on plain
+//! an engine with non-blocking puts and signals goes through a [`Run`](execute::Run) per rank, and [`mod@reference`] does the same on plain
 //! arrays, so that the bits that a rack must produce can be stated beforehand. The arithmetic that both use is
-//! [`reduce`](reduce::reduce).
+//! [`reduce`](reduce::reduce), and for many operands at once [`Accumulator`](reduce::Accumulator).
 //!
 //! This crate moves nothing between ranks. It knows no clock, no socket, no thread and no file.
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod builder;
 pub mod choose;
 pub mod collective;
 mod estimate;
+pub mod execute;
 pub mod partition;
 pub mod print;
 pub mod reduce;
@@ -27,4 +28,6 @@ pub use algorithm::{Algorithm, Refused, Request, build};
 pub use array::ElementType;
 pub use collective::Collective;
 pub use reduce::{ReduceError, ReduceOperation};
-pub use schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Step, Transfer, TransferId};
+pub use schedule::{
+    Action, Buffer, Cursor, Local, Operands, Program, Schedule, Span, Step, Transfer, TransferId,
+};

@@ -1,12 +1,16 @@
 //! A schedule as text: for each round and rank what is awaited, done and sent.
 //!
-//! `#2` is the number of a transfer among those of its pair. `a op= b` reduces `b` into `a` from the right. For people;
-//! a program reads the [`Schedule`] itself.
+//! `#2` is the number of a transfer among those of its pair. `a op= b` reduces `b` into `a` from the right; `a = b op c op d`
+//! folds from the left and rounds once, and of many operands the middle ones are counted. For people; a program reads the
+//! [`Schedule`] itself.
 
 use core::fmt::Write;
 
-use crate::schedule::{Local, Schedule, Step, TransferId};
+use crate::collective::Collective;
+use crate::schedule::{Local, Program, Schedule, Step, TransferId};
 
+/// A fold of more operands is cut.
+const OPERANDS_MAX: usize = 4;
 const HEADINGS: [&str; 5] = ["round", "rank", "awaits", "then", "sends"];
 
 /// The whole schedule as a table, at most `rounds_max` rounds of it.
@@ -32,6 +36,16 @@ fn heading(schedule: &Schedule) -> String {
     let ranks = schedule.ranks();
     let scratch = schedule.programs.iter().map(|program| program.scratch).max().unwrap_or(0);
     let moved: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
+    if schedule.collective == Collective::Barrier {
+        return format!(
+            "{} by {}: {}\n{}, {} without data\n",
+            schedule.collective,
+            schedule.algorithm,
+            counted(ranks, "rank"),
+            counted(schedule.rounds() as usize, "round"),
+            counted(schedule.transfers.len(), "signal"),
+        );
+    }
     format!(
         "{} by {}: {}, {}\n{}, {} that move {}, scratch of at most {} per rank\n",
         schedule.collective,
@@ -52,7 +66,7 @@ fn counted(count: usize, what: &str) -> String {
 /// One step, as many lines as its longest column needs.
 fn lines(schedule: &Schedule, rank: usize, step: &Step) -> Vec<[String; 5]> {
     let waits: Vec<_> = step.waits.iter().map(|&id| awaited(schedule, id)).collect();
-    let work: Vec<_> = step.work.iter().map(done).collect();
+    let work: Vec<_> = step.work.iter().map(|work| done(&schedule.programs[rank], work)).collect();
     let sends: Vec<_> = step.sends.iter().map(|&id| sent(schedule, id)).collect();
     let cell = |column: &[String], line: usize| column.get(line).cloned().unwrap_or_default();
     (0..waits.len().max(work.len()).max(sends.len()))
@@ -78,11 +92,21 @@ fn sent(schedule: &Schedule, id: TransferId) -> String {
     format!("{name}: {} -> {}", transfer.source, transfer.target)
 }
 
-fn done(work: &Local) -> String {
+fn done(program: &Program, work: &Local) -> String {
     match work {
         Local::Copy { source, target } => format!("{target} = {source}"),
         Local::Reduce { source, target } => format!("{target} op= {source}"),
+        Local::Fold { target, .. } => format!("{target} = {}", operands(program, work)),
     }
+}
+
+fn operands(program: &Program, work: &Local) -> String {
+    let mut names: Vec<_> = program.sources(work).iter().map(ToString::to_string).collect();
+    if names.len() > OPERANDS_MAX {
+        let left_out = names.len() - 3;
+        names.splice(2..names.len() - 1, [format!("({left_out} more)")]);
+    }
+    names.join(" op ")
 }
 
 fn align(rows: &[[String; 5]], text: &mut String) {

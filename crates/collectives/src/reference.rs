@@ -8,7 +8,7 @@
 use thiserror::Error;
 
 use crate::array::ElementType;
-use crate::reduce::{ReduceError, ReduceOperation, reduce};
+use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
 use crate::schedule::{Action, Buffer, Cursor, Local, Schedule, Span, TransferId};
 
 /// Why a schedule could not be run.
@@ -157,11 +157,22 @@ impl<'a> Run<'a> {
 
     fn work(&mut self, rank: usize, work: Local) -> Result<(), RunError> {
         let (operation, element) = (self.operation, self.element);
-        let source = self.at(rank, work.source()).to_vec();
-        let target = self.at(rank, work.target());
         match work {
-            Local::Copy { .. } => target.copy_from_slice(&source),
-            Local::Reduce { .. } => reduce(operation, element, target, &source)?,
+            Local::Copy { source, target } => {
+                let source = self.at(rank, source).to_vec();
+                self.at(rank, target).copy_from_slice(&source);
+            }
+            Local::Reduce { source, target } => {
+                let source = self.at(rank, source).to_vec();
+                reduce(operation, element, self.at(rank, target), &source)?;
+            }
+            Local::Fold { target, .. } => {
+                let mut accumulator = Accumulator::new(operation, element);
+                for &source in self.schedule.programs[rank].sources(&work) {
+                    accumulator.take(self.at(rank, source))?;
+                }
+                accumulator.finish(self.at(rank, target))?;
+            }
         }
         Ok(())
     }

@@ -135,7 +135,8 @@ pub struct Transfer {
     pub target: Span,
 }
 
-/// Work that a rank does in its own memory. Source and target have the same length and share no element.
+/// Work that a rank does in its own memory. Sources and target have the same length; no source shares an element with the
+/// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
     /// The target becomes the source.
@@ -152,22 +153,31 @@ pub enum Local {
         /// The left-hand operand, and the result.
         target: Span,
     },
+    /// The target becomes `((a op b) op c) ...` of the operands. Where all operands are at hand nothing forces a rounding to
+    /// 16 bits between them: [`Accumulator`](crate::reduce::Accumulator) rounds once.
+    Fold {
+        /// Read, in this order.
+        operands: Operands,
+        /// Written.
+        target: Span,
+    },
+}
+
+/// Consecutive entries of [`Program::operands`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operands {
+    /// The first.
+    pub start: u32,
+    /// How many; at least one.
+    pub count: u32,
 }
 
 impl Local {
-    /// The elements that are only read.
-    #[must_use]
-    pub const fn source(self) -> Span {
-        match self {
-            Self::Copy { source, .. } | Self::Reduce { source, .. } => source,
-        }
-    }
-
     /// The elements that are written.
     #[must_use]
     pub const fn target(self) -> Span {
         match self {
-            Self::Copy { target, .. } | Self::Reduce { target, .. } => target,
+            Self::Copy { target, .. } | Self::Reduce { target, .. } | Self::Fold { target, .. } => target,
         }
     }
 }
@@ -196,6 +206,8 @@ pub struct Program {
     pub scratch: usize,
     /// Number of transfers to this rank, so of signal words.
     pub arrivals: u32,
+    /// What the folds of all steps read, one list after the other.
+    pub operands: Vec<Span>,
     /// In order.
     pub steps: Vec<Step>,
 }
@@ -208,6 +220,18 @@ impl Program {
             Buffer::Input => self.input,
             Buffer::Output => self.output,
             Buffer::Scratch => self.scratch,
+        }
+    }
+
+    /// The elements that a piece of this rank's work reads beside its target; none if it names operands that are not there.
+    #[must_use]
+    pub fn sources<'a>(&'a self, work: &'a Local) -> &'a [Span] {
+        match work {
+            Local::Copy { source, .. } | Local::Reduce { source, .. } => core::slice::from_ref(source),
+            Local::Fold { operands: Operands { start, count }, .. } => {
+                let (start, count) = (*start as usize, *count as usize);
+                self.operands.get(start..start.saturating_add(count)).unwrap_or_default()
+            }
         }
     }
 }
@@ -267,6 +291,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// The beginning.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { step: 0, index: 0 }
+    }
+
     /// What is to be done here; `None` when the program is over. Steps forward only past empty steps.
     #[must_use]
     pub fn action(&mut self, program: &Program) -> Option<Action> {

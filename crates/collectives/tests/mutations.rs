@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use rackloom_collectives::algorithm::suitable;
 use rackloom_collectives::verify::{Finding, verify};
 use rackloom_collectives::{
-    Algorithm, Buffer, Collective, Local, Request, Schedule, Span, TransferId, build,
+    Algorithm, Buffer, Collective, Local, Operands, Request, Schedule, Span, TransferId, build,
 };
 
 const RANKS: usize = 6;
@@ -112,8 +112,8 @@ fn a_piece_of_local_work_done_twice() {
             let mut schedule = whole.clone();
             let Some((work, index)) = work_of(&mut schedule, place) else { break };
             work.insert(index, work[index]);
-            // A second copy changes nothing; a second reduction counts a rank twice.
-            let harmless = matches!(work[index], Local::Copy { .. });
+            // A second copy or fold changes nothing; a second reduction counts a rank twice.
+            let harmless = matches!(work[index], Local::Copy { .. } | Local::Fold { .. });
             assert_eq!(
                 verify(&schedule).is_ok(),
                 harmless,
@@ -214,17 +214,41 @@ fn slots_that_are_shared_race() {
             transfer.target.start = 0;
         }
     }
-    for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
-        for work in &mut step.work {
-            if let Local::Reduce { source, .. } = work
-                && source.buffer == Buffer::Scratch
-            {
-                source.start = 0;
-            }
+    for operand in schedule.programs.iter_mut().flat_map(|program| &mut program.operands) {
+        if operand.buffer == Buffer::Scratch {
+            operand.start = 0;
         }
     }
     let findings = verify(&schedule).unwrap_err();
     assert!(findings.iter().any(|finding| matches!(finding, Finding::Race { .. })), "{findings:?}");
+}
+
+/// One operand taken for another, one too many, one too few, and none at all.
+#[test]
+fn a_fold_of_the_wrong_operands() {
+    let whole = schedule(Collective::AllReduce, Algorithm::OneShot);
+    let broken_by = |break_it: &dyn Fn(&mut Schedule)| {
+        let mut schedule = whole.clone();
+        break_it(&mut schedule);
+        verify(&schedule).unwrap_err()
+    };
+    broken_by(&|schedule| schedule.programs[1].operands[3] = schedule.programs[1].operands[2]);
+    let fold = |schedule: &mut Schedule, change: &dyn Fn(&mut Operands)| {
+        let work = schedule.programs[1].steps.iter_mut().flat_map(|step| &mut step.work);
+        for work in work {
+            let Local::Fold { operands, .. } = work else { panic!("{work:?}") };
+            change(operands);
+        }
+    };
+    broken_by(&|schedule| fold(schedule, &|operands| operands.count -= 1));
+    let none = [
+        broken_by(&|schedule| fold(schedule, &|operands| operands.count += 1)),
+        broken_by(&|schedule| fold(schedule, &|operands| operands.start = u32::MAX)),
+        broken_by(&|schedule| fold(schedule, &|operands| operands.count = 0)),
+    ];
+    for findings in none {
+        assert!(matches!(findings[..], [Finding::NoOperands { rank: 1, .. }]), "{findings:?}");
+    }
 }
 
 /// What was sent must stay: a retransmission reads it again, even when the receiver has long had it.

@@ -123,3 +123,21 @@ fn who_may_run_ahead_of_whom_is_known() {
     assert!(!synchronizing(Collective::ReduceScatter, Algorithm::Ring, 7));
     assert!(!synchronizing(Collective::AllReduce, Algorithm::Ring, 0));
 }
+
+#[test]
+fn what_must_synchronize_by_its_meaning_does_so_under_every_algorithm() {
+    for ranks in 1..=9 {
+        for elements in [0, 1, 5, ranks, 20] {
+            for collective in Collective::all(ranks - 1) {
+                let elements = if collective == Collective::Barrier { 0 } else { elements };
+                if !collective.synchronizes(ranks, elements) {
+                    continue;
+                }
+                for algorithm in suitable(collective, segments(3)) {
+                    let report = proved(&schedule(collective, algorithm, ranks, elements));
+                    assert!(report.synchronizing, "{collective} of {elements} by {algorithm}, {ranks} ranks");
+                }
+            }
+        }
+    }
+}

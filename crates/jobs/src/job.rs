@@ -7,6 +7,7 @@ use rackloom_collectives::ElementType;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::report::JobResult;
 
@@ -36,6 +37,15 @@ impl Output {
     pub const fn bytes(&self) -> u64 {
         self.elements * self.element.bytes() as u64
     }
+}
+
+/// How far a rank's part of a job is, counted in pieces that a person would count: runs, phases, measurements.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Portion {
+    /// Pieces behind it.
+    pub done: u64,
+    /// All pieces.
+    pub total: u64,
 }
 
 /// What a job sits on: an endpoint, alone or with ways beside it that carry out the same commands and end in the same
@@ -72,6 +82,10 @@ pub trait Job: Send {
     /// What the rank has got, once the job is complete and every check was right; the engine reads it from memory, block
     /// by block. `None` for jobs that give a user nothing.
     fn output(&self) -> Option<Output> {
+        None
+    }
+    /// How far it is, for those who wait; `None` where a job has only one piece. Never shrinks.
+    fn portion(&self) -> Option<Portion> {
         None
     }
     /// A number that grows whenever the job gets further. A watchdog that sees it stand still may end the run.

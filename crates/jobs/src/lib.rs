@@ -18,8 +18,8 @@ pub mod measure;
 pub mod pairs;
 pub mod report;
 
-pub use build::{build, build_on, refusal};
+pub use build::{build, build_on, objections};
 pub use crew::Rank;
-pub use job::{Job, Output, Progress, Seat};
+pub use job::{Job, Output, Portion, Progress, Seat};
 pub use measure::{Measurements, OperationKind};
 pub use report::{JobResult, MemberReport, MemberState, PathCount, PathReport, Report, SweepRow};

@@ -3,7 +3,8 @@
 //! The protocol core ([`rackloom_protocol`]) decides everything; this crate gives it what a core must not have:
 //! frame devices ([`wires`]), bytes ([`memory`]), time ([`clock`]), sleep ([`waiting`]) and the one loop that joins
 //! them ([`runtime`]). Beside the wire, members of one server may map each other's memory ([`sharing`]), and [`pool`]
-//! hands out blocks of one's own. [`namespaces`] lays the cables of the packet wire.
+//! hands out blocks of one's own. [`namespaces`] lays the cables of the packet wire; [`seat`]
+//! opens what a seat of a rack of several processes is granted.
 //!
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
@@ -15,6 +16,7 @@ pub mod memory;
 pub mod namespaces;
 pub mod pool;
 pub mod runtime;
+pub mod seat;
 pub mod sharing;
 pub mod waiting;
 mod window;

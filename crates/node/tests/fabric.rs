@@ -223,7 +223,7 @@ fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
     let plan = "name: star\nshape: {star: {nodes: 3}}\nlink: {loss: 2%, duplicate: 2%}\n";
     let nodes = local(plan).into_nodes();
     let members: Vec<NodeId> = nodes.iter().map(Node::id).collect();
-    let options = RegionOptions::new(900, KEY);
+    let options = GroupOptions::new(900, KEY);
     let groups: Vec<_> = nodes.iter().map(|node| Group::join(node, options, &members).unwrap()).collect();
     let counter = nodes[0].allocate(RegionOptions::new(1, KEY), 8).unwrap();
     let at = counter.address(0);
@@ -236,11 +236,11 @@ fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
                     if node.id() != at.node {
                         node.fetch_add(at, Width::Eight, 1).wait().unwrap();
                     }
-                    group.barrier().unwrap();
+                    group.barrier().wait().unwrap();
                     if node.id() != at.node {
                         assert_eq!(node.fetch_add(at, Width::Eight, 0).wait().unwrap(), 2 * round);
                     }
-                    group.barrier().unwrap();
+                    group.barrier().wait().unwrap();
                 }
                 // Stay until all are through: whoever leaves is dead to the others.
                 (node, group)
@@ -258,7 +258,7 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     let (at, peer) = (theirs.address(0), far.id());
     let queue = Queue::with_capacity(8);
-    let group = Group::join(&near, RegionOptions::new(7, KEY), &[near.id(), peer]).unwrap();
+    let group = Group::join(&near, GroupOptions::new(7, KEY), &[near.id(), peer]).unwrap();
     near.wait_until(&mine, 0, Condition::Equal, 1, peer).submit(&queue, 1).unwrap();
     near.receive(Some(peer), 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
     near.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
@@ -287,7 +287,7 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     lost(near.receive(Some(peer), 1, 0, &into).wait().unwrap_err());
     lost(near.wait_until(&mine, 0, Condition::Equal, 1, peer).wait().unwrap_err());
     lost(block_on(near.store(at, &[1])).unwrap_err());
-    lost(group.barrier().unwrap_err());
+    lost(group.barrier().wait().unwrap_err());
     assert!(begin.elapsed() < BOUND);
     assert!(matches!(far.store(at, &[1]).wait(), Err(Error::Closed)));
 }
@@ -384,5 +384,6 @@ fn types_may_cross_threads_as_they_say() {
     shared::<Group>();
     shared::<Error>();
     sent::<Request<'_, u64>>();
+    sent::<GroupRequest<'_>>();
     sent::<Completion>();
 }

@@ -7,11 +7,15 @@ mod hops;
 mod job;
 mod links;
 mod members;
+mod objections;
+
+use std::collections::BTreeSet;
 
 use rackloom_protocol::RetransmissionMode;
 use rackloom_protocol::wire::layout::OPERATION_HEADER;
 
 use crate::mistake::{Complaint, Mistake, Source};
+use crate::objection::Objection;
 use crate::places::Places;
 use crate::plan::Plan;
 use crate::quantity::{Unit, shown};
@@ -36,18 +40,27 @@ pub(crate) enum Fit {
     Open,
 }
 
-/// Everything that is wrong with a plan.
-pub(crate) fn mistakes(plan: &Plan, places: &Places, source: &Source<'_>, fit: Fit) -> Vec<Mistake> {
-    let mut check = Inspection { plan, places, source, fit, mistakes: Vec::new() };
+/// Everything that is wrong with a plan; the judge has the last word, on the job of a plan that is whole otherwise.
+pub(crate) fn mistakes(
+    plan: &Plan,
+    places: &Places,
+    source: &Source<'_>,
+    fit: Fit,
+    judge: &dyn Fn(&Plan) -> Vec<Objection>,
+) -> Vec<Mistake> {
+    let mut check = Inspection::new(plan, places, source, fit);
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
+    if fit == Fit::Judged {
+        objections::check(&mut check, judge);
+    }
     check.mistakes
 }
 
 /// As [`mistakes`], for a file whose shape could not be built.
 pub(crate) fn mistakes_of_settings(plan: &Plan, places: &Places, source: &Source<'_>) -> Vec<Mistake> {
-    let mut check = Inspection { plan, places, source, fit: Fit::Open, mistakes: Vec::new() };
+    let mut check = Inspection::new(plan, places, source, Fit::Open);
     check.settings();
     check.mistakes
 }
@@ -59,9 +72,25 @@ struct Inspection<'run> {
     source: &'run Source<'run>,
     fit: Fit,
     mistakes: Vec<Mistake>,
+    /// Values that were found out of their range: what would follow from them is no mistake of its own.
+    outside: BTreeSet<String>,
+    /// Whether a node was found to have less memory than the job's input and output.
+    job_is_too_large: bool,
 }
 
-impl Inspection<'_> {
+impl<'run> Inspection<'run> {
+    const fn new(plan: &'run Plan, places: &'run Places, source: &'run Source<'run>, fit: Fit) -> Self {
+        Self {
+            plan,
+            places,
+            source,
+            fit,
+            mistakes: Vec::new(),
+            outside: BTreeSet::new(),
+            job_is_too_large: false,
+        }
+    }
+
     /// Complain at the first of these paths that is written in the file.
     fn complain(&mut self, paths: &[&str], complaint: Complaint) {
         let place = self.places.first_written(paths).and_then(|path| self.places.find(path));
@@ -72,9 +101,14 @@ impl Inspection<'_> {
         }
     }
 
-    /// Whether all of these values are what the user meant.
+    /// Whether all of these values are what the user meant, and make sense by themselves.
     fn intact(&self, paths: &[&str]) -> bool {
-        paths.iter().all(|path| self.places.is_intact(path))
+        paths.iter().all(|path| self.places.is_intact(path) && !self.outside.contains(*path))
+    }
+
+    /// Whether this value and everything below it is.
+    fn intact_below(&self, path: &str) -> bool {
+        self.places.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
     }
 
     /// Complain if a value lies outside the range that its key declares; whether it lies inside.
@@ -92,8 +126,13 @@ impl Inspection<'_> {
                 u64::MAX => format!("below {}", shown(least, unit)),
                 most => format!("outside {} to {}", shown(least, unit), shown(most, unit)),
             };
-            let complaint = Complaint::new(format!("`{path}` is {}, {range}", shown(value, unit)));
-            self.complain(&[path], complaint);
+            let hint = match most {
+                u64::MAX => format!("write at least {}", shown(least, unit)),
+                most => format!("write {} to {}", shown(least, unit), shown(most, unit)),
+            };
+            let complaint = Complaint::about(format!("`{path}` is {}, {range}", shown(value, unit)));
+            self.complain(&[path], complaint.hint(hint));
+            self.outside.insert(path.to_owned());
         }
         fine
     }
@@ -104,6 +143,7 @@ impl Inspection<'_> {
         self.transport();
         self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
         self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
+        links::credits(self);
         job::check(self);
     }
 
@@ -116,7 +156,8 @@ impl Inspection<'_> {
                 format!("`frame_bytes_max` is {}, below {least}", shown(frame_bytes_max, Unit::Bytes));
             let hint =
                 format!("the headers take {HEADER_BYTES}B, and the reply to a load must fit behind them");
-            self.complain(&["frame_bytes_max"], Complaint::new(message).hint(hint));
+            self.complain(&["frame_bytes_max"], Complaint::about(message).hint(hint));
+            self.outside.insert("frame_bytes_max".to_owned());
         } else {
             self.within(&schema::RACK, "frame_bytes_max", frame_bytes_max);
         }
@@ -126,7 +167,8 @@ impl Inspection<'_> {
             let message =
                 format!("`ring_bytes` is {}, no power of two", shown(plan.ring_bytes.into(), Unit::Bytes));
             let near = shown(plan.ring_bytes.next_power_of_two().into(), Unit::Bytes);
-            self.complain(&["ring_bytes"], Complaint::new(message).hint(format!("write `{near}`")));
+            self.complain(&["ring_bytes"], Complaint::about(message).hint(format!("write `{near}`")));
+            self.outside.insert("ring_bytes".to_owned());
         }
         self.ether_type();
     }
@@ -145,7 +187,7 @@ impl Inspection<'_> {
             None => return,
         };
         let hint = "0x88B5 and 0x88B6 are kept free for local experiments";
-        self.complain(&["ether_type"], Complaint::new(message).hint(hint));
+        self.complain(&["ether_type"], Complaint::about(message).hint(hint));
     }
 
     fn timers(&mut self) {
@@ -170,7 +212,7 @@ impl Inspection<'_> {
                 shown(departure, Unit::Nanoseconds)
             );
             let hint = "return must be slower than departure, or a bad link flaps; raise `timers.hold_down`";
-            self.complain(&paths, Complaint::new(message).hint(hint));
+            self.complain(&paths, Complaint::about(message).hint(hint));
         }
     }
 
@@ -199,7 +241,7 @@ impl Inspection<'_> {
                 let (low, high) = (shown(low, Unit::Nanoseconds), shown(high, Unit::Nanoseconds));
                 let message = format!("`{low_path}` is {low}, not below `{high_path}`, which is {high}");
                 let hint = "ack_delay < timeout_min <= timeout_initial <= timeout_max";
-                self.complain(&[&low_path, &high_path], Complaint::new(message).hint(hint));
+                self.complain(&[&low_path, &high_path], Complaint::about(message).hint(hint));
             }
         }
     }
@@ -216,7 +258,7 @@ impl Inspection<'_> {
             );
             self.complain(
                 &[path],
-                Complaint::new(message).hint(format!("write at most {WINDOW_PACKETS_MAX}")),
+                Complaint::about(message).hint(format!("write at most {WINDOW_PACKETS_MAX}")),
             );
             return;
         }
@@ -234,7 +276,7 @@ impl Inspection<'_> {
             );
             self.complain(
                 &[every, path],
-                Complaint::new(message).hint("acknowledge at least once per window"),
+                Complaint::about(message).hint("acknowledge at least once per window"),
             );
         }
         let bitmap_bytes = window.div_ceil(8);
@@ -252,7 +294,7 @@ impl Inspection<'_> {
             );
             self.complain(
                 &[path, "frame_bytes_max"],
-                Complaint::new(message).hint("make the window smaller"),
+                Complaint::about(message).hint("make the window smaller"),
             );
         }
     }

@@ -60,7 +60,8 @@ impl Content {
 pub(crate) fn parse(text: &str) -> Result<Value, (Option<Place>, Complaint)> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
-        return Err((None, Complaint::new(message)));
+        let hint = "describe a regular rack by a `shape` instead of lists, or leave out comments";
+        return Err((None, Complaint::about(message).hint(hint)));
     }
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -74,16 +75,37 @@ pub(crate) fn parse(text: &str) -> Result<Value, (Option<Place>, Complaint)> {
 fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
     match error {
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-            Complaint::new(format!("the key {} stands here twice", quoted(key)))
+            Complaint::about(format!("the key {} stands here twice", quoted(key)))
+                .hint("keep one of them, or write what both say in one place")
         }
         serde_saphyr::Error::MultipleDocuments { .. } => {
-            Complaint::new("the file holds more than one document").hint("one file describes one rack")
+            Complaint::about("the file holds more than one document").hint("one file describes one rack")
         }
         other => {
             let message = other.to_string();
             // The place is shown apart, with the line and a caret.
-            Complaint::new(message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before))
+            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
+            Complaint::about(message).hint(hint_for(message))
         }
+    }
+}
+
+/// What to look at, from what the reader says; it knows the text and not what was meant.
+fn hint_for(message: &str) -> &'static str {
+    let message = message.to_ascii_lowercase();
+    let says = |word: &str| message.contains(word);
+    if says("recursive") || says("alias") || says("anchor") {
+        "an alias stands for something that was named before it; write the value itself"
+    } else if says("bracket") || says("brace") || says("flow") {
+        "look for a bracket or brace that is opened and not closed, or closed and not opened"
+    } else if says("mapping values") || says("not allowed") {
+        "one key stands on a line; put text with `: ` in it into quotes"
+    } else if says("quot") {
+        "look for a quotation mark that is not closed"
+    } else if says("tab") || says("indent") {
+        "indent with blanks, as deep as the other keys of the same table"
+    } else {
+        "the text is no YAML from here on; docs/topology-file.md shows how a rack file looks"
     }
 }
 

@@ -97,8 +97,6 @@ words! {
         Scatter = "scatter",
         /// No rank leaves before every rank has entered.
         Barrier = "barrier",
-        /// Every rank sends to the next one, matched by tag.
-        SendRecv = "send-recv",
     }
 }
 
@@ -235,6 +233,33 @@ impl JobPlan {
     }
 }
 
+impl CollectiveName {
+    /// Whether it combines values, so that an operator means something to it.
+    #[must_use]
+    pub const fn takes_operator(self) -> bool {
+        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
+    }
+
+    /// Whether one node gives or gets, so that a root means something to it.
+    #[must_use]
+    pub const fn takes_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Whether it carries an array, so that a size and a type mean something to it.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        !matches!(self, Self::Barrier)
+    }
+
+    /// The words of those of which this is true, for hints: `broadcast, reduce, gather, scatter`.
+    #[must_use]
+    pub fn listed(is_true: impl Fn(Self) -> bool) -> String {
+        let words = Self::ALL.iter().filter(|one| is_true(**one)).map(|one| one.name());
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl Default for CollectivePlan {
     fn default() -> Self {
         Self {
@@ -336,6 +361,16 @@ mod tests {
         assert_eq!(AlgorithmName::from_name("halving-doubling"), Some(AlgorithmName::HalvingDoubling));
         assert_eq!(OperatorName::from_name("mean"), None);
         assert_eq!(format!("{:>5}", ElementName::Bf16), " bf16");
+    }
+
+    #[test]
+    fn what_a_collective_takes_follows_from_what_it_promises() {
+        assert_eq!(
+            CollectiveName::listed(CollectiveName::takes_operator),
+            "all-reduce, reduce-scatter, reduce"
+        );
+        assert_eq!(CollectiveName::listed(CollectiveName::takes_root), "broadcast, reduce, gather, scatter");
+        assert_eq!(CollectiveName::listed(|one| !one.moves_data()), "barrier");
     }
 
     #[test]

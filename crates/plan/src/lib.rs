@@ -16,6 +16,7 @@ mod expect;
 pub mod impair;
 mod job;
 mod mistake;
+mod objection;
 mod places;
 mod plan;
 mod quantity;
@@ -30,6 +31,7 @@ pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
 pub use mistake::{Mistake, PlanError};
+pub use objection::{Objection, Subject};
 pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
 };

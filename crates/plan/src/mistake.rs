@@ -1,6 +1,6 @@
 //! What is wrong with a rack file, said so that the next edit fixes it.
 //!
-//! A mistake has a place (line, column), a message, and mostly a hint. [`PlanError`] carries every mistake that was
+//! A mistake has a place (line, column), a message and a hint; none can be made without one. [`PlanError`] carries every mistake that was
 //! found, not the first one, and prints them the way a good compiler does: the line, a caret, the hint.
 //!
 //! This file finds no mistakes; it shows them.
@@ -24,8 +24,8 @@ pub struct Mistake {
     pub line: u32,
     /// Column in characters, from one; 0 if the mistake has no place in the file.
     pub column: u32,
-    /// What to write instead.
-    pub hint: Option<String>,
+    /// What to write instead, or to look at.
+    pub hint: String,
     /// The line of the file with a caret below, ready to print.
     pub snippet: Option<String>,
 }
@@ -54,9 +54,7 @@ impl fmt::Display for PlanError {
             if let Some(snippet) = &mistake.snippet {
                 write!(formatter, "\n{snippet}")?;
             }
-            if let Some(hint) = &mistake.hint {
-                write!(formatter, "\n{gutter} = hint: {hint}")?;
-            }
+            write!(formatter, "\n{gutter} = hint: {}", mistake.hint)?;
         }
         match self.mistakes.len() {
             0 | 1 => Ok(()),
@@ -76,16 +74,34 @@ impl Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
     pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub(crate) hint: String,
+}
+
+/// The beginning of a complaint. It cannot be told to anybody before it has a hint, so that no mistake is shown without.
+#[must_use]
+pub(crate) struct Unhinted {
+    message: String,
 }
 
 impl Complaint {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+    pub(crate) fn about(message: impl Into<String>) -> Unhinted {
+        Unhinted { message: message.into() }
     }
 
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    /// Another message with the same hint.
+    pub(crate) fn reworded(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// The same message with another hint.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+}
+
+impl Unhinted {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
+        Complaint { message: self.message, hint: hint.into() }
     }
 }
 
@@ -210,9 +226,11 @@ mod tests {
     #[test]
     fn carets_stay_below_the_value() {
         let source = Source::new("file", "a: é\tb\n");
-        let mistake = source.mistake(Some(Place { line: 1, column: 6, length: 9 }), Complaint::new("m"));
+        let mistake =
+            source.mistake(Some(Place { line: 1, column: 6, length: 9 }), Complaint::about("m").hint("h"));
         assert_eq!(mistake.snippet.as_deref(), Some("  |\n1 | a: é b\n  |      ^"));
-        let beyond = source.mistake(Some(Place { line: 7, column: 1, length: 1 }), Complaint::new("m"));
+        let beyond =
+            source.mistake(Some(Place { line: 7, column: 1, length: 1 }), Complaint::about("m").hint("h"));
         assert_eq!(beyond.snippet, None);
     }
 }

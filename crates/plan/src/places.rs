@@ -47,6 +47,13 @@ impl Places {
         !self.broken.contains(path)
     }
 
+    /// Whether this value and all that are written below it are what the user meant.
+    pub(crate) fn is_intact_below(&self, path: &str) -> bool {
+        let inside = |broken: &String| broken.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        self.is_intact(path)
+            && !self.broken.range(path.to_owned()..).take_while(|broken| broken.starts_with(path)).any(inside)
+    }
+
     /// The first of these paths that was written.
     pub(crate) fn first_written<'path>(&self, paths: &[&'path str]) -> Option<&'path str> {
         paths.iter().find(|path| self.written.contains_key(**path)).copied()

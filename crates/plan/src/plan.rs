@@ -20,8 +20,11 @@ use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
 use crate::job::JobPlan;
 use crate::mistake::{Complaint, PlanError, Source};
+use crate::objection::Objection;
 use crate::places::Places;
 use crate::read;
+
+const CANNOT_READ_HINT: &str = "rack files that come with the project are in topologies/";
 
 /// A rack and what it shall do.
 #[derive(Clone, Debug)]
@@ -222,7 +225,7 @@ impl Plan {
         let origin = path.display().to_string();
         let text = read::text_of(path).map_err(|message| {
             let source = Source::new(&origin, "");
-            source.error(vec![source.mistake(None, Complaint::new(message))])
+            source.error(vec![source.mistake(None, Complaint::about(message).hint(CANNOT_READ_HINT))])
         })?;
         Self::parse(&text, &origin)
     }
@@ -232,7 +235,20 @@ impl Plan {
     /// # Errors
     /// Every mistake of the text, with line, column and hint.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        read::rack(text, origin, Fit::Judged)
+        Self::parse_judged(text, origin, |_| Vec::new())
+    }
+
+    /// The same, with a judge who knows what the job takes. It is asked only if job and shape are whole, and what it says
+    /// is one of the file's mistakes.
+    ///
+    /// # Errors
+    /// Every mistake of the text and every objection, with line, column and hint.
+    pub fn parse_judged(
+        text: &str,
+        origin: &str,
+        judge: impl Fn(&Self) -> Vec<Objection>,
+    ) -> Result<Self, PlanError> {
+        read::rack(text, origin, Fit::Judged, &judge)
     }
 
     /// The same for somebody who changes the job afterwards and then asks [`Plan::check`]: whether the file's own job fits
@@ -241,7 +257,7 @@ impl Plan {
     /// # Errors
     /// Every other mistake of the text, with line, column and hint.
     pub fn parse_for_another_job(text: &str, origin: &str) -> Result<Self, PlanError> {
-        read::rack(text, origin, Fit::Open)
+        read::rack(text, origin, Fit::Open, &|_| Vec::new())
     }
 
     /// Judge the plan again, after a command line has changed it.
@@ -250,7 +266,7 @@ impl Plan {
     /// Every value that is out of range or contradicts another; without places, because no file is at hand.
     pub fn check(&self) -> Result<(), PlanError> {
         let source = Source::new(&self.name, "");
-        let mistakes = check::mistakes(self, &Places::default(), &source, Fit::Judged);
+        let mistakes = check::mistakes(self, &Places::default(), &source, Fit::Judged, &|_| Vec::new());
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
     }
 

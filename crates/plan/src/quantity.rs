@@ -44,6 +44,9 @@ pub(crate) const RATES: Family = Family {
     ],
 };
 
+/// What a probability is.
+pub(crate) const PROBABILITY_HINT: &str = "a probability lies within 0 and 1, or 0% and 100%";
+
 /// A size in bytes.
 pub(crate) fn bytes(text: &str) -> Result<u64, Complaint> {
     BYTES.read(text)
@@ -59,13 +62,17 @@ pub(crate) fn rate(text: &str) -> Result<Option<u64>, Complaint> {
     if text == "unlimited" { Ok(None) } else { RATES.read(text).map(Some) }
 }
 
-/// A probability, as a number or in per cent. Whether it lies within 0 and 1 is judged elsewhere.
+/// A probability, as a number or in per cent.
 pub(crate) fn probability(text: &str) -> Result<f64, Complaint> {
     let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
-    number.parse::<f64>().map(|value| value / divisor).map_err(|_| {
-        Complaint::new(format!("{} is not a probability", quoted(text)))
+    let value = number.parse::<f64>().map(|value| value / divisor).map_err(|_| {
+        Complaint::about(format!("{} is not a probability", quoted(text)))
             .hint("write a number like `0.01` or `1%`")
-    })
+    })?;
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(value),
+        false => Err(Complaint::about(format!("{value} is no probability")).hint(PROBABILITY_HINT)),
+    }
 }
 
 /// A whole number, decimal or with `0x`, that fits its type.
@@ -80,8 +87,9 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     };
     match value {
         Some(Some(value)) => Ok(value),
-        Some(None) => Err(Complaint::new(format!("{} is too large", quoted(text)))),
-        None => Err(Complaint::new(format!("{} is not a whole number", quoted(text)))
+        Some(None) => Err(Complaint::about(format!("{} is too large", quoted(text)))
+            .hint("its range stands in docs/topology-file.md and in `rackloom schema`")),
+        None => Err(Complaint::about(format!("{} is not a whole number", quoted(text)))
             .hint("write digits without a unit, like `64`")),
     }
 }
@@ -114,17 +122,23 @@ impl Family {
         let (number, unit) = text.split_at(end.unwrap_or(text.len()));
         let unit = unit.trim_start();
         let Some((mantissa, decimals)) = decimal(number) else {
-            return Err(Complaint::new(format!("{} is not {}", quoted(text), self.what)).hint(self.advice()));
+            return Err(
+                Complaint::about(format!("{} is not {}", quoted(text), self.what)).hint(self.advice())
+            );
         };
         let Some((_, factor)) = self.units.iter().find(|(name, _)| *name == unit) else {
             return Err(self.wrong_unit(text, number, unit));
         };
-        let too_large = || Complaint::new(format!("{} is too large", quoted(text)));
+        let too_large = || {
+            Complaint::about(format!("{} is too large", quoted(text))).hint("no number of 64 bits holds it")
+        };
         let scaled = mantissa.checked_mul(u128::from(*factor)).ok_or_else(too_large)?;
         let divisor = 10_u128.checked_pow(decimals).ok_or_else(too_large)?;
         if !scaled.is_multiple_of(divisor) {
             let base = self.units[0].0;
-            return Err(Complaint::new(format!("{} is not a whole number of {base}", quoted(text))));
+            let hint = format!("write whole {base}, or a fraction that comes to whole {base}");
+            let message = format!("{} is not a whole number of {base}", quoted(text));
+            return Err(Complaint::about(message).hint(hint));
         }
         u64::try_from(scaled / divisor).map_err(|_| too_large())
     }
@@ -132,11 +146,11 @@ impl Family {
     fn wrong_unit(&self, text: &str, number: &str, unit: &str) -> Complaint {
         if unit.is_empty() {
             let guess = format!("write `{number}{}` or another unit ({})", self.units[0].0, self.names());
-            return Complaint::new(format!("{} has no unit", quoted(text))).hint(guess);
+            return Complaint::about(format!("{} has no unit", quoted(text))).hint(guess);
         }
         let message = format!("{} is not a unit of {}", quoted(unit), self.what);
         let same_but_case = self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
-        Complaint::new(message).hint(match same_but_case {
+        Complaint::about(message).hint(match same_but_case {
             Some((name, _)) => format!("write `{number}{name}`"),
             None => self.advice(),
         })
@@ -210,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_hint_names_the_unit_that_was_meant() {
-        let hint = |result: Result<u64, Complaint>| result.unwrap_err().hint.unwrap();
+        let hint = |result: Result<u64, Complaint>| result.unwrap_err().hint;
         assert!(hint(nanoseconds("500")).contains("`500ns`"));
         assert!(hint(bytes("4mib")).contains("`4MiB`"));
         assert!(hint(bytes("4ms")).contains("KiB"));

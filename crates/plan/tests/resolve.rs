@@ -132,7 +132,7 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "job: {collective: {sizes: {from: 1KiB, to: 4KiB, factor: 4}}}",
         "job: {collective: {repetitions: 1}}",
         "job: {collective: {warm_up: 0}}",
-        "job: {collective: {root: n1}}",
+        "job: {collective: {collective: reduce, root: n1}}",
         "expect: {verdict: fail}",
         "expect: {operations_complete: true}",
         "expect: {elapsed_max: 1s}",
@@ -215,7 +215,9 @@ fn a_job_comes_with_its_settings() {
         (broadcast.collective, broadcast.algorithm, broadcast.segments, broadcast.root),
         (CollectiveName::Broadcast, AlgorithmName::RingPipeline, 16, NodeId(2))
     );
-    assert_eq!((broadcast.op, broadcast.element), (OperatorName::Max, ElementName::Bf16));
+    assert_eq!(broadcast.element, ElementName::Bf16);
+    let JobKind::Collective(all_reduce) = racks[1].job.kind else { panic!("{:?}", racks[1].job) };
+    assert_eq!(all_reduce.op, OperatorName::Max);
     assert_eq!(broadcast.sweep, Sweep { sizes: Sizes::one(65_536), repetitions: 3, warm_up: 1 });
     assert_eq!(racks[0].memory_needed_by_job(), 131_072, "input and output");
     let sizes = racks[1].job.kind.sweep().unwrap().sizes;

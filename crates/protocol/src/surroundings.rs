@@ -108,7 +108,8 @@ pub trait Memory {
     /// Carry out a request. `frame` holds the leased frame of a write. `None`: the answer comes later, through
     /// [`Member::handle_memory_done`].
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>>;
-    /// Read bytes that are about to be sent. The range lies within a registered region.
+    /// Read bytes that are about to be sent. The range lies within a registered region; surroundings revoke a region before
+    /// they take its bytes away.
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
     /// Write bytes on behalf of the member's own caller.
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
@@ -182,7 +183,8 @@ where
     }
     if let Some(out) = wires.slot(port) {
         if let Body::Memory { region, offset, at, length } = transmit.body {
-            // A region that went away under a put: the bytes are zeroes and the operation has already failed.
+            // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's
+            // own caller has broken his promise to keep the source.
             if memory.read(region, offset, &mut out[at..at + length]).is_err() {
                 out[at..at + length].fill(0);
             }

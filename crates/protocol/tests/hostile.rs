@@ -51,6 +51,24 @@ fn every_forbidden_access_is_refused_by_name() {
 }
 
 #[test]
+fn a_get_whose_region_goes_away_in_flight_is_refused_and_given_nothing_else() {
+    let mut fabric = pair();
+    fabric.memory(1)[..100_000].fill(7);
+    // All data is lost on its way until the region is gone, so what comes later is sent again.
+    fabric.filter = Box::new(|_, _, forward, bytes| forward || bytes.len() < 1000);
+    fabric.command(0, get(1, at(1, 0), local(0, 100_000))).unwrap();
+    fabric.run_for(60_000);
+    fabric.endpoint(1).revoke(REGION);
+    fabric.memory(1).fill(9);
+    fabric.filter = Box::new(|_, _, _, _| true);
+    assert_eq!(fabric.finish(1), Err(OperationError::Revoked));
+    fabric.run_for(2_000_000);
+    assert!(!fabric.memory(0).contains(&9), "bytes that are no longer the region's");
+    let told = |event: &Event| matches!(event, Event::AccessRefused { error: OperationError::Revoked, .. });
+    assert!(fabric.events.iter().any(|(_, node, event)| *node == 1 && told(event)), "the owner knows");
+}
+
+#[test]
 fn another_tenant_is_refused() {
     let mut options = options(RetransmissionMode::Selective);
     options.tenants[1] = Tenant(5);

@@ -33,16 +33,16 @@ pub(crate) struct JobOptions {
     #[arg(long, value_enum)]
     pub(crate) job: Option<Job>,
     /// Which collective
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
     pub(crate) collective: Option<String>,
-    /// How values are combined: sum, min, max or prod
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES), hide_possible_values = true)]
+    /// How values are combined, where the collective combines them
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES))]
     pub(crate) op: Option<String>,
-    /// Type of one element: f32, f64, f16, bf16, i32, i64 or u8
-    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES), hide_possible_values = true)]
+    /// Type of one element
+    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
     pub(crate) element: Option<String>,
     /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AlgorithmName::NAMES), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
     pub(crate) algorithm: Option<String>,
     /// The node that gives or gets, where the collective has one
     #[arg(long, value_name = "NODE")]

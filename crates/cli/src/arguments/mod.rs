@@ -51,6 +51,12 @@ pub(crate) enum Command {
     /// End a rack that is up
     #[command(after_help = Exit::help())]
     Down(DownArguments),
+    /// Measure how far we are from what this machine can do
+    #[command(after_help = Exit::help())]
+    Calibrate(CalibrateArguments),
+    /// A raw loop of `calibrate` over a cable of its own; started by `calibrate`
+    #[command(hide = true)]
+    CalibrateCable(CableArguments),
     /// One member of a rack; started by `run` and `up`, or by hand for a vacant seat
     #[command(hide = true)]
     Seat(SeatArguments),
@@ -128,6 +134,32 @@ pub(crate) struct DownArguments {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArguments {
+    /// Only these rows, by the names that the table has
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Alternations between a raw loop and our own run; 5 if absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Try the machinery with takes too short to mean anything
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CableArguments {
+    /// Size of the frames that are sent one way; round trips of small ones if absent
+    #[arg(long, value_name = "BYTES", value_parser = frame_bytes)]
+    pub(crate) frame_bytes: Option<usize>,
+    /// How many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Args)]
@@ -221,6 +253,12 @@ impl Output {
     pub(crate) fn json_on_stdout(&self) -> bool {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
+}
+
+/// A size that a frame of the packet wire can have.
+fn frame_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes| (64..=9014).contains(bytes));
+    bytes.ok_or_else(|| "a frame has 64 to 9014 bytes".to_owned())
 }
 
 /// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.

@@ -42,9 +42,12 @@ impl InputArrays {
     ) -> Result<Self, Vec<Problem>> {
         let gives = |rank: &usize| collective.input_elements(*rank, ranks, ranks) > 0;
         let Some(first) = (0..ranks).find(gives) else {
-            let what = format!("{} takes no arrays", collective.name());
+            let what = format!("{} takes no arrays; hint: leave --input out", collective.name());
             return Err(vec![Problem { file: directory.display().to_string(), what }]);
         };
+        if let Some(what) = unusable(directory) {
+            return Err(vec![Problem { file: directory.display().to_string(), what }]);
+        }
         let (mut files, mut headers) = (Vec::new(), Vec::new());
         for rank in 0..ranks {
             let opened = gives(&rank).then(|| ArrayFile::open(directory.join(file_name(rank)), wanted));
@@ -73,6 +76,20 @@ impl InputArrays {
     }
 }
 
+/// Why no file of this directory can be read, said once and not for each file.
+fn unusable(directory: &Path) -> Option<String> {
+    match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => {
+            Some("not a directory; hint: name the directory that holds rank0.npy, rank1.npy, ...".to_owned())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(
+            "no such directory; hint: name the directory that holds rank0.npy, rank1.npy, ...".to_owned(),
+        ),
+        Err(error) => Some(format!("{error}; hint: name a directory that you may read")),
+    }
+}
+
 impl ArrayFile {
     fn open(path: PathBuf, wanted: Option<ElementType>) -> Result<Self, String> {
         let file = File::open(&path).map_err(|error| match error.kind() {
@@ -83,7 +100,8 @@ impl ArrayFile {
         })?;
         let found = file.metadata().map_err(|error| error.to_string())?;
         if !found.is_file() {
-            return Err("not a file".to_owned());
+            let what = if found.is_dir() { "a directory" } else { "no plain file" };
+            return Err(format!("{what}; hint: put the array of this rank there as a file"));
         }
         let mut prefix = vec![0; usize::try_from(found.len()).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
         file.read_exact_at(&mut prefix, 0).map_err(|error| error.to_string())?;
@@ -173,6 +191,26 @@ mod tests {
         let mut files: Vec<_> = problems.iter().map(|problem| problem.file.as_str()).collect();
         files.sort_unstable();
         assert_eq!(files, ["rank1.npy", "rank2.npy", "rank3.npy"]);
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_is_one_problem() {
+        let missing = std::env::temp_dir().join("rackloom-arrays-nowhere");
+        for (path, what) in [(missing, "no such directory"), ("/dev/null".into(), "not a directory")] {
+            let problems = InputArrays::open(&path, Collective::AllReduce, 4, None).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].what.starts_with(what) && problems[0].what.contains("hint:"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_under_the_name_of_an_array_is_told_with_a_hint() {
+        let directory = Directory::new("nested");
+        (1..4).for_each(|rank| directory.put(rank, ElementType::F32, &[3], 0));
+        std::fs::create_dir(directory.0.join("rank0.npy")).unwrap();
+        let problems = directory.open(Collective::AllReduce, None).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].what.starts_with("a directory; hint:"), "{problems:?}");
     }
 
     #[test]

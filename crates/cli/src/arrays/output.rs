@@ -11,6 +11,8 @@ use rackloom_jobs::Output;
 use rackloom_jobs::arrays::{file_name, header_bytes};
 use rackloom_protocol::Memory;
 
+use super::place::name_beside;
+
 /// How much is written between two turns of a node.
 const BLOCK_BYTES: u64 = 256 << 10;
 
@@ -29,7 +31,7 @@ impl ArrayWriter {
     /// Begin to write what a rank has got. An array of another shape than its number of elements is written flat.
     pub(crate) fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
         let path = directory.join(file_name(rank));
-        let beside = directory.join(format!(".{}.{}", file_name(rank), std::process::id()));
+        let beside = name_beside(directory, rank);
         let flat = [output.elements];
         let fits = shape.iter().product::<u64>() == output.elements;
         let mut file = File::create(&beside)?;

@@ -4,18 +4,18 @@
 //! nothing a seat waits for except its [`Start`]. The end of the socket means the end of the seat.
 
 mod bounded;
-pub(crate) mod descriptors;
 mod line;
 pub(crate) mod request;
 
-use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-use rackloom_jobs::report::{EventRecord, MemberReport};
+use rackloom_jobs::Portion;
+use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bounded::BoundedLines;
 pub(crate) use line::{Channel, Heard};
+pub(crate) use rackloom::seat::{Grant, NewCable, SharedMemoryPort, descriptors};
 
 use crate::source::Source;
 
@@ -69,42 +69,6 @@ pub(crate) struct Start {
     pub(crate) is_successor: bool,
 }
 
-/// A cable for a port of a seat that is taken already.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum NewCable {
-    /// Shared memory. Four descriptors come along: the ring to send, the ring to receive, the carrier, and what wakes the
-    /// neighbour.
-    SharedMemory {
-        /// The port.
-        port: u16,
-    },
-    /// An interface that has just been laid into the seat's namespace.
-    Packet {
-        /// The port.
-        port: u16,
-        /// Its name.
-        interface: String,
-    },
-}
-
-impl NewCable {
-    /// How many descriptors come along.
-    pub(crate) const fn descriptors(&self) -> usize {
-        match self {
-            Self::SharedMemory { .. } => 4,
-            Self::Packet { .. } => 0,
-        }
-    }
-
-    /// Which port it is for.
-    pub(crate) const fn port(&self) -> usize {
-        match self {
-            Self::SharedMemory { port } | Self::Packet { port, .. } => *port as usize,
-        }
-    }
-}
-
 /// Memory that seats of one server share by mapping it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct SharedServer {
@@ -112,35 +76,6 @@ pub(crate) struct SharedServer {
     pub(crate) directory: PathBuf,
     /// By place in the plan: which process sits there. The kernel's word for an asking process is looked up here.
     pub(crate) processes: Vec<Option<u32>>,
-}
-
-/// The wires of one seat.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(tag = "wire", rename_all = "kebab-case")]
-pub(crate) enum Grant {
-    /// Shared memory. Descriptors are inherited under the numbers given here.
-    SharedMemory {
-        /// What wakes this seat.
-        doorbell: RawFd,
-        /// What wakes its neighbours; each is named once, however many links lead there.
-        neighbour_doorbells: Vec<RawFd>,
-        /// Ports in order; nothing where nobody sits at the other end yet.
-        ports: Vec<Option<SharedMemoryPort>>,
-    },
-    /// Interfaces of the seat's own namespace, in port order.
-    Packet {
-        /// Their names; nothing where nobody sits at the other end yet.
-        interfaces: Vec<Option<String>>,
-    },
-}
-
-/// One port on shared memory.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct SharedMemoryPort {
-    /// The descriptors of this end of the link.
-    pub(crate) end: [RawFd; 3],
-    /// Which of the neighbours' doorbells rings at the other end.
-    pub(crate) neighbour: usize,
 }
 
 /// From a seat to the supervisor.
@@ -157,6 +92,9 @@ pub(crate) enum Notice {
     Progress {
         /// The job's own count.
         count: u64,
+        /// How far the job is, where it can tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        portion: Option<Portion>,
     },
     /// The job is over; the member goes on serving others.
     Finished,
@@ -184,52 +122,13 @@ pub(crate) enum Notice {
 }
 
 /// How a seat is.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct SeatStatus {
     /// Links that carry data now.
     pub(crate) links_up: u16,
-    /// Memory registered with the fabric.
-    pub(crate) memory_used_bytes: u64,
+    /// How its memory is held and used; switches have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<MemoryReport>,
     /// Whether its job is over.
     pub(crate) finished: bool,
-}
-
-impl Grant {
-    /// Every descriptor that the message names, each once.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        match self {
-            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
-                let mut all = vec![*doorbell];
-                all.extend(neighbour_doorbells);
-                all.extend(ports.iter().flatten().flat_map(|port| port.end));
-                all
-            }
-            Self::Packet { .. } => Vec::new(),
-        }
-    }
-
-    /// The same wires under other numbers: of a process that was handed the descriptors and did not inherit them.
-    /// `None` if a descriptor is missing. Interfaces have names and no numbers.
-    pub(crate) fn renumbered(&self, number: impl Fn(RawFd) -> Option<RawFd>) -> Option<Self> {
-        match self {
-            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
-                let port = |port: &Option<SharedMemoryPort>| {
-                    let Some(SharedMemoryPort { end: [send, receive, carrier], neighbour }) = *port else {
-                        return Some(None);
-                    };
-                    let end = [number(send)?, number(receive)?, number(carrier)?];
-                    Some(Some(SharedMemoryPort { end, neighbour }))
-                };
-                Some(Self::SharedMemory {
-                    doorbell: number(*doorbell)?,
-                    neighbour_doorbells: neighbour_doorbells
-                        .iter()
-                        .map(|fd| number(*fd))
-                        .collect::<Option<_>>()?,
-                    ports: ports.iter().map(port).collect::<Option<_>>()?,
-                })
-            }
-            Self::Packet { .. } => Some(self.clone()),
-        }
-    }
 }

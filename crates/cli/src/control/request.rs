@@ -3,7 +3,7 @@
 //! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
 //! refuse fields they do not know, so that a misspelled wish is not granted as another one.
 
-use rackloom_jobs::report::{EventRecord, Report};
+use rackloom_jobs::report::{EventRecord, MemoryReport, Report};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -152,6 +152,9 @@ pub(crate) struct MemberStatus {
     pub(crate) memory_used_bytes: Option<u64>,
     /// Memory of the node.
     pub(crate) memory_bytes: u64,
+    /// How that memory is held and used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<MemoryReport>,
     /// Its links that carry data, as it sees them.
     pub(crate) links_up: Option<u16>,
     /// Its links.

@@ -4,7 +4,7 @@ mod plan;
 mod report;
 mod status;
 mod sweep;
-mod table;
+pub(crate) mod table;
 pub(crate) mod units;
 
 use std::io::IsTerminal;

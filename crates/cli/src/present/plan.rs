@@ -1,6 +1,6 @@
 //! A plan as tables: members, links, settings, everything resolved as the engines will see it.
 
-use rackloom_plan::{LinkProfile, Plan};
+use rackloom_plan::{LinkProfile, MemoryOptions, Plan};
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
 use super::table::{Column, Table};
@@ -8,7 +8,29 @@ use super::units;
 
 /// Everything.
 pub(crate) fn plan(plan: &Plan) -> String {
-    [format!("rack {}", plan.name), members(plan, None), links(plan), settings(plan)].join("\n\n")
+    let mut parts = vec![format!("rack {}", plan.name), members(plan, None)];
+    parts.extend(memory(plan));
+    parts.extend([links(plan), settings(plan)]);
+    parts.join("\n\n")
+}
+
+/// How nodes hold their memory, of those that do not hold it as it comes.
+fn memory(plan: &Plan) -> Option<String> {
+    let mut table = Table::new(&[
+        Column::Left("memory of"),
+        Column::Left("huge pages"),
+        Column::Left("locked"),
+        Column::Left("numa node"),
+    ]);
+    let special = plan.members.iter().filter(|member| member.memory != MemoryOptions::default());
+    let special: Vec<_> = special.collect();
+    for member in &special {
+        let MemoryOptions { huge_pages, locked, numa_node } = member.memory;
+        let word = |is_so: bool| if is_so { "yes" } else { "-" }.to_owned();
+        let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
+        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node]);
+    }
+    (!special.is_empty()).then(|| table.render())
 }
 
 /// Members; with their processes where there are any.

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use rackloom_jobs::report::{
-    EventRecord, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
+    EventRecord, LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
 };
 
 use super::Style;
@@ -23,9 +23,11 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         sweep(&report.sweep),
         operations(&report.operations),
         paths(&report.nodes),
+        memory(&report.nodes),
         links(&report.links),
         events(report),
         losses(report),
+        leaks(&report.nodes),
         notes(report),
     ];
     let mut text: String =
@@ -80,6 +82,37 @@ fn paths(nodes: &[NodeReport]) -> String {
         ]);
     }
     if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Memory that is held otherwise than memory usually is.
+fn memory(nodes: &[NodeReport]) -> String {
+    let mut table = Table::new(&[
+        Column::Left("node"),
+        Column::Right("memory at most"),
+        Column::Right("of"),
+        Column::Left("held in or as"),
+    ]);
+    for (node, memory) in nodes.iter().filter_map(|node| Some((node, node.memory.as_ref()?))) {
+        let Some(held) = memory.held() else { continue };
+        let (used, limit) = (units::bytes(memory.used_bytes.high), units::bytes(memory.limit_bytes));
+        table.row([node.name.clone(), used, limit, held]);
+    }
+    if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// What jobs left behind.
+fn leaks(nodes: &[NodeReport]) -> String {
+    let of_node = |node: &NodeReport| {
+        let leaks = node.memory.iter().flat_map(|memory| memory.leaks.iter());
+        let line = |leak: &LeakedRegion| {
+            let bytes = units::bytes(leak.bytes);
+            format!("leak: region{} of {} ({bytes}) was not given back: {}", leak.region, node.name, leak.why)
+        };
+        leaks.map(line).collect::<Vec<_>>()
+    };
+    let lines: Vec<_> = nodes.iter().flat_map(of_node).collect();
+    let count = lines.len();
+    lines.into_iter().take(LINES_MAX).collect::<Vec<_>>().join("\n") + &omitted(count, "leaks")
 }
 
 fn links(links: &[LinkReport]) -> String {

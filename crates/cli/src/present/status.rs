@@ -1,5 +1,7 @@
 //! How standing racks are, as tables.
 
+use rackloom_jobs::report::MemoryReport;
+
 use super::table::{Column, Table};
 use super::units;
 use crate::control::request::{MemberStatus, RackStatus};
@@ -16,7 +18,8 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
 
 /// The members of a rack.
 pub(crate) fn members_status(status: &RackStatus) -> String {
-    let mut table = Table::new(&[
+    let is_special = status.members.iter().any(|member| held(member).is_some());
+    let mut columns = vec![
         Column::Left("node"),
         Column::Left("role"),
         Column::Right("process"),
@@ -27,11 +30,21 @@ pub(crate) fn members_status(status: &RackStatus) -> String {
         Column::Right("of"),
         Column::Right("links up"),
         Column::Right("uptime"),
-    ]);
+    ];
+    if is_special {
+        columns.push(Column::Left("memory is"));
+    }
+    let mut table = Table::new(&columns);
     for member in &status.members {
-        table.row(row(member));
+        let held = is_special.then(|| held(member).unwrap_or_else(|| "-".to_owned()));
+        table.row(row(member).into_iter().chain(held));
     }
     table.render()
+}
+
+/// How a member's memory is held, if not as memory usually is.
+fn held(member: &MemberStatus) -> Option<String> {
+    member.memory.as_ref().and_then(MemoryReport::held)
 }
 
 fn row(member: &MemberStatus) -> [String; 10] {

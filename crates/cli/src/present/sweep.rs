@@ -1,6 +1,6 @@
 //! Times and bandwidths by size, in the columns that nccl-tests made common, and schedules side by side.
 
-use rackloom_collectives::Schedule;
+use rackloom_collectives::{Collective, Schedule};
 use rackloom_jobs::SweepRow;
 
 use super::table::{Column, Table};
@@ -37,13 +37,18 @@ pub(super) fn sweep(rows: &[SweepRow]) -> String {
             row.element.clone(),
             row.op.clone(),
             format!("{:.2}", row.time_us),
-            format!("{:.4}", row.algorithm_gbps),
-            format!("{:.4}", row.bus_gbps),
+            bandwidth(row.algorithm_gbps),
+            bandwidth(row.bus_gbps),
             units::count(row.wrong),
         ]);
         table.row(cells);
     }
     table.render()
+}
+
+/// Nothing is no bandwidth, and not a bandwidth of zero.
+fn bandwidth(gbps: Option<f64>) -> String {
+    gbps.map_or_else(|| "-".to_owned(), |gbps| format!("{gbps:.4}"))
 }
 
 /// What each schedule costs, one line per algorithm.
@@ -72,7 +77,11 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
     }
     let first = schedules.first();
     let what = first.map_or_else(String::new, |schedule| {
-        format!("{} of {} elements over {} ranks", schedule.collective, schedule.elements, schedule.ranks())
+        let elements = match schedule.collective {
+            Collective::Barrier => String::new(),
+            _ => format!(" of {} elements", schedule.elements),
+        };
+        format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
     format!(
         "{what}: chosen while the rack runs, by size, shape and what the links are measured to be; --algorithm shows the \

@@ -3,18 +3,18 @@
 //! Identity, tenant and regions come from the plan. The message only says which seat of the plan this is and under which
 //! numbers the wires were inherited.
 
+use rackloom::seat::wires;
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
-use rackloom_jobs::Job;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
+use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
-use super::wires;
 use super::work::{Results, Work};
 use crate::control::Start;
 use crate::source::Work as CheckedWork;
@@ -34,7 +34,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let policy = WaitPolicy::for_members(plan.members.len());
     let captured = Captured::begin(&plan, &config, &start)?;
     let drops = captured.as_ref().map(Captured::drop_watch);
-    let (devices, cabling) = wires::open(&plan, &config, &start, captured)?;
+    let watch_port = captured.map(Captured::port_watch);
+    let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays, watch_port)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let observer = Observer::new(&plan, node, &config, &start.vacant);
     let body = match member.role {
@@ -45,7 +46,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
         MemberRole::Endpoint => {
             let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
-            let (endpoint, mut memory) = furnish(Endpoint::new(config), &*job)?;
+            let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
@@ -62,17 +63,4 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
     };
     Ok(Seat::new(body, observer, cabling, start.stays))
-}
-
-/// Allocate and register what the job asks for.
-fn furnish(mut endpoint: Endpoint, job: &dyn Job) -> Result<(Endpoint, HostMemory), String> {
-    let mut memory = HostMemory::default();
-    for region in job.regions() {
-        let length = region.length;
-        memory
-            .allocate(region.region, length)
-            .map_err(|error| format!("cannot allocate {length} bytes for {}: {error}", region.region))?;
-        endpoint.register(region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
-    }
-    Ok((endpoint, memory))
 }

@@ -1,10 +1,10 @@
 //! What a seat writes down of its links: what it sends, what befalls that, and what it gets and does not use.
 
+use rackloom::seat::wires::WatchPort;
 use rackloom::wires::impaired::Watch;
 use rackloom::{Clock, DropWatch};
 use rackloom_capture::{Heading, comment};
 use rackloom_plan::Plan;
-use rackloom_plan::impair::Verdict;
 use rackloom_protocol::{Instant, MemberConfig};
 
 use crate::capture::{Patience, Pen, Scribe};
@@ -44,14 +44,12 @@ impl Captured {
         Ok(Some(Self { ends: ends.collect(), _scribe: scribe }))
     }
 
-    /// For a port without faults.
-    pub(super) fn tap(&self, port: usize) -> impl FnMut(&[u8]) + Send + use<> {
-        let mut watch = self.watch(port);
-        move |frame: &[u8]| watch(frame, &Verdict::default())
+    /// For all that is sent; it keeps the scribe.
+    pub(super) fn port_watch(self) -> WatchPort {
+        Box::new(move |port| self.watch(port))
     }
 
-    /// For a port whose frames are judged.
-    pub(super) fn watch(&self, port: usize) -> Watch {
+    fn watch(&self, port: usize) -> Watch {
         let end = self.ends[port].clone();
         Box::new(move |frame, verdict| {
             end.pen.write(|to| to.sent(end.clock.now(), end.interface, frame, verdict));

@@ -6,11 +6,11 @@
 
 mod begin;
 mod captured;
+mod memory;
 mod observe;
 mod serve;
 mod sharing;
 mod stop;
-mod wires;
 mod work;
 
 use std::process::ExitCode;

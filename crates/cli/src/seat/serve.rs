@@ -5,11 +5,11 @@
 
 use std::io;
 
+use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
 use super::observe::Observer;
-use super::wires::Cabling;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 
@@ -19,8 +19,12 @@ const CONTROL_INTERVAL_NS: u64 = 10_000_000;
 const NAP_NS: u64 = 1_000_000;
 /// A seat without anything to do wakes this often for its control socket.
 const IDLE_WAIT_NS: u64 = 20_000_000;
-/// Time between two reports of progress.
-const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
+/// How long a seat that is to report waits until its peers have let go of its memory.
+const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
+/// How often it looks meanwhile.
+const LET_GO_INTERVAL_NS: u64 = 1_000_000;
+/// Time between two reports of progress, which are made with a look at the control socket and only if there was any.
+const PROGRESS_INTERVAL_NS: u64 = 250_000_000;
 
 /// What sits in the seat.
 pub(super) enum Body {
@@ -35,11 +39,15 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
+    /// The job's count when it was told last.
+    progress: u64,
     cabling: Cabling,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
     /// Whether the supervisor knows that all ways of this seat are decided.
     told_mapped: bool,
+    /// When the report leaves at the latest, once it was asked for.
+    report_by: Option<Instant>,
 }
 
 impl Body {
@@ -103,9 +111,11 @@ impl Seat {
             events: Vec::new(),
             control_due,
             progress_due,
+            progress: 0,
             cabling,
             tells_events,
             told_mapped: false,
+            report_by: None,
         }
     }
 
@@ -136,8 +146,14 @@ impl Seat {
             if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
+            if let Some(until) = self.report_by
+                && (now >= until || !self.awaits_importers())
+            {
+                self.report(now, channel)?;
+            }
             if !happened && !told {
-                self.body.wait(wake_at.min(now + IDLE_WAIT_NS));
+                let interval_ns = if self.report_by.is_some() { LET_GO_INTERVAL_NS } else { IDLE_WAIT_NS };
+                self.body.wait(wake_at.min(now + interval_ns));
                 if self.body.now().since(now) > NAP_NS {
                     self.control_due = Instant::ZERO;
                 }
@@ -175,8 +191,12 @@ impl Seat {
         self.control_due = now + CONTROL_INTERVAL_NS;
         if now >= self.progress_due {
             self.progress_due = now + PROGRESS_INTERVAL_NS;
-            if let Body::Endpoint(work) = &self.body {
-                channel.say_if_heard(&Notice::Progress { count: work.job.progress_count() })?;
+            if let Body::Endpoint(work) = &self.body
+                && work.job.progress_count() != self.progress
+            {
+                self.progress = work.job.progress_count();
+                let (count, portion) = (self.progress, work.job.portion());
+                channel.say_if_heard(&Notice::Progress { count, portion })?;
             }
         }
         channel.flush()?;
@@ -189,7 +209,12 @@ impl Seat {
                 }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
-                Heard::Message(Order::Report) => self.report(now, channel)?,
+                Heard::Message(Order::Report) => {
+                    self.report_by = Some(now + LET_GO_PATIENCE_NS);
+                    if let Body::Endpoint(work) = &mut self.body {
+                        work.dismiss();
+                    }
+                }
                 Heard::Message(Order::Seated { member, process }) => {
                     if let Body::Endpoint(work) = &mut self.body {
                         work.sharing.seated(now, NodeId(member), process);
@@ -210,19 +235,21 @@ impl Seat {
         Ok(())
     }
 
+    /// Whether a peer may still let go of this seat's memory.
+    fn awaits_importers(&self) -> bool {
+        matches!(&self.body, Body::Endpoint(work) if work.awaits_importers())
+    }
+
     fn status(&mut self) -> SeatStatus {
-        let memory_used_bytes = match &mut self.body {
-            Body::Endpoint(work) => work.runtime.memory_mut().total_bytes(),
-            Body::Switch(_) => 0,
+        let memory = match &mut self.body {
+            Body::Endpoint(work) => Some(work.memory()),
+            Body::Switch(_) => None,
         };
-        SeatStatus {
-            links_up: self.observer.links_up() as u16,
-            memory_used_bytes,
-            finished: self.body.is_finished(),
-        }
+        SeatStatus { links_up: self.observer.links_up() as u16, memory, finished: self.body.is_finished() }
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
+        self.report_by = None;
         let job = match &mut self.body {
             Body::Endpoint(work) => Some(work.result()),
             Body::Switch(_) => None,

@@ -6,9 +6,11 @@
 use std::path::PathBuf;
 
 use rackloom::{HostMemory, Runtime};
+use rackloom_jobs::report::MemoryReport;
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
 use crate::arrays::ArrayWriter;
@@ -26,6 +28,8 @@ pub(super) struct Work {
     pub(super) job: Box<dyn Job>,
     /// Nothing more is to be done, the user's results included.
     pub(super) finished: bool,
+    /// The job gets no more turns.
+    is_dismissed: bool,
     rank: usize,
     results: Option<Results>,
     writer: Option<ArrayWriter>,
@@ -48,6 +52,7 @@ impl Work {
             sharing,
             job,
             finished: false,
+            is_dismissed: false,
             rank: rank.index(),
             results,
             writer: None,
@@ -58,10 +63,11 @@ impl Work {
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
     pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
-        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at } = self;
+        let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
+        let is_dismissed = self.is_dismissed;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             sharing.poll(now, memory);
-            if *finished || !sharing.is_settled() {
+            if *finished || is_dismissed || !sharing.is_settled() {
                 return sharing.wake_at(now);
             }
             if writer.is_none() {
@@ -91,11 +97,36 @@ impl Work {
         runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
-    /// What the job has found, and whether the user has got it.
+    /// The rack is over, whether the job is or not: it gets no more turns and lets go of what peers share, so that they can
+    /// free it. They do the same.
+    pub(super) fn dismiss(&mut self) {
+        self.is_dismissed = true;
+        self.sharing.let_go();
+    }
+
+    /// Whether a peer that is there has still mapped memory that a job that is over has no use for.
+    pub(super) fn awaits_importers(&self) -> bool {
+        let endpoint = self.runtime.member();
+        self.finished && self.sharing.mapped_by().any(|peer| endpoint.is_reachable(peer))
+    }
+
+    /// How the memory is held and used now.
+    pub(super) fn memory(&mut self) -> MemoryReport {
+        memory::describe(self.runtime.memory_mut())
+    }
+
+    /// What the job has found, and whether the user has got it. The memory of a job that is over is given back.
     pub(super) fn result(&mut self) -> JobResult {
+        let mut held = self.memory();
+        if self.finished {
+            let (endpoint, memory) = self.runtime.parts_mut();
+            held = memory::give_back(held, endpoint, &mut self.sharing, memory);
+        }
         let mut result = self.job.result();
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
+        result.notes.extend(held.ungranted.iter().map(|why| format!("memory: {why}")));
+        result.memory = Some(held);
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }

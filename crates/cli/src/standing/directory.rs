@@ -3,26 +3,22 @@
 //! `RUN/NAME/lock` is locked for as long as the rack's supervisor lives, so whether a rack is dead is a question for the
 //! kernel and not for a process number in a file. Racks are claimed, swept and released under `RUN/.lock`, so nobody
 //! takes a lock in a directory that another one is about to remove. The next start sweeps what a killed supervisor left.
-//!
-//! Sockets are bound and connected through `/proc/self/fd`, because a socket's address holds only 107 bytes and because
-//! that way it is this directory and not whatever its path names by now.
+//! Where the directory is and how a socket in it is reached, the library says, which takes seats as well.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rackloom::seat::place::{check_private, connect, run_directory, socket_in};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::getuid;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 const LOCK: &str = "lock";
-const SOCKET: &str = "control";
 const NAME_BYTES_MAX: usize = 64;
 /// How long others may be busy with the run directory.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,7 +41,7 @@ pub(crate) struct Claim {
 impl RunDirectory {
     /// The user's run directory; made if it is not there, refused if it is not private.
     pub(crate) fn open() -> Result<Self, Failure> {
-        let run = Self { path: place() };
+        let run = Self { path: run_directory() };
         run.make_private().map_err(|error| {
             Failure::could_not_start("cannot use the run directory", error)
                 .at_path(&run.path)
@@ -59,15 +55,7 @@ impl RunDirectory {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        // Not followed if it is a link: in a directory such as /tmp anybody may have put it there.
-        let found = fs::symlink_metadata(&self.path)?;
-        let refuse = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
-        match () {
-            () if !found.is_dir() => refuse("it is not a directory"),
-            () if found.uid() != getuid().as_raw() => refuse("it belongs to somebody else"),
-            () if found.mode() & 0o077 != 0 => refuse("others can enter it"),
-            () => Ok(()),
-        }
+        check_private(&self.path)
     }
 
     /// Sweep what dead racks left, and make this rack's directory. An error if a rack of this name lives.
@@ -121,7 +109,7 @@ impl RunDirectory {
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
                 let Ok(name) = entry.file_name().into_string() else { continue };
-                if let Ok(stream) = connect_in(&entry.path()) {
+                if let Ok(stream) = connect(&entry.path()) {
                     found.push((name, stream));
                 }
             }
@@ -134,7 +122,7 @@ impl RunDirectory {
     /// A connection to one rack. `None` if none of this name lives.
     pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>, Failure> {
         check_name(name)?;
-        match connect_in(&self.path.join(name)) {
+        match connect(&self.path.join(name)) {
             Ok(stream) => Ok(Some(stream)),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
@@ -168,15 +156,6 @@ impl Drop for Claim {
     }
 }
 
-fn connect_in(path: &Path) -> io::Result<UnixStream> {
-    let directory = File::open(path)?;
-    UnixStream::connect(socket_in(&directory))
-}
-
-fn socket_in(directory: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
-}
-
 fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
@@ -188,15 +167,6 @@ fn is_dead(path: &Path) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// The session's runtime directory if there is one, which the system empties; else a directory of the user's own.
-fn place() -> PathBuf {
-    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    match session.filter(|path| path.is_absolute() && path.is_dir()) {
-        Some(path) => path.join("rackloom"),
-        None => PathBuf::from(format!("/tmp/rackloom-{}", getuid().as_raw())),
     }
 }
 
@@ -243,7 +213,7 @@ mod tests {
         let left = run.path.join("dead");
         fs::create_dir(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();
-        fs::write(left.join(SOCKET), "").unwrap();
+        fs::write(left.join("control"), "").unwrap();
         let claim = run.claim("next").unwrap();
         assert!(!left.exists() && claim.path().exists());
         drop(claim);

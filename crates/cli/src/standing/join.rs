@@ -4,26 +4,25 @@
 //! and that connection is then the seat's own. This process' death is the node's death.
 
 use std::io;
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rackloom::namespaces::enter_network_namespace_beside;
+use rackloom::seat::answer;
 use rackloom_plan::WireKind;
 
 use super::directory::RunDirectory;
 use super::not_up;
 use crate::control::request::{Answer, Join, Joined, Request};
-use crate::control::{Channel, Start, descriptors};
+use crate::control::{Channel, Start};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::seat;
 
 /// How long the rack may take to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A start names the whole rack file.
-const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// Take the seat, and be its node until the rack goes.
 pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
@@ -60,27 +59,12 @@ fn enter_place(stream: &UnixStream, rack: &str) -> Result<(), Failure> {
 type Received = (Joined, Vec<OwnedFd>, Vec<u8>);
 
 /// Ask for the seat; the answer, its descriptors, and what the rack said after it.
-fn receive(mut stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
-    use std::io::Write;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
-    let (mut bytes, mut wires, mut chunk) = (Vec::new(), Vec::new(), [0; 16 << 10]);
-    let end = loop {
-        let count = descriptors::receive(stream, &mut chunk, &mut wires)?;
-        let scanned = bytes.len();
-        bytes.extend_from_slice(&chunk[..count]);
-        if let Some(end) = bytes[scanned..].iter().position(|byte| *byte == b'\n') {
-            break scanned + end + 1;
-        }
-        if count == 0 || bytes.len() > LINE_BYTES_MAX {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    };
-    let rest = bytes.split_off(end);
-    Ok(match serde_json::from_slice(&bytes)? {
-        Answer::Joined(joined) => Ok((*joined, wires, rest)),
+fn receive(stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
+    let mut question = serde_json::to_vec(request)?;
+    question.push(b'\n');
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)?;
+    Ok(match serde_json::from_slice(&line)? {
+        Answer::Joined(joined) => Ok((*joined, descriptors, rest)),
         Answer::Error(refusal) => {
             Err(refusal.hint.into_iter().fold(Failure::bad_input(refusal.what), Failure::hint))
         }
@@ -91,11 +75,6 @@ fn receive(mut stream: &UnixStream, request: &Request) -> io::Result<Result<Rece
 /// The start under the numbers that the wires have here. They belong to whoever opens the grant.
 fn with_wires(joined: Joined, wires: Vec<OwnedFd>) -> Option<Start> {
     let Joined { descriptors, mut start } = joined;
-    if descriptors.len() != wires.len() {
-        return None;
-    }
-    let wires: Vec<_> = wires.into_iter().map(IntoRawFd::into_raw_fd).collect();
-    let here = |there| Some(wires[descriptors.iter().position(|fd| *fd == there)?]);
-    start.grant = start.grant.renumbered(here)?;
+    start.grant = answer::renumber(&start.grant, &descriptors, wires)?;
     Some(start)
 }

@@ -160,7 +160,7 @@ impl Keeper {
             }
             // Fails if nobody listens.
             Milestone::Happened(record) => drop(events.send(record)),
-            Milestone::Further { .. } | Milestone::Over => {}
+            Milestone::Further(_) | Milestone::Over => {}
         }
     }
 

@@ -36,7 +36,7 @@ use crate::control::{Channel, Heard};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::Source;
-use crate::{arrays, present, reporting};
+use crate::{arrays, capacity, present, reporting};
 
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
@@ -55,9 +55,9 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         .named(arguments.name.clone())
         .with_arrays(&arguments.arrays)?
         .with_capture(&arguments.capture)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
-    arrays::make_place(&arguments.arrays)?;
+    let work = source.possible_work()?;
+    capacity::must_suffice(&work.plan)?;
+    arrays::make_place(&arguments.arrays, &work.is_written())?;
     source.capture.make_directory()?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;

@@ -20,7 +20,8 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         .zip(&rack.seats)
         .enumerate()
         .map(|(index, (member, seat))| {
-            let answered = seat.status.filter(|_| seat.is_alive());
+            let answered = seat.status.as_ref().filter(|_| seat.is_alive());
+            let memory = answered.and_then(|status| status.memory.clone());
             let is_switch = member.role == MemberRole::Switch;
             MemberStatus {
                 name: member.name.clone(),
@@ -30,8 +31,9 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 tenant: member.tenant.0.into(),
                 state: state(seat, has_job && !is_switch).to_owned(),
                 note: seat.death.clone(),
-                memory_used_bytes: answered.filter(|_| !is_switch).map(|status| status.memory_used_bytes),
+                memory_used_bytes: memory.as_ref().map(|memory| memory.used_bytes.current),
                 memory_bytes: member.memory_bytes,
+                memory,
                 links_up: answered.map(|status| status.links_up),
                 links_total: graph.ports(NodeId(index as u16)).len(),
                 uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
@@ -62,7 +64,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
 
 /// One word.
 fn state(seat: &Seat, has_job: bool) -> &'static str {
-    match seat.status {
+    match &seat.status {
         _ if seat.is_vacant => "vacant",
         _ if seat.ended => "lost",
         None => "silent",

@@ -25,7 +25,7 @@ impl Supervisor {
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
         if let Ending::CouldNotStart(what) = ending {
-            return Err(Failure::new(Exit::CouldNotStart, what));
+            return Err(could_not_start(&what));
         }
         let node_lost = rack
             .seats
@@ -61,6 +61,14 @@ impl Supervisor {
         };
         let exit = reporting::note_captures(&mut report, captured, exit);
         Ok(Conclusion { report, exit })
+    }
+}
+
+/// A seat says its hint in the same line.
+fn could_not_start(what: &str) -> Failure {
+    match what.split_once("; hint: ") {
+        Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
+        None => Failure::new(Exit::CouldNotStart, what),
     }
 }
 

@@ -40,6 +40,7 @@ use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
 use crate::control::{Order, SharedServer, Start};
 use crate::failure::Failure;
+use crate::progress::Headway;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::Claim;
@@ -56,8 +57,8 @@ pub(crate) enum Milestone {
     StatusKnown,
     /// A seat told of an event.
     Happened(EventRecord),
-    /// Somebody got further: how many GPU nodes have finished, and all steps of all of them.
-    Further { finished: usize, steps: u64 },
+    /// Somebody got further.
+    Further(Headway),
     /// No process is left.
     Over,
 }
@@ -300,10 +301,7 @@ impl Supervisor {
             Step::LinksUp => return Some(Milestone::LinksUp),
             Step::StatusKnown => return Some(Milestone::StatusKnown),
             Step::Happened(record) => return Some(Milestone::Happened(record)),
-            Step::Further => {
-                let (finished, steps) = self.rack.progress();
-                return Some(Milestone::Further { finished, steps });
-            }
+            Step::Further => return Some(Milestone::Further(self.rack.headway())),
             Step::Over => return Some(Milestone::Over),
             Step::AllMapped => self.claim = None,
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),

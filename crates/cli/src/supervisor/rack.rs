@@ -11,9 +11,11 @@
 //! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
 //! count for nothing until somebody takes them. A seat whose process died can be taken again.
 
+use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport};
 
 use crate::control::{Notice, SeatStatus};
+use crate::progress::Headway;
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;
@@ -119,6 +121,7 @@ pub(crate) struct Seat {
     /// GPU nodes that it has lost.
     lost: Vec<usize>,
     progress: u64,
+    portion: Option<Portion>,
 }
 
 impl Seat {
@@ -185,10 +188,11 @@ impl Rack {
         matches!(self.phase, Phase::Running)
     }
 
-    /// How many GPU nodes have finished, and all steps of all of them.
-    pub(crate) fn progress(&self) -> (usize, u64) {
+    /// How many GPU nodes have finished, and how far the slowest of the others is.
+    pub(crate) fn headway(&self) -> Headway {
         let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.finished).count();
-        (finished, self.seats.iter().map(|seat| seat.progress).sum())
+        let working = self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished);
+        Headway::of(finished, working.filter_map(|seat| seat.portion))
     }
 
     /// Somebody took a seat that was vacant, or lost with the process that had it. What was known of that one is over;
@@ -230,9 +234,9 @@ impl Rack {
             Notice::Mapped => seat.mapped = true,
             Notice::Finished => seat.finished = true,
             Notice::Lost { member } => seat.lost.push(usize::from(member)),
-            Notice::Progress { count } if count == seat.progress => return Vec::new(),
-            Notice::Progress { count } => {
-                seat.progress = count;
+            Notice::Progress { count, .. } if count == seat.progress => return Vec::new(),
+            Notice::Progress { count, portion } => {
+                (seat.progress, seat.portion) = (count, portion);
                 self.idle_ns = 0;
                 return vec![Step::Further];
             }

@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
-use crate::{arrays, present, reporting};
+use crate::{arrays, capacity, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -21,9 +21,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
         .on_wire(arguments.wire, arguments.force_wire)
         .with_arrays(&arguments.arrays)?
         .with_capture(&arguments.capture)?;
-    let work = source.work()?;
-    work.refuse_the_impossible()?;
-    arrays::make_place(&arguments.arrays)?;
+    let work = source.possible_work()?;
+    capacity::must_suffice(&work.plan)?;
+    arrays::make_place(&arguments.arrays, &work.is_written())?;
     source.capture.make_directory()?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
         loop {
             match supervisor.next_milestone(&mut alarms).await {
                 Milestone::LinksUp => announce(&supervisor, arguments)?,
-                Milestone::Further { finished, steps } => bar.standing().set(finished, steps),
+                Milestone::Further(headway) => bar.standing().set(headway),
                 Milestone::StatusKnown | Milestone::Happened(_) => {}
                 Milestone::Over => return Ok::<_, Failure>(()),
             }

@@ -1,9 +1,9 @@
 //! Every pair talks at once: one message per pair and phase.
 //!
 //! Good where each pair has a path of its own (full mesh) or the switch has room for all (star), and for small messages
-//! anywhere, because latency is paid once per phase. Contributions are reduced in the order of ranks, `((x[0] op x[1])
-//! op x[2]) op ...`, whenever they arrive: each is waited for in turn, and those that come early lie in slots of their
-//! own. Rank 0's contribution lands where the result is wanted, so nothing is copied.
+//! anywhere, because latency is paid once per phase. Contributions lie in slots of their own until all are there, and are
+//! then folded in the order of ranks, `((x[0] op x[1]) op x[2]) op ...`, in one go: memory is written once, and 16-bit values
+//! are rounded once, which a ring cannot do because its partial results travel in the type of the array.
 //!
 //! Each rank sends first to the rank after it, so that no receiver is everybody's first target.
 
@@ -112,7 +112,7 @@ fn scatter(builder: &mut Builder, root: usize) {
     builder.copy(root, input(part.clone()), output(0..part.len()));
 }
 
-/// Every rank sends `piece(to)` of its input to each other rank, which reduces it at `place(to)`.
+/// Every rank sends `piece(to)` of its input to each other rank, which folds what it gets at `place(to)`.
 fn reduce_parts(
     builder: &mut Builder,
     piece: impl Fn(&Builder, usize) -> Range<usize>,
@@ -120,33 +120,17 @@ fn reduce_parts(
 ) {
     let landed = fan_out(builder, 0, |builder, rank, to| {
         let source = input(piece(builder, to));
-        let target = if rank == 0 { place(builder, to) } else { builder.slot(to, source.length) };
+        let target = builder.slot(to, source.length);
         (builder.send(rank, to, source, target), target)
     });
     for (rank, contributions) in landed.into_iter().enumerate() {
         let (mine, result) = (input(piece(builder, rank)), place(builder, rank));
-        reduce_in_rank_order(builder, rank, contributions, mine, result);
-    }
-}
-
-/// One step per contribution, so that reducing overlaps with what is still on its way. `contributions` come from the
-/// other ranks in their order.
-fn reduce_in_rank_order(
-    builder: &mut Builder,
-    rank: usize,
-    mut contributions: Vec<(Sent, Span)>,
-    mine: Span,
-    result: Span,
-) {
-    contributions.insert(rank, (None, mine));
-    for (from, (arrival, values)) in contributions.into_iter().enumerate() {
         builder.step(rank, 1);
-        builder.wait(rank, arrival);
-        if from > 0 {
-            builder.reduce(rank, values, result);
-        } else if rank == 0 {
-            builder.copy(rank, mine, result);
-        }
+        contributions.iter().for_each(|(arrival, _)| builder.wait(rank, *arrival));
+        // They come from the other ranks in their order.
+        let mut operands: Vec<_> = contributions.into_iter().map(|(_, values)| values).collect();
+        operands.insert(rank, mine);
+        builder.fold(rank, &operands, result);
     }
 }
 

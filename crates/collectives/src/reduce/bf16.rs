@@ -3,6 +3,8 @@
 use super::float::on_f32;
 use super::{ReduceOperation, each};
 
+const QUIET_NAN: u32 = 0x7fc0_0000;
+
 /// Both sides have the same length, a multiple of two.
 pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
     match operation {
@@ -18,16 +20,30 @@ fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f3
     each(accumulator, operand, |left, right| narrow(combine(widen(left), widen(right))));
 }
 
+/// bf16 to f32; `to` has twice as many bytes.
+pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+        *to = widen(*from).to_le_bytes();
+    }
+}
+
+/// f32 to bf16, rounded; `to` has half as many bytes.
+pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+        *to = narrow(f32::from_le_bytes(*from));
+    }
+}
+
 #[inline(always)]
 fn widen(bytes: [u8; 2]) -> f32 {
     f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16)
 }
 
-/// To nearest, ties to even. `value` is a result of `on_f32`: if it is a NaN it has no payload, so that the addition
-/// carries nothing into its exponent or sign.
+/// To nearest, ties to even. A NaN has no payload afterwards, so that the addition carries nothing into its exponent or
+/// sign.
 #[inline(always)]
 fn narrow(value: f32) -> [u8; 2] {
-    let bits = value.to_bits();
+    let bits = if value.is_nan() { QUIET_NAN } else { value.to_bits() };
     let tie = (bits >> 16) & 1;
     ((bits.wrapping_add(0x7fff + tie) >> 16) as u16).to_le_bytes()
 }

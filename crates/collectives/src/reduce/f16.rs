@@ -35,10 +35,38 @@ fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f3
         for (left, right) in left.iter_mut().zip(right) {
             *left = combine(*left, *right);
         }
-        values.convert_from_f32_slice(left);
-        for (bytes, value) in accumulator.iter_mut().zip(values) {
-            *bytes = value.to_le_bytes();
+        narrow(left, values, accumulator);
+    }
+}
+
+/// f16 to f32; `to` has twice as many bytes.
+pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
+    let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
+    for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {
+        let wide = &mut wide[..from.len()];
+        widen(from, &mut values[..from.len()], wide);
+        for (to, value) in to.iter_mut().zip(wide) {
+            *to = value.to_le_bytes();
         }
+    }
+}
+
+/// f32 to f16, rounded to nearest, ties to even; `to` has half as many bytes.
+pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
+    let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
+    for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {
+        let (values, wide) = (&mut values[..from.len()], &mut wide[..from.len()]);
+        for (wide, bytes) in wide.iter_mut().zip(from) {
+            *wide = f32::from_le_bytes(*bytes);
+        }
+        narrow(wide, values, to);
+    }
+}
+
+fn narrow(wide: &[f32], values: &mut [f16], to: &mut [[u8; 2]]) {
+    values.convert_from_f32_slice(wide);
+    for (bytes, value) in to.iter_mut().zip(values) {
+        *bytes = value.to_le_bytes();
     }
 }
 

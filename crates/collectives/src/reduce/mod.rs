@@ -3,10 +3,11 @@
 //! Bytes are little endian and need no alignment, so they may be any part of any buffer. Bits are fully defined, so that a
 //! schedule gives the same result on every machine:
 //! - *f32, f64*: one IEEE 754 operation, rounded to nearest, ties to even.
-//! - *f16, bf16*: both operands become f32, one f32 operation, and the result is rounded back to 16 bits. Nothing wider is
-//!   kept between two reductions. f32 has at least twice the precision plus two bits, so this equals the correctly
-//!   rounded 16-bit operation (Figueroa 1995); a long chain still rounds once per step, as
-//!   NumPy's `add` of two `float16` arrays does.
+//! - *f16, bf16*: both operands become f32, one f32 operation, and the result is rounded back to 16 bits. f32 has at least
+//!   twice the precision plus two bits, so this equals the correctly rounded 16-bit operation (Figueroa 1995). A chain of
+//!   such reductions rounds once per step, as NumPy's `add` of two `float16` arrays does: so it is wherever partial results
+//!   travel in the type of the array. Who holds all operands folds them with an [`Accumulator`], which stays in f32 and
+//!   rounds once.
 //! - *i32, i64, u8*: sums and products wrap.
 //! - A result that is not a number is the quiet NaN with no sign and no payload, whatever the operands' bits were.
 //! - *min, max*: a NaN on either side gives NaN (as NumPy's `minimum` and `maximum`); -0.0 is less than +0.0 (as IEEE
@@ -18,6 +19,7 @@
 //!
 //! Loops run over arrays of fixed size without a branch on the element, so that the compiler can use vector instructions.
 
+mod accumulate;
 mod bf16;
 mod f16;
 mod float;
@@ -29,6 +31,8 @@ use core::str::FromStr;
 use thiserror::Error;
 
 use crate::array::ElementType;
+
+pub use self::accumulate::Accumulator;
 
 /// How two values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

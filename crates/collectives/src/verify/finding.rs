@@ -39,6 +39,14 @@ pub enum Finding {
         /// Written.
         to: Span,
     },
+    /// A fold of nothing, or of operands that its program does not have.
+    #[error("rank {rank}: nothing is folded into {target}")]
+    NoOperands {
+        /// Who works.
+        rank: usize,
+        /// Written.
+        target: Span,
+    },
     /// A rank sends to itself or to nobody.
     #[error("transfer {}: from rank {from} to rank {to}", .transfer.0)]
     BadPeer {

@@ -53,7 +53,9 @@ fn local_accesses(schedule: &Schedule) -> Vec<Vec<Access>> {
             for (index, work) in content.work.iter().enumerate() {
                 let at = Moment { place: Place { rank, step }, phase: index + 1 };
                 let access = |span, writes| Access { span, writes, sent: false, begin: at, end: at };
-                accesses.extend([access(work.source(), false), access(work.target(), true)]);
+                let sources = schedule.programs[rank].sources(work).iter();
+                accesses.extend(sources.map(|source| access(*source, false)));
+                accesses.push(access(work.target(), true));
             }
         }
         accesses

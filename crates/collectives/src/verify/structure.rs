@@ -37,12 +37,17 @@ fn check_programs(schedule: &Schedule, findings: &mut Vec<Finding>) {
             findings.push(Finding::BufferSize { rank });
         }
         for work in program.steps.iter().flat_map(|step| &step.work) {
-            let (source, target) = (work.source(), work.target());
-            bounds(rank, program, source, findings);
+            let (sources, target) = (program.sources(work), work.target());
             bounds(rank, program, target, findings);
             written(rank, target, findings);
-            if source.length != target.length || source.overlaps(target) {
-                findings.push(Finding::Mismatch { rank, from: source, to: target });
+            if sources.is_empty() {
+                findings.push(Finding::NoOperands { rank, target });
+            }
+            for &source in sources {
+                bounds(rank, program, source, findings);
+                if source.length != target.length || source.overlaps(target) {
+                    findings.push(Finding::Mismatch { rank, from: source, to: target });
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::Finding;
 use super::order::Order;
 use super::promise::{Contributors, Promise, promise};
-use crate::schedule::{Buffer, Local, Schedule, Span};
+use crate::schedule::{Buffer, Local, Program, Schedule, Span};
 
 /// A symbolic value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +62,10 @@ struct Memory {
 pub(super) fn run(schedule: &Schedule, order: &Order) -> Vec<Finding> {
     let mut memory = Memory::new(schedule);
     for place in &order.sequence {
-        let step = &schedule.programs[place.rank].steps[place.step];
-        for &work in &step.work {
-            memory.work(place.rank, work);
+        let program = &schedule.programs[place.rank];
+        let step = &program.steps[place.step];
+        for work in &step.work {
+            memory.work(place.rank, program, work);
         }
         for &id in &step.sends {
             let transfer = schedule.transfer(id);
@@ -89,19 +90,21 @@ impl Memory {
         Self { cells, multisets, findings: Vec::new() }
     }
 
-    fn work(&mut self, rank: usize, work: Local) {
-        match work {
-            Local::Copy { source, target } => {
-                let values = self.read(rank, source);
-                self.write(rank, target, &values);
-            }
-            Local::Reduce { source, target } => {
-                let (left, right) = (self.read(rank, target), self.read(rank, source));
-                let values: Vec<_> =
-                    left.into_iter().zip(right).map(|pair| self.reduce(rank, target, pair)).collect();
-                self.write(rank, target, &values);
-            }
+    fn work(&mut self, rank: usize, program: &Program, work: &Local) {
+        let target = work.target();
+        let mut operands = program.sources(work).iter();
+        let first = match work {
+            Local::Reduce { target, .. } => Some(target),
+            Local::Copy { .. } | Local::Fold { .. } => operands.next(),
+        };
+        // A fold without operands was found before.
+        let Some(first) = first else { return };
+        let mut values = self.read(rank, *first);
+        for operand in operands {
+            let right = self.read(rank, *operand);
+            values = values.into_iter().zip(right).map(|pair| self.reduce(rank, target, pair)).collect();
         }
+        self.write(rank, target, &values);
     }
 
     fn reduce(&mut self, rank: usize, span: Span, pair: (Cell, Cell)) -> Cell {

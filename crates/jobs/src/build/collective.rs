@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
-use rackloom_plan::{AlgorithmName, CollectiveName, CollectivePlan, Plan};
+use rackloom_plan::{AlgorithmName, CollectivePlan, Plan};
 
 use super::{fabric, patience_ns, smallest_memory};
 use crate::collective::{CollectiveSettings, Inputs};
@@ -22,12 +22,13 @@ pub(super) fn settings(
     let element = named(job.element.name(), ElementType::ALL, ElementType::name)?;
     let (topology, planes) = fabric::kind(plan);
     let bytes = element.bytes() as u64;
+    let sizes = job.sweep.sizes.iter().map(|size| (size / bytes) as usize);
     let settings = CollectiveSettings {
         collective: collective(job)?,
         algorithm: algorithm(job)?,
         operation: named(job.op.name(), ReduceOperation::ALL, ReduceOperation::name)?,
         element,
-        sizes: job.sweep.sizes.iter().map(|size| (size / bytes) as usize).collect(),
+        sizes: if job.collective.moves_data() { sizes.collect() } else { vec![0] },
         repetitions: job.sweep.repetitions,
         warm_up: job.sweep.warm_up,
         seed,
@@ -47,13 +48,7 @@ pub(super) fn settings(
 
 fn collective(job: &CollectivePlan) -> Result<Collective, String> {
     let name = job.collective.name();
-    let unknown = || match job.collective {
-        CollectiveName::SendRecv => {
-            "send-recv is not a job yet; hint: job bandwidth moves messages between pairs".to_owned()
-        }
-        _ => format!("no such collective: {name}"),
-    };
-    Collective::from_name(name, job.root.index()).ok_or_else(unknown)
+    Collective::from_name(name, job.root.index()).ok_or_else(|| format!("no such collective: {name}"))
 }
 
 /// `None`: to be chosen.
@@ -76,7 +71,7 @@ fn named<T: Copy, const COUNT: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackloom_plan::{ElementName, JobKind, OperatorName};
+    use rackloom_plan::{CollectiveName, ElementName, JobKind, OperatorName};
 
     fn plan() -> Plan {
         Plan::parse("name: r\nshape: {ring: {nodes: 4}}\njob: collective\n", "test").unwrap()
@@ -90,7 +85,7 @@ mod tests {
     #[test]
     fn every_word_of_a_plan_has_a_meaning() {
         let plan = plan();
-        for collective in CollectiveName::ALL.iter().filter(|name| **name != CollectiveName::SendRecv) {
+        for collective in CollectiveName::ALL {
             let job = CollectivePlan { collective: *collective, ..job(&plan) };
             assert_eq!(super::collective(&job).unwrap().name(), collective.name());
         }
@@ -120,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_says_so() {
+    fn a_barrier_has_one_size_and_that_is_nothing() {
         let plan = plan();
-        let job = CollectivePlan { collective: CollectiveName::SendRecv, ..job(&plan) };
-        assert!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap_err().contains("hint:"));
+        let job = CollectivePlan { collective: CollectiveName::Barrier, ..job(&plan) };
+        assert_eq!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap().sizes, [0]);
     }
 }

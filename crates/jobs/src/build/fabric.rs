@@ -2,30 +2,15 @@
 //!
 //! Judged by the links, not by the word in the file: a rack that lists its links one by one may be a ring, too.
 
-use rackloom_collectives::choose::TopologyKind;
+use rackloom_collectives::choose::{self, TopologyKind};
 use rackloom_plan::Plan;
 use rackloom_protocol::MemberRole;
 
 /// The kind, and the planes of a star.
 pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
-    let ranks = plan.endpoint_count();
     let switches = plan.members.iter().filter(|member| member.role == MemberRole::Switch).count();
-    let has_link = |left: usize, right: usize| {
-        plan.links.iter().any(|link| {
-            let ends = (link.edge.a.index(), link.edge.b.index());
-            ends == (left, right) || ends == (right, left)
-        })
-    };
-    let is_star =
-        switches > 0 && (0..ranks).all(|rank| (ranks..ranks + switches).all(|switch| has_link(rank, switch)));
-    let is_ring = plan.links.len() == ranks && (0..ranks).all(|rank| has_link(rank, (rank + 1) % ranks));
-    let is_mesh = (0..ranks).all(|left| (0..left).all(|right| has_link(left, right)));
-    match switches {
-        0 if ranks > 2 && is_ring => (TopologyKind::Ring, 1),
-        0 if is_mesh => (TopologyKind::Mesh, 1),
-        _ if is_star => (TopologyKind::Star, switches as u32),
-        _ => (TopologyKind::Custom, 1),
-    }
+    let links: Vec<_> = plan.links.iter().map(|link| (link.edge.a.index(), link.edge.b.index())).collect();
+    choose::kind_of(plan.endpoint_count(), switches, &links)
 }
 
 #[cfg(test)]

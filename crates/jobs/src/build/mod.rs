@@ -3,15 +3,16 @@
 mod collective;
 mod fabric;
 
-use rackloom_plan::{JobKind, Plan, Sweep};
+use rackloom_collectives::Refused;
+use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep};
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::collective::Inputs;
+use crate::collective::{CollectiveError, Inputs};
 use crate::crew::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
-use crate::pairs::{Measure, PairSettings, pairs};
+use crate::pairs::{Measure, PairError, PairSettings, pairs};
 
 /// Largest load and store that every endpoint takes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
@@ -21,7 +22,7 @@ const LOAD_REQUEST_BYTES: u64 = 256;
 /// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seed.
 ///
 /// A job that cannot be done (it does not fit into the members' memory) is built all the same: it ends at once,
-/// and its result says why. [`refusal`] says so before anything starts.
+/// and its result says why. [`objections`] says so before anything starts.
 #[must_use]
 pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
     build_on(plan, rank, seed, &Inputs::Pattern)
@@ -30,24 +31,35 @@ pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
 /// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
 #[must_use]
 pub fn build_on(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Box<dyn Job> {
-    made(plan, rank, seed, inputs).unwrap_or_else(|failure| Box::new(Idle::failed(failure)))
+    made(plan, rank, seed, inputs).unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
-/// Why the plan's job cannot be done; `None` if it can.
+/// Everything for which the plan's job cannot be done; empty if it can. It is the one rule for those who check a file and
+/// those who run it.
 #[must_use]
-pub fn refusal(plan: &Plan, inputs: &Inputs) -> Option<String> {
-    made(plan, NodeId(0), plan.seed, inputs).err()
+pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
+    let mut objections = Vec::from_iter(made(plan, NodeId(0), plan.seed, inputs).err());
+    if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
+        // What else is wrong shows where all ranks are of one tenant.
+        let mut united = plan.clone();
+        united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
+        objections.extend(made(&united, NodeId(0), plan.seed, inputs).err());
+    }
+    objections
 }
 
-fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn Job>, String> {
+fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn Job>, Objection> {
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
             let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seed));
-            Box::new(litmus.map_err(|error| error.to_string())?)
+            Box::new(litmus.map_err(|error| Objection::from_words(Subject::Memory, &error.to_string()))?)
         }
         JobKind::Collective(job) => {
-            let settings = collective::settings(plan, job, seed, inputs)?;
-            crate::collective::collective(rank, ranks(plan), settings).map_err(|error| error.to_string())?
+            let settings = collective::settings(plan, job, seed, inputs)
+                .map_err(|words| Objection::from_words(Subject::Collective, &words))?;
+            let objection =
+                |error: CollectiveError| Objection::from_words(of_collective(&error), &error.to_string());
+            crate::collective::collective(rank, ranks(plan), settings).map_err(objection)?
         }
         JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seed))?,
         JobKind::Bandwidth(sweep) => {
@@ -61,8 +73,23 @@ fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn
     })
 }
 
-fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn Job>, String> {
-    pairs(rank, ranks(plan), settings).map_err(|error| error.to_string())
+fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn Job>, Objection> {
+    let about = |error: &PairError| match error {
+        PairError::TooLarge { .. } => Subject::Memory,
+        PairError::SeveralTenants => Subject::Tenants,
+        PairError::TooFew(_) => Subject::Collective,
+    };
+    pairs(rank, ranks(plan), settings)
+        .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
+}
+
+const fn of_collective(error: &CollectiveError) -> Subject {
+    match error {
+        CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_)) => Subject::Algorithm,
+        CollectiveError::Refused(_) | CollectiveError::InputLength { .. } => Subject::Collective,
+        CollectiveError::TooLarge { .. } => Subject::Memory,
+        CollectiveError::SeveralTenants => Subject::Tenants,
+    }
 }
 
 fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seed: u64) -> PairSettings {
@@ -149,6 +176,33 @@ mod tests {
         };
         assert_eq!(keys(1), keys(1));
         assert_ne!(keys(1), keys(2));
+    }
+
+    #[test]
+    fn every_objection_has_a_subject_and_a_hint() {
+        for (more, subjects) in [
+            (
+                "job: {collective: {collective: broadcast, algorithm: halving-doubling}}",
+                &[Subject::Algorithm][..],
+            ),
+            ("job: {collective: {algorithm: one-shot, bytes: 8MiB}}", &[Subject::Memory]),
+            ("job: collective\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
+            (
+                "job: {collective: {algorithm: pairwise}}\nnodes: {n3: {tenant: 1}}",
+                &[Subject::Tenants, Subject::Algorithm],
+            ),
+            ("job: {latency: {bytes: 8MiB}}", &[Subject::Memory]),
+            ("job: latency\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
+            ("job: litmus\nnodes: {n3: {tenant: 1}}", &[]),
+        ] {
+            let objections = objections(&plan(more), &Inputs::Pattern);
+            let found: Vec<_> = objections.iter().map(|objection| objection.about).collect();
+            assert_eq!(found, subjects, "{more}: {objections:?}");
+            assert!(
+                objections.iter().all(|objection| !objection.hint.starts_with("docs/")),
+                "{objections:?}"
+            );
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::expected::{Expected, Index};
 use super::inputs::Given;
 use super::room::OUTPUT;
-use super::run::{BLOCK_BYTES, Blocks, TURN_BYTES, read};
+use super::work::{BLOCK_BYTES, Blocks, TURN_BYTES, read};
 use crate::report::Mismatch;
 
 /// Wrong elements that are reported one by one.

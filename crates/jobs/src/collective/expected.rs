@@ -4,7 +4,7 @@
 //! blocks, where running the whole schedule costs the arrays of all ranks. The bits are those of the schedule run forwards
 //! ([`rackloom_collectives::reference`]), because in a proved schedule accesses that conflict are ordered.
 
-use rackloom_collectives::reduce::reduce;
+use rackloom_collectives::reduce::{Accumulator, reduce};
 use rackloom_collectives::{Action, Buffer, Cursor, Local, Schedule, Span};
 
 use super::inputs::Given;
@@ -102,6 +102,15 @@ impl<'a> Expected<'a> {
                 self.before(rank, at, of(source), &mut operand)?;
                 reduce(self.given.operation, self.given.element, out, &operand)
                     .map_err(|error| error.to_string())
+            }
+            Action::Work(work @ Local::Fold { .. }) => {
+                let mut accumulator = Accumulator::new(self.given.operation, self.given.element);
+                let mut operand = vec![0; out.len()];
+                for source in self.schedule.programs[rank].sources(&work) {
+                    self.before(rank, at, of(*source), &mut operand)?;
+                    accumulator.take(&operand).map_err(|error| error.to_string())?;
+                }
+                accumulator.finish(out).map_err(|error| error.to_string())
             }
             Action::Await(id) => {
                 let transfer = self.schedule.transfer(id);

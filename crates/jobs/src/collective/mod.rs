@@ -5,7 +5,7 @@
 //! A run's time is from the rank's leaving the barrier until its program is over and all it sent is visible; not measured are
 //! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
 //!
-//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha and beta) · `run` (one run) ·
+//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha and beta) · `run` (one run) · `work` (in own memory) ·
 //! `expected`, `check` (is it right?).
 
 mod check;
@@ -15,6 +15,7 @@ mod probe;
 mod room;
 mod run;
 mod settings;
+mod work;
 
 use rackloom_collectives::choose::{self, Fabric};
 use rackloom_collectives::{Algorithm, Schedule, build};
@@ -24,13 +25,15 @@ use self::check::{Check, Findings, Reference};
 use self::inputs::Given;
 use self::probe::{Measured, Probe};
 use self::room::{INPUT, OUTPUT};
-use self::run::{Arithmetic, BLOCK_BYTES, Blocks, Run, TURN_BYTES, Went, write};
+use self::run::{Run, Went};
 use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
 use crate::crew::request::Outcome;
 use crate::crew::{Crew, Rank};
-use crate::job::{Job, Output};
+use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, SweepRow};
+
+use self::work::{BLOCK_BYTES, Blocks, TURN_BYTES, write};
 
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
@@ -132,7 +135,7 @@ impl Performance {
             ranks: ranks.len(),
             room,
             stage: Stage::Fill { done: 0 },
-            blocks: Blocks::default(),
+            blocks: Blocks::new(settings.operation, settings.element),
             next_size: 0,
             current: None,
             runs: 0,
@@ -263,11 +266,10 @@ impl Performance {
 
     fn run(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
-        let arithmetic = Arithmetic { operation: self.settings.operation, element: self.settings.element };
-        match run.advance(turn, &current.schedule, arithmetic, &mut self.blocks) {
+        match run.advance(turn, &current.schedule, self.settings.element, &mut self.blocks) {
             Went::Waiting => return Ok(Some(Step::Waiting)),
             Went::Again => return Ok(Some(Step::Again)),
-            Went::Failed(reason) => return Err(reason),
+            Went::Failed(fault) => return Err(fault.0),
             Went::Through => {}
         }
         if current.runs >= self.settings.warm_up {
@@ -307,12 +309,14 @@ impl Performance {
         let repetitions = self.settings.repetitions.max(1);
         let collective = schedule.collective;
         let op = if collective.reduces() { self.settings.operation.name() } else { "none" };
+        let moves_data = collective.bus_factor(self.ranks).is_some();
+        let element = if moves_data { self.settings.element.name() } else { "none" };
         let row = SweepRow {
             what: collective.to_string(),
             algorithm: schedule.algorithm.to_string(),
             size_bytes: (schedule.elements * self.settings.element.bytes()) as u64,
             count: schedule.elements as u64,
-            element: self.settings.element.name().to_owned(),
+            element: element.to_owned(),
             op: op.to_owned(),
             repetitions,
             wrong: current.wrong,
@@ -362,7 +366,7 @@ impl Play for Performance {
             }
             Stage::BeforeRun => {
                 self.runs += 1;
-                self.stage = Stage::Run(Run::new(self.runs, now));
+                self.stage = Stage::Run(Run::new(self.rank, self.runs, now));
             }
             _ => {}
         }
@@ -385,7 +389,7 @@ impl Play for Performance {
             (Stage::NextSize | Stage::Over, _) | (_, None) => return "the last size".to_owned(),
             (Stage::Run(run), Some(current)) => {
                 let steps = current.schedule.programs[self.rank].steps.len();
-                let waits = run.waits_for(&current.schedule, self.rank);
+                let waits = run.waits_for(&current.schedule);
                 let waits = waits.map_or_else(String::new, |rank| {
                     format!(", waiting for the data of {}", crew.name(rank as u16))
                 });
@@ -416,5 +420,13 @@ impl Play for Performance {
         let current = self.current.as_ref().filter(|current| current.wrong == 0)?;
         let elements = current.schedule.programs[self.rank].output as u64;
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
+    }
+
+    /// In runs, those of warming up included.
+    fn portion(&self) -> Portion {
+        let runs = u64::from(self.runs_per_size());
+        let before = self.next_size.saturating_sub(1) as u64 * runs;
+        let done = before + self.current.as_ref().map_or(0, |current| u64::from(current.runs));
+        Portion { done, total: self.settings.sizes.len() as u64 * runs }
     }
 }

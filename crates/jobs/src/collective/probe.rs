@@ -9,7 +9,7 @@
 use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
 use super::room::{PROBE, PROBE_BYTES};
-use super::run::{read, write};
+use super::work::{read, write};
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};

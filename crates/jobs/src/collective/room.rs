@@ -163,7 +163,7 @@ pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, 
             algorithms.push(algorithm);
             fitting = Some(Plan { algorithms, needs: union });
         }
-        let most = needs.into_iter().enumerate().max_by_key(|(_, need)| need.total_bytes());
+        let most = needs.into_iter().enumerate().rev().max_by_key(|(_, need)| need.total_bytes());
         if let Some((rank, need)) = most
             && least.is_none_or(|(.., known)| need.total_bytes() < known.total_bytes())
         {

@@ -1,95 +1,66 @@
-//! One run of a schedule on one rank: its actions as puts with signal, waits, and work on own memory.
+//! One run of a schedule on one rank of a job: the run of the collectives' room, with the job's regions and requests around it.
 //!
-//! Memory may be shared with other processes, so it is never borrowed: work goes through private blocks. A turn does a
-//! bounded amount of it, because the same thread keeps the links alive.
+//! A put becomes a request of the phase, an expected signal an urgent wait on its word. The run's time is kept here, because
+//! a schedule knows no clock.
 
-use rackloom_collectives::reduce::reduce;
-use rackloom_collectives::{
-    Action, Buffer, Cursor, ElementType, Local, ReduceOperation, Schedule, Span, TransferId,
-};
-use rackloom_protocol::{Condition, Instant, LocalRange, Memory, NodeId, RegionId, Signal, SignalKind};
+use rackloom_collectives::execute::{self, Surroundings};
+use rackloom_collectives::{Buffer, ElementType, ReduceError, Schedule, Span, Transfer, TransferId};
+use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
-use super::room::{INPUT, OUTPUT, SCRATCH, SIGNALS};
+use super::room::SIGNALS;
+use super::work::{Blocks, read, region_of, write};
 use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
-/// Bytes that are worked on at a time.
-pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes that are worked on in one turn.
-pub(crate) const TURN_BYTES: usize = 1 << 20;
+/// How far a run got in a turn.
+pub(crate) type Went = execute::Went<Fault>;
 
-/// Private room for work.
-#[derive(Debug)]
-pub(crate) struct Blocks {
-    pub(crate) left: Vec<u8>,
-    pub(crate) right: Vec<u8>,
-}
+/// Why a run cannot go on, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault(pub(crate) String);
 
-impl Default for Blocks {
-    fn default() -> Self {
-        Self { left: vec![0; BLOCK_BYTES], right: vec![0; BLOCK_BYTES] }
+impl From<ReduceError> for Fault {
+    fn from(error: ReduceError) -> Self {
+        Self(error.to_string())
     }
 }
 
-/// How far a run got in a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Went {
-    /// As far as it can until something outstanding ends.
-    Waiting,
-    /// As far as one turn may.
-    Again,
-    /// To the end; everything that it sent is visible at its target.
-    Through,
-    Failed(String),
-}
-
-/// What a run needs to know beside its schedule.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arithmetic {
-    pub(crate) operation: ReduceOperation,
-    pub(crate) element: ElementType,
+impl From<String> for Fault {
+    fn from(words: String) -> Self {
+        Self(words)
+    }
 }
 
 /// One rank's place in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// Counts the runs of the job from 1; what signals are set to.
-    pub(crate) number: u64,
     pub(crate) begun: Instant,
-    cursor: Cursor,
-    /// The wait of the current action has been asked for.
-    is_waiting: bool,
-    /// Bytes of the current work that are done.
-    worked: usize,
+    inner: execute::Run,
 }
 
 impl Run {
-    pub(crate) fn new(number: u64, begun: Instant) -> Self {
-        Self { number, begun, cursor: Cursor::default(), is_waiting: false, worked: 0 }
+    /// `number` counts the runs of the job from 1.
+    pub(crate) const fn new(rank: usize, number: u64, begun: Instant) -> Self {
+        Self { begun, inner: execute::Run::new(rank, number) }
     }
 
     /// Index of the step in which the rank is.
     pub(crate) fn step(&self) -> usize {
-        self.cursor.step()
+        self.inner.step()
     }
 
     /// Whose signal is waited for.
-    pub(crate) fn waits_for(&self, schedule: &Schedule, rank: usize) -> Option<usize> {
-        let mut cursor = self.cursor;
-        match cursor.action(&schedule.programs[rank]) {
-            Some(Action::Await(id)) if self.is_waiting => Some(schedule.transfer(id).from),
-            _ => None,
-        }
+    pub(crate) fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
+        self.inner.waits_for(schedule)
     }
 
     /// A wait ended with the word's value.
     pub(crate) fn arrived(&mut self, value: u64) -> Result<(), String> {
-        if value != self.number {
-            return Err(format!("a signal of run {value} came in run {}", self.number));
+        if value != self.inner.number() {
+            return Err(format!("a signal of run {value} came in run {}", self.inner.number()));
         }
-        self.is_waiting = false;
-        self.cursor.advance();
+        self.inner.arrived();
         Ok(())
     }
 
@@ -97,110 +68,74 @@ impl Run {
         &mut self,
         turn: &mut Turn<'_>,
         schedule: &Schedule,
-        arithmetic: Arithmetic,
+        element: ElementType,
         blocks: &mut Blocks,
     ) -> Went {
-        let program = &schedule.programs[usize::from(turn.crew.rank)];
-        let mut budget = TURN_BYTES;
-        loop {
-            match self.cursor.action(program) {
-                None if !turn.issuer.is_idle() => return Went::Waiting,
-                // The work of this turn has taken time that its `now` does not know.
-                None if budget < TURN_BYTES => return Went::Again,
-                None => return Went::Through,
-                Some(Action::Await(id)) => {
-                    self.wait(turn, schedule, id);
-                    return Went::Waiting;
-                }
-                Some(Action::Work(_)) if budget == 0 => return Went::Again,
-                Some(Action::Work(work)) => match self.work(turn.memory, work, arithmetic, blocks, budget) {
-                    Ok(done) => budget -= done,
-                    Err(failure) => return Went::Failed(failure),
-                },
-                Some(Action::Send(_)) if !turn.issuer.has_room() => return Went::Waiting,
-                Some(Action::Send(id)) => {
-                    self.send(turn, schedule, id, arithmetic.element);
-                    self.cursor.advance();
-                }
-            }
-        }
+        let mut around = OnTurn { turn, element };
+        self.inner.advance(&mut around, schedule, blocks)
+    }
+}
+
+/// What a turn of the job offers to a run.
+struct OnTurn<'t, 'a> {
+    turn: &'t mut Turn<'a>,
+    element: ElementType,
+}
+
+impl Surroundings for OnTurn<'_, '_> {
+    type Fault = Fault;
+
+    fn has_room(&self) -> bool {
+        self.turn.issuer.has_room()
     }
 
-    fn wait(&mut self, turn: &mut Turn<'_>, schedule: &Schedule, id: TransferId) {
-        if self.is_waiting {
-            return;
-        }
-        self.is_waiting = true;
-        let transfer = schedule.transfer(id);
-        let body = Body::WaitUntil {
-            region: SIGNALS,
-            offset: signal_offset(transfer.arrival),
-            condition: Condition::AtLeast,
-            value: self.number,
-            depends_on: Some(NodeId(transfer.from as u16)),
-        };
-        turn.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
+    fn is_idle(&self) -> bool {
+        self.turn.issuer.is_idle()
     }
 
-    fn send(&self, turn: &mut Turn<'_>, schedule: &Schedule, id: TransferId, element: ElementType) {
-        let transfer = schedule.transfer(id);
+    fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
         let owner = transfer.to as u16;
-        let word = turn.crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
+        let crew = self.turn.crew;
+        let word = crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
         let signal = Signal {
             region: word.region,
             offset: word.offset,
             key: word.key,
             kind: SignalKind::Set,
-            value: self.number,
+            value: number,
         };
         let (target, source) = if transfer.source.length == 0 {
             (word, NOTHING)
         } else {
-            let place = |span: Span| (region_of(span.buffer), span.bytes(element.bytes()));
+            let place = |span: Span| (region_of(span.buffer), span.bytes(self.element.bytes()));
             let (region, bytes) = place(transfer.source);
             let source = LocalRange { region, offset: bytes.start as u64, length: bytes.len() as u64 };
             let (region, bytes) = place(transfer.target);
-            (turn.crew.address(owner, region, bytes.start as u64), source)
+            (crew.address(owner, region, bytes.start as u64), source)
         };
         let body = Body::Put { target, source, signal: Some(signal) };
-        turn.issuer.submit(Request::new(tag(transfer.to, id), body));
+        self.turn.issuer.submit(Request::new(tag(transfer.to, id), body));
+        Ok(())
     }
 
-    /// Do at most `budget` bytes of a piece of work; how many were done.
-    fn work(
-        &mut self,
-        memory: &mut dyn Memory,
-        work: Local,
-        arithmetic: Arithmetic,
-        blocks: &mut Blocks,
-        budget: usize,
-    ) -> Result<usize, String> {
-        let element_bytes = arithmetic.element.bytes();
-        let (source, target) = (work.source().bytes(element_bytes), work.target().bytes(element_bytes));
-        let (from, to) = (region_of(work.source().buffer), region_of(work.target().buffer));
-        let mut done = 0;
-        while self.worked < source.len() && done < budget {
-            let length = (source.len() - self.worked).min(BLOCK_BYTES);
-            let (left, right) = (&mut blocks.left[..length], &mut blocks.right[..length]);
-            read(memory, from, source.start + self.worked, right)?;
-            let at = target.start + self.worked;
-            match work {
-                Local::Copy { .. } => write(memory, to, at, right)?,
-                Local::Reduce { .. } => {
-                    read(memory, to, at, left)?;
-                    reduce(arithmetic.operation, arithmetic.element, left, right)
-                        .map_err(|error| error.to_string())?;
-                    write(memory, to, at, left)?;
-                }
-            }
-            self.worked += length;
-            done += length;
-        }
-        if self.worked >= source.len() {
-            self.worked = 0;
-            self.cursor.advance();
-        }
-        Ok(done.min(budget))
+    fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
+        let body = Body::WaitUntil {
+            region: SIGNALS,
+            offset: signal_offset(transfer.arrival),
+            condition: Condition::AtLeast,
+            value: number,
+            depends_on: Some(NodeId(transfer.from as u16)),
+        };
+        self.turn.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
+        Ok(None)
+    }
+
+    fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
+        Ok(read(self.turn.memory, region_of(buffer), offset, out)?)
+    }
+
+    fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
+        Ok(write(self.turn.memory, region_of(buffer), offset, bytes)?)
     }
 }
 
@@ -211,36 +146,4 @@ fn tag(peer: usize, id: TransferId) -> Tag {
 
 fn signal_offset(arrival: u32) -> u64 {
     u64::from(arrival) * 8
-}
-
-const fn region_of(buffer: Buffer) -> RegionId {
-    match buffer {
-        Buffer::Input => INPUT,
-        Buffer::Output => OUTPUT,
-        Buffer::Scratch => SCRATCH,
-    }
-}
-
-/// Read own memory.
-pub(crate) fn read(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    out: &mut [u8],
-) -> Result<(), String> {
-    memory
-        .read(region, offset as u64, out)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
-}
-
-/// Write own memory.
-pub(crate) fn write(
-    memory: &mut dyn Memory,
-    region: RegionId,
-    offset: usize,
-    bytes: &[u8],
-) -> Result<(), String> {
-    memory
-        .write(region, offset as u64, bytes)
-        .map_err(|fault| format!("own memory of {region} at {offset} cannot be written: {fault:?}"))
 }

@@ -13,7 +13,7 @@ use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
 use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, Rank};
-use crate::job::{Job, Output, Progress};
+use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
 /// Time between looks at who can be reached, at the start.
@@ -62,6 +62,8 @@ pub(crate) trait Play: Send {
     fn contribute(&self, result: &mut JobResult);
     /// What the job leaves in memory for the user, once it is complete.
     fn output(&self) -> Option<Output>;
+    /// How far it is.
+    fn portion(&self) -> Portion;
 }
 
 /// How long an ensemble waits, and how much it does at once.
@@ -397,6 +399,10 @@ impl<P: Play> Job for Ensemble<P> {
 
     fn output(&self) -> Option<Output> {
         self.play.output().filter(|_| self.is_complete)
+    }
+
+    fn portion(&self) -> Option<Portion> {
+        Some(self.play.portion())
     }
 
     fn progress_count(&self) -> u64 {

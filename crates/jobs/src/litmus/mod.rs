@@ -34,7 +34,7 @@ use crate::crew::Rank;
 use crate::crew::barrier::Barrier;
 use crate::crew::issuer::Issuer;
 use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
-use crate::job::{Job, Progress};
+use crate::job::{Job, Portion, Progress};
 use crate::report::JobResult;
 
 pub use self::layout::LayoutError;
@@ -72,6 +72,9 @@ enum Stage {
     Over,
 }
 
+/// How many [`phase`]s a round has.
+const PHASES: u64 = 6;
+
 /// The phases of a round, in order.
 fn phase(number: usize) -> Option<Box<dyn Phase>> {
     Some(match number {
@@ -97,6 +100,8 @@ pub struct Litmus {
     is_prepared: bool,
     is_complete: bool,
     stages_passed: u64,
+    /// The phase of this round that was begun last.
+    phase: usize,
 }
 
 impl Litmus {
@@ -114,6 +119,7 @@ impl Litmus {
             is_prepared: false,
             is_complete: false,
             stages_passed: 0,
+            phase: 0,
             scene,
         })
     }
@@ -231,6 +237,7 @@ impl Litmus {
     }
 
     fn enter_phase(&mut self, now: Instant, number: usize) {
+        self.phase = number;
         match phase(number) {
             Some(phase) => self.enter(Stage::Phase(number, phase)),
             None => self.enter_barrier(now, After::Work),
@@ -247,7 +254,7 @@ impl Litmus {
             After::Work => {
                 memory::sweep(&self.scene, memory, &mut self.findings, Certainty::Whole);
                 if self.scene.round + 1 < self.scene.settings.rounds {
-                    self.scene.round += 1;
+                    (self.scene.round, self.phase) = (self.scene.round + 1, 0);
                     self.begin_round(now, memory);
                 } else {
                     self.enter_barrier(now, After::LastRound);
@@ -359,6 +366,12 @@ impl Job for Litmus {
             notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
             ..JobResult::default()
         }
+    }
+
+    /// In phases.
+    fn portion(&self) -> Option<Portion> {
+        let (round, rounds) = (u64::from(self.scene.round), u64::from(self.scene.settings.rounds));
+        Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
     }
 
     fn progress_count(&self) -> u64 {

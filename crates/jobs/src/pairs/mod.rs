@@ -15,7 +15,7 @@ use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
-use crate::job::{Job, Output};
+use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, SweepRow};
 
 pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};
@@ -275,7 +275,7 @@ impl Measurement {
         };
         // The receiver's clock says nothing: the sender's time is the larger one.
         let time_ns = if self.rank == case.from { exchange.time_ns() } else { 0.0 };
-        self.rows.push(row.timed(time_ns, 1.0));
+        self.rows.push(row.timed(time_ns, Some(1.0)));
     }
 }
 
@@ -353,5 +353,12 @@ impl Play for Measurement {
 
     fn output(&self) -> Option<Output> {
         None
+    }
+
+    /// In measurements: an operation of one size between two nodes.
+    fn portion(&self) -> Portion {
+        let is_over = matches!(self.stage, Stage::Over);
+        let done = if is_over { self.cases.len() } else { self.next.saturating_sub(1) };
+        Portion { done: done as u64, total: self.cases.len() as u64 }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
 use super::member::{MemberReport, MemberState, PathReport, PortReport};
+use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
 use crate::measure::{KindMeasurement, Measurements, OperationKind};
 
@@ -82,6 +83,9 @@ pub struct NodeReport {
     /// Who carried its operations; only where GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
+    /// How its memory was held and used; only where memory is real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryReport>,
 }
 
 /// Latency of one kind of operation.
@@ -229,11 +233,13 @@ impl Report {
 }
 
 fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
+    let job = member.and_then(|member| member.job.as_ref());
     NodeReport {
         name: seat.name.clone(),
         pid: member.and_then(|member| member.pid),
         state: member.map_or(MemberState::Lost, |member| member.state),
-        paths: member.and_then(|member| member.job.as_ref()).and_then(|job| job.paths),
+        paths: job.and_then(|job| job.paths),
+        memory: job.and_then(|job| job.memory.clone()),
     }
 }
 

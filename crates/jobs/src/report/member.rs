@@ -7,6 +7,7 @@ use rackloom_protocol::{DropReason, Member, PortId};
 use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
+use super::memory::MemoryReport;
 use super::sweep::SweepRow;
 use crate::measure::Measurements;
 
@@ -101,6 +102,9 @@ pub struct JobResult {
     /// Who carried the operations; only where GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
+    /// How its memory was held and used; only where memory is real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryReport>,
     /// Times and bandwidths by size, where the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,

@@ -6,6 +6,7 @@
 mod assemble;
 mod events;
 mod member;
+mod memory;
 mod sweep;
 
 pub use assemble::{
@@ -13,4 +14,5 @@ pub use assemble::{
 };
 pub use events::{EventLog, EventRecord};
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
+pub use memory::{LeakedRegion, Level, MemoryReport};
 pub use sweep::SweepRow;

@@ -1,7 +1,7 @@
 //! Rows of a sweep over sizes, with the columns that nccl-tests made common.
 //!
 //! `time` is the mean over the measured runs of the rank for which that is longest. `algbw` is size over time; `busbw` is what
-//! each link must have carried whatever the algorithm, where that is defined. One GB is 10^9 bytes.
+//! each link must have carried whatever the algorithm. Both are absent where nothing is carried. One GB is 10^9 bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,23 +29,25 @@ pub struct SweepRow {
     pub repetitions: u32,
     /// Microseconds per run (of a collective) or per message (of a pair).
     pub time_us: f64,
-    /// Algorithm bandwidth.
+    /// Algorithm bandwidth; `None` (null) where nothing is moved, as by a barrier.
     #[serde(rename = "algbw_GBps")]
-    pub algorithm_gbps: f64,
-    /// Bus bandwidth.
+    pub algorithm_gbps: Option<f64>,
+    /// Bus bandwidth; `None` (null) where nothing is moved.
     #[serde(rename = "busbw_GBps")]
-    pub bus_gbps: f64,
+    pub bus_gbps: Option<f64>,
     /// Elements (or bytes of messages) that were not what they must be, over all runs.
     pub wrong: u64,
 }
 
 impl SweepRow {
-    /// The row with time and bandwidths for `time_ns` per run; `bus_factor` turns one bandwidth into the other.
+    /// The row with time and bandwidths for `time_ns` per run; `bus_factor` turns one bandwidth into the other, and without
+    /// it there are none.
     #[must_use]
-    pub fn timed(mut self, time_ns: f64, bus_factor: f64) -> Self {
+    pub fn timed(mut self, time_ns: f64, bus_factor: Option<f64>) -> Self {
         self.time_us = time_ns / 1000.0;
-        self.algorithm_gbps = if time_ns > 0.0 { self.size_bytes as f64 / time_ns } else { 0.0 };
-        self.bus_gbps = self.algorithm_gbps * bus_factor;
+        let gbps = if time_ns > 0.0 { self.size_bytes as f64 / time_ns } else { 0.0 };
+        self.algorithm_gbps = bus_factor.map(|_| gbps);
+        self.bus_gbps = bus_factor.map(|factor| gbps * factor);
         self
     }
 
@@ -91,7 +93,7 @@ mod tests {
 
     fn row(size_bytes: u64, time_ns: f64, wrong: u64) -> SweepRow {
         let row = SweepRow { what: "all-reduce".into(), size_bytes, wrong, ..SweepRow::default() };
-        row.timed(time_ns, 1.75)
+        row.timed(time_ns, Some(1.75))
     }
 
     #[test]
@@ -110,8 +112,17 @@ mod tests {
     #[test]
     fn bandwidths_are_in_gigabytes_per_second() {
         let row = row(1_000_000, 1_000_000.0, 0);
-        assert_eq!((row.time_us, row.algorithm_gbps, row.bus_gbps), (1000.0, 1.0, 1.75));
-        assert_eq!(super::tests::row(5, 0.0, 0).algorithm_gbps, 0.0, "no time, no rate");
+        assert_eq!((row.time_us, row.algorithm_gbps, row.bus_gbps), (1000.0, Some(1.0), Some(1.75)));
+        assert_eq!(super::tests::row(5, 0.0, 0).algorithm_gbps, Some(0.0), "no time, no rate");
+    }
+
+    #[test]
+    fn what_moves_nothing_has_a_time_and_no_bandwidth() {
+        let row = SweepRow { what: "barrier".into(), ..SweepRow::default() }.timed(2000.0, None);
+        assert_eq!((row.time_us, row.algorithm_gbps, row.bus_gbps), (2.0, None, None));
+        let written = serde_json::to_value(&row).unwrap();
+        assert!(written["algbw_GBps"].is_null() && written["busbw_GBps"].is_null(), "{written}");
+        assert_eq!(serde_json::from_value::<SweepRow>(written).unwrap(), row);
     }
 
     #[test]

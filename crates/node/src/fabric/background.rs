@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use rackloom_protocol::Instant;
 
-use super::engine::Engine;
+use super::engine::{Core, Engine};
 
 /// Start it.
 pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
@@ -17,12 +17,18 @@ pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name).spawn(move || live(&engine))
 }
 
+/// A turn of this thread's.
+fn turn(core: &mut Core) -> bool {
+    core.background_turns += 1;
+    core.turn()
+}
+
 fn live(engine: &Engine) {
     let mut held = engine.hold();
     while !held.core().has_left {
         if held.core().has_driver || !held.core().standby.is_empty() {
             held = held.stand_aside();
-        } else if held.core().turn() {
+        } else if turn(held.core()) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
                 held = held.give_way();
             }

@@ -2,12 +2,30 @@
 //!
 //! The fabric moves bytes and knows no types; in a region they lie as in this machine's memory.
 
+use rackloom_collectives::ElementType;
+
 mod sealed {
     pub trait Sealed {}
 }
 
 /// A plain number. Sealed: the fabric relies on every bit pattern being a value.
 pub trait Element: Copy + Default + Send + Sync + sealed::Sealed + 'static {}
+
+/// A number that collectives can reduce. Sealed: which ones there are, the arithmetic of `rackloom-collectives` says.
+pub trait Number: Element {
+    #[doc(hidden)]
+    const TYPE: ElementType;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $kind:ident),+) => { $(
+        impl Number for $number {
+            const TYPE: ElementType = ElementType::$kind;
+        }
+    )+ };
+}
+
+numbers!(f32: F32, f64: F64, i32: I32, i64: I64, u8: U8);
 
 macro_rules! elements {
     ($($number:ty),+) => { $(

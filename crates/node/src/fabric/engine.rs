@@ -16,6 +16,7 @@ use std::time::Duration;
 use rackloom_protocol::{Endpoint, Instant, NodeId};
 use rustix::thread::sched_yield;
 
+use super::activity::Activities;
 use super::bytes::RegionMemory;
 use super::error::Error;
 use super::table::Table;
@@ -47,6 +48,10 @@ pub(super) struct Core {
     /// The background thread waits to be needed.
     pub(super) is_aside: bool,
     pub(super) has_left: bool,
+    pub(super) activities: Activities,
+    /// Turns so far, and those of the background thread among them.
+    pub(super) turns: u64,
+    pub(super) background_turns: u64,
 }
 
 /// One node.
@@ -80,6 +85,9 @@ impl Engine {
             asleep_until: Instant::NEVER,
             is_aside: false,
             has_left: false,
+            activities: Activities::default(),
+            turns: 0,
+            background_turns: 0,
         };
         let (core, wanted, needed) = (Mutex::new(core), AtomicUsize::new(0), Condvar::new());
         Self { node, core, wanted, bell, needed, clock, policy }
@@ -182,25 +190,35 @@ impl Engine {
         core.has_left = true;
         let member = core.member.take();
         core.table.end_all();
+        let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
         self.needed.notify_all();
         self.bell.arm();
         self.bell.ring();
         drop(held);
-        drop(member);
+        drop((member, activities));
     }
 }
 
 impl Core {
     /// One turn. Returns whether anything happened.
     pub(super) fn turn(&mut self) -> bool {
+        self.turns += 1;
         let Self { member: Some(member), table, .. } = self else { return false };
         let before = table.ended_count;
         let progress = member.turn(member.now(), &mut |event| table.hear(event));
         if table.ended_count != before {
             member.memory_mut().sweep();
         }
+        if !self.activities.is_empty() {
+            self.advance_activities();
+        }
         progress
+    }
+
+    /// What the core waits for, one line each.
+    pub(super) fn waiting_for(&self) -> Vec<String> {
+        self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
     }
 
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
@@ -310,8 +328,11 @@ impl Drop for Held<'_> {
             return;
         }
         self.settle();
-        let to_wake = std::mem::take(&mut self.core().table.to_wake);
+        let core = self.core();
+        let to_wake = std::mem::take(&mut core.table.to_wake);
+        let ended = core.activities.take_ended();
         self.core = None;
+        drop(ended);
         to_wake.into_iter().for_each(Waker::wake);
     }
 }

@@ -44,11 +44,29 @@ pub enum Error {
     /// A region of this name is registered already.
     #[error("{0} is registered already; hint: choose another name or deregister it first")]
     RegionExists(RegionId),
+    /// A collective cannot end well any more, though everybody may be alive.
+    #[error(
+        "the group is broken: {peer} gave up a collective or calls another one; hint: all members call the same collectives in the same order, and form a new group after a failure"
+    )]
+    GroupBroken {
+        /// Who gave up, or does something else.
+        peer: NodeId,
+    },
     /// This node has left the fabric.
     #[error("this node has left the fabric")]
     Closed,
+    /// A seat of a rack of other processes cannot be taken.
+    #[error("cannot take seat {seat} of rack {rack}: {what}")]
+    Join {
+        /// The rack's name.
+        rack: String,
+        /// The seat's name.
+        seat: String,
+        /// Why not, and what to do about it.
+        what: String,
+    },
     /// The rack did not come up.
-    #[error("{node} does not reach all other nodes after {waited_ms} ms: {waiting_for}")]
+    #[error("{node} does not reach all that it should after {waited_ms} ms: {waiting_for}")]
     NotUp {
         /// Who is not ready.
         node: NodeId,
@@ -77,7 +95,10 @@ impl Error {
     pub const fn peer(&self) -> Option<NodeId> {
         match self {
             Self::Busy { peer } => *peer,
-            Self::PeerLost { peer, .. } | Self::Refused { peer, .. } | Self::NoSuchNode(peer) => Some(*peer),
+            Self::PeerLost { peer, .. }
+            | Self::Refused { peer, .. }
+            | Self::GroupBroken { peer }
+            | Self::NoSuchNode(peer) => Some(*peer),
             _ => None,
         }
     }

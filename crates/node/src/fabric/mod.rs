@@ -26,15 +26,21 @@
 //! Every operation that names a peer ends with [`Error::PeerLost`] when no path to the peer is left. The bytes of
 //! regions and of numbers in them are as in this machine's memory; all offsets and lengths are in bytes.
 //!
-//! `docs/decisions/public-api.md` tells why it is as it is. Not here: collectives, and taking a seat of a rack of
-//! other processes.
+//! Nodes form a [`Group`] to do collectives on slices. `docs/decisions/public-api.md` tells why it all is as it is.
+//! A process takes a seat of a standing rack of other processes with [`Node::join`].
 
+mod activity;
+mod attendant;
 mod background;
+mod batch;
 mod bytes;
+mod counters;
+mod deaths;
 mod element;
 mod engine;
 mod error;
 mod group;
+mod join;
 mod node;
 mod queue;
 mod rack;
@@ -42,12 +48,15 @@ mod region;
 mod request;
 mod table;
 
-pub use element::Element;
+pub use batch::Batch;
+pub use counters::NodeCounters;
+pub use element::{Element, Number};
 pub use error::Error;
-pub use group::Group;
+pub use group::{Group, GroupOptions, GroupRequest};
 pub use node::Node;
 pub use queue::{Completion, Queue};
 pub use rack::Fabric;
+pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_protocol::{
     Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
     Width,

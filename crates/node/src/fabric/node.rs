@@ -2,16 +2,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, Completion as Level, Condition, Instant, Member, NodeId, OperationId,
     RegionConfig, RemoteAddress, Signal, Width,
 };
 
+use super::attendant::Attendant;
 use super::background;
+use super::batch::Batch;
 use super::bytes::Bytes;
+use super::counters::NodeCounters;
 use super::element::Element;
-use super::engine::Engine;
+use super::engine::{Core, Engine};
 use super::error::Error;
 use super::queue::{Completion, Queue};
 use super::rack::Switches;
@@ -34,6 +38,8 @@ pub struct Node {
 struct Life {
     engine: Arc<Engine>,
     background: Mutex<Option<JoinHandle<()>>>,
+    /// Who speaks to the rack, if the node sits in one of other processes.
+    attendant: Option<Attendant>,
     /// The switches of a local rack live as long as anybody needs them.
     _switches: Arc<Switches>,
 }
@@ -46,6 +52,9 @@ impl Life {
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
         // The thread holds nothing but the engine: if it had panicked, there would be nothing left to save.
         thread.map(JoinHandle::join);
+        if let Some(attendant) = &self.attendant {
+            attendant.end();
+        }
     }
 }
 
@@ -57,10 +66,18 @@ impl Drop for Life {
 
 impl Node {
     pub(super) fn start(engine: Engine, switches: &Arc<Switches>) -> Result<Self, Error> {
-        let engine = Arc::new(engine);
+        Self::seated(Arc::new(engine), switches, None)
+    }
+
+    pub(super) fn seated(
+        engine: Arc<Engine>,
+        switches: &Arc<Switches>,
+        attendant: Option<Attendant>,
+    ) -> Result<Self, Error> {
         let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
         let background = Mutex::new(Some(thread));
-        let life = Life { engine: Arc::clone(&engine), background, _switches: Arc::clone(switches) };
+        let life =
+            Life { engine: Arc::clone(&engine), background, attendant, _switches: Arc::clone(switches) };
         Ok(Self { engine, life: Arc::new(life) })
     }
 
@@ -76,10 +93,40 @@ impl Node {
         self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
     }
 
+    /// What the node has done so far.
+    #[must_use]
+    pub fn counters(&self) -> NodeCounters {
+        self.engine.hold().core().counters()
+    }
+
     /// What the node waits for, one line each: for a watchdog.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<String> {
-        self.engine.hold().core().member().map_or_else(|_| Vec::new(), |member| member.member().waiting_for())
+        self.engine.hold().core().waiting_for()
+    }
+
+    /// Wait until a live path leads to each of these nodes, at most for `patience`.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] with what the node waits for; [`Error::Closed`].
+    pub fn wait_until_reached(&self, peers: &[NodeId], patience: Duration) -> Result<(), Error> {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.engine.clock.now() + patience_ns;
+        let are_reached = |endpoint: &mut rackloom_protocol::Endpoint| {
+            peers.iter().all(|peer| *peer == self.id() || endpoint.is_reachable(*peer))
+        };
+        if self.wait_for(until, are_reached) {
+            return Ok(());
+        }
+        self.with_core(|core| core.member().map(|_| ()))?;
+        let missing = peers.iter().filter(|peer| **peer != self.id() && !self.reaches(**peer));
+        let missing = missing.map(|peer| format!("a path to {peer}"));
+        let waiting_for: Vec<_> = missing.chain(self.waiting_for()).collect();
+        Err(Error::NotUp {
+            node: self.id(),
+            waited_ms: patience_ns / 1_000_000,
+            waiting_for: waiting_for.join("; "),
+        })
     }
 
     /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
@@ -88,12 +135,17 @@ impl Node {
         self.life.end();
     }
 
+    /// Do something under the engine's lock.
+    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
+        act(self.engine.hold().core())
+    }
+
     pub(super) fn wait_for(
         &self,
         until: Instant,
         mut done: impl FnMut(&mut rackloom_protocol::Endpoint) -> bool,
     ) -> bool {
-        let look = |core: &mut super::engine::Core| match core.member() {
+        let look = |core: &mut Core| match core.member() {
             Ok(member) => done(member.member_mut()).then_some(true),
             Err(_) => Some(false),
         };
@@ -249,7 +301,8 @@ impl Node {
     }
 
     /// End when the 8-byte word at `offset` of a region of one's own satisfies the condition; yields the word. It is
-    /// looked at now and whenever a peer has changed the region. The loss of `from` ends the wait.
+    /// looked at now and whenever a peer has changed the region; a write of the owner's own, by [`Region::write`], wakes
+    /// nobody. The loss of `from` ends the wait.
     pub fn wait_until(
         &self,
         region: &Region,
@@ -310,6 +363,12 @@ impl Node {
         Ok(())
     }
 
+    /// Room for requests that are to begin together, so that they share frames.
+    #[must_use]
+    pub fn batch<'a>(&self) -> Batch<'a> {
+        Batch::new(Arc::clone(&self.engine))
+    }
+
     // ---- completion queues -----------------------------------------------------------------------------------------
 
     /// The oldest completion of `queue`; if there is none, one turn of this node and another look. Never sleeps.
@@ -326,7 +385,7 @@ impl Node {
 
     /// The oldest completion of `queue`; while there is none, drive this node and sleep as a blocking operation does,
     /// at most for `patience`.
-    pub fn poll_wait(&self, queue: &Queue, patience: std::time::Duration) -> Option<Completion> {
+    pub fn poll_wait(&self, queue: &Queue, patience: Duration) -> Option<Completion> {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let until = self.engine.clock.now() + patience_ns;
         self.engine.wait(until, |_| queue.pop(), |_, waker| queue.set_waker(waker))

@@ -71,6 +71,10 @@ impl Region {
         self.inner.bytes.length()
     }
 
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
+
     /// Name, key and permissions.
     #[must_use]
     pub fn options(&self) -> RegionOptions {

@@ -121,6 +121,15 @@ impl<'a, T: Outcome> Request<'a, T> {
         result
     }
 
+    /// What it asks for, if it is a request of this engine's that has not begun.
+    pub(super) fn into_order(mut self, engine: &Arc<Engine>) -> Result<Order<'a>, Error> {
+        if !Arc::ptr_eq(&self.engine, engine) {
+            return Err(Error::Invalid("the request belongs to another node"));
+        }
+        let order = std::mem::replace(&mut self.order, Err(None));
+        order.map_err(|error| error.unwrap_or(Error::Closed))
+    }
+
     /// Begin if it has not begun, and take the result if there is one.
     fn look(&mut self, core: &mut Core) -> Option<Result<Ended, Error>> {
         if let Some(operation) = self.begun {
@@ -192,7 +201,7 @@ impl<T> Drop for Request<'_, T> {
 
 impl Core {
     /// The one way to the core. The command is given a name; its end goes to `sink`.
-    fn submit(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
+    pub(super) fn submit(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
         let peer = order.peer;
         let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
         if let (Command::WaitUntil { .. }, Some(node)) = (&order.command, peer)
@@ -212,6 +221,15 @@ impl Core {
             self.table.succeed(operation);
         }
         Ok(operation)
+    }
+
+    /// End a wait or a receive, if it has not ended.
+    pub(super) fn cancel(&mut self, operation: OperationId) {
+        if let Some(member) = &mut self.member {
+            let now = member.now();
+            // What has ended meanwhile needs no end.
+            let _ = member.member_mut().handle_command(now, Command::Cancel { operation });
+        }
     }
 
     /// Whether somebody who is awake will make the next turn.

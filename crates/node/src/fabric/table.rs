@@ -10,6 +10,7 @@ use std::task::Waker;
 use rackloom_protocol::{Event, NodeId, OperationId};
 
 use super::bytes::Bytes;
+use super::deaths::Deaths;
 use super::error::Error;
 use super::queue::{Completion, Queue};
 
@@ -66,6 +67,7 @@ pub(super) struct Table {
     pub(super) to_wake: Vec<Waker>,
     /// Operations that have ended so far.
     pub(super) ended_count: u64,
+    pub(super) deaths: Deaths,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -148,7 +150,7 @@ impl Table {
                     entry.matched = Some((source, tag));
                 }
             }
-            _ => {}
+            event => self.to_wake.extend(self.deaths.hear(&event)),
         }
     }
 
@@ -167,6 +169,11 @@ impl Table {
             }
             Sink::Nobody => self.free.push(index_of(operation) as u32),
         }
+    }
+
+    /// An operation that the core knows nothing of has ended.
+    pub(super) fn conclude(&mut self, operation: OperationId, result: Result<Ended, Error>) {
+        self.end(operation, result);
     }
 
     /// An operation about whose end the core says nothing has been taken.

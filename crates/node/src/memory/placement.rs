@@ -15,6 +15,9 @@ use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
 use rustix::process::{Resource, getrlimit};
 
 use super::options::{Granted, MemoryOptions, Pages, Placement};
+use super::system::{
+    default_huge_page_bytes, huge_pages_refused, no_such_numa_node, read_smaps, transparent_ones_are_off,
+};
 use crate::mapping::{Mapping, sealed_memfd_with, whole_pages};
 use crate::window::Window;
 
@@ -37,11 +40,10 @@ impl Backing {
     pub(super) fn new(length: u64, options: MemoryOptions) -> io::Result<Self> {
         let mut reasons = Vec::new();
         if options.huge_pages {
-            match huge_file(length).and_then(|file| mapped(file, Pages::Huge)) {
-                Ok(backing) => return backing.placed(options),
-                Err(cause) => {
-                    reasons.push(format!("huge pages: {cause}; transparent ones are asked for instead"));
-                }
+            match Self::huge(length, options) {
+                Ok(Ok(backing)) => return Ok(backing),
+                Ok(Err(demand)) => return Err(demand),
+                Err(cause) => reasons.push(huge_pages_refused(&cause)),
             }
         }
         let length = whole_pages(length).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -49,6 +51,20 @@ impl Backing {
         let mut backing = mapped(file, Pages::Ordinary)?;
         backing.granted.reasons = reasons;
         backing.placed(options)
+    }
+
+    /// Pages of the system's pool; the outer error is a wish that was not granted, the inner one a demand that failed.
+    ///
+    /// The pool promises a number of pages and not that they lie where they are bound to, nor that this process may have
+    /// them; a promise that is not kept would end the process at the first touch. So they are put in place now.
+    fn huge(length: u64, options: MemoryOptions) -> io::Result<io::Result<Self>> {
+        let backing = huge_file(length).and_then(|file| mapped(file, Pages::Huge))?;
+        let placed = match backing.placed(MemoryOptions { touch: false, ..options }) {
+            Ok(placed) => placed,
+            Err(demand) => return Ok(Err(demand)),
+        };
+        placed.touch()?;
+        Ok(Ok(placed))
     }
 
     /// Exchange the file for a fresh one with the same bytes, mapped at the same address. Whoever has mapped the old
@@ -109,7 +125,10 @@ impl Backing {
         let advised =
             unsafe { madvise(self.pages.base().cast(), self.pages.length(), Advice::LinuxHugepage) };
         match advised {
-            Ok(()) => self.granted.pages = Pages::Advised,
+            Ok(()) => {
+                self.granted.pages = Pages::Advised;
+                self.granted.reasons.extend(transparent_ones_are_off());
+            }
             Err(cause) => self.granted.reasons.push(format!("transparent huge pages: {cause}")),
         }
     }
@@ -121,8 +140,8 @@ impl Backing {
             let limit = getrlimit(Resource::Memlock).current;
             let limit = limit.map_or("none".to_owned(), |bytes| format!("{bytes} bytes"));
             let text = format!(
-                "cannot lock {} bytes: {cause} (limit of this process: {limit}); hint: raise the limit on locked \
-                 memory (`ulimit -l`) or do without locking",
+                "cannot lock {} bytes: {cause} (RLIMIT_MEMLOCK of this process: {limit}); hint: raise the limit on \
+                 locked memory (`ulimit -l`) or do without locking",
                 self.pages.length()
             );
             io::Error::new(io::Error::from(cause).kind(), text)
@@ -143,8 +162,7 @@ impl Backing {
         let mut mask = [0 as libc::c_ulong; NODE_MASK_WORDS];
         let bits = libc::c_ulong::BITS;
         let word = mask.get_mut((node / bits) as usize);
-        *word
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("no NUMA node {node}")))? |=
+        *word.ok_or_else(|| no_such_numa_node(node, &io::ErrorKind::InvalidInput.into()))? |=
             1 << (node % bits);
         // SAFETY: needed because no library we use has this call. The range is this mapping, the mask is as long as
         // said; only the placement of pages changes. The kernel takes one bit less than the count it is given.
@@ -162,8 +180,7 @@ impl Backing {
         if result == 0 {
             return Ok(());
         }
-        let cause = io::Error::last_os_error();
-        Err(io::Error::new(cause.kind(), format!("cannot bind memory to NUMA node {node}: {cause}")))
+        Err(no_such_numa_node(node, &io::Error::last_os_error()))
     }
 
     /// Ask the kernel.
@@ -210,53 +227,6 @@ fn huge_file(length: u64) -> io::Result<OwnedFd> {
     let page_bytes = default_huge_page_bytes()?;
     let length = length.max(1).checked_next_multiple_of(page_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
     sealed_memfd_with("rackloom-region", length, MemfdFlags::HUGETLB)
-}
-
-fn default_huge_page_bytes() -> io::Result<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo")?;
-    let size = text.lines().find_map(|line| kilobytes(line, "Hugepagesize:"));
-    size.filter(|size| *size > 0).ok_or_else(|| io::Error::other("the system has none"))
-}
-
-/// The entry of the mapping that contains `address` in this process's list of mappings.
-fn read_smaps(address: usize) -> io::Result<Placement> {
-    let text = std::fs::read_to_string("/proc/self/smaps")?;
-    let mut lines = text.lines().skip_while(|line| !covers(line, address)).skip(1).peekable();
-    if lines.peek().is_none() {
-        return Err(io::Error::other("the kernel does not list this mapping"));
-    }
-    let mut placement = Placement::default();
-    for line in lines.take_while(|line| !is_heading(line)) {
-        for (name, value) in [
-            ("KernelPageSize:", &mut placement.page_bytes),
-            ("Rss:", &mut placement.resident_bytes),
-            ("Locked:", &mut placement.locked_bytes),
-        ] {
-            *value = kilobytes(line, name).unwrap_or(*value);
-        }
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            placement.huge_advised = flags.split_whitespace().any(|flag| flag == "hg");
-        }
-    }
-    Ok(placement)
-}
-
-fn is_heading(line: &str) -> bool {
-    line.split_once('-').is_some_and(|(start, _)| usize::from_str_radix(start, 16).is_ok())
-}
-
-fn covers(line: &str, address: usize) -> bool {
-    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-    let parse = |text| usize::from_str_radix(text, 16).ok();
-    range
-        .and_then(|(start, end)| Some(parse(start)?..parse(end)?))
-        .is_some_and(|range| range.contains(&address))
-}
-
-/// The number in a line such as `Rss:   12 kB`, in bytes.
-fn kilobytes(line: &str, name: &str) -> Option<u64> {
-    let value = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
-    value.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
 impl AsFd for Backing {

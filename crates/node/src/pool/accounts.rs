@@ -4,44 +4,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::Tenant;
 
-/// An amount in bytes, now and at most since the last reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Now.
-    pub current: u64,
-    /// At most.
-    pub high: u64,
-}
-
-impl Usage {
-    pub(super) fn add(&mut self, bytes: u64) {
-        self.current += bytes;
-        self.high = self.high.max(self.current);
-    }
-
-    pub(super) fn remove(&mut self, bytes: u64) {
-        debug_assert!(bytes <= self.current);
-        self.current -= bytes;
-    }
-
-    pub(super) fn reset_high(&mut self) {
-        self.high = self.current;
-    }
-}
-
-/// A tenant's limit would be exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("quota of {tenant} exceeded: {asked} bytes asked, {used} of {limit} used")]
-pub struct QuotaExceeded {
-    /// Whose.
-    pub tenant: Tenant,
-    /// Bytes asked for, rounded as they would have been taken.
-    pub asked: u64,
-    /// Bytes that it has.
-    pub used: u64,
-    /// Bytes that it may have.
-    pub limit: u64,
-}
+use crate::memory::{QuotaExceeded, Usage};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {

@@ -17,12 +17,12 @@ use std::io;
 
 use rackloom_protocol::{RegionId, Tenant};
 
-use crate::memory::{HostMemory, MemoryOptions};
+use crate::memory::{AllocateError, HostMemory, MemoryOptions};
 
 use accounts::Accounts;
 use free_list::FreeList;
 
-pub use accounts::{QuotaExceeded, Usage};
+pub use crate::memory::{QuotaExceeded, Statistics, Usage};
 pub use leaks::{Leak, LeakReport};
 
 /// Blocks begin and end at multiples of this: a cache line, so that two blocks never share one.
@@ -108,20 +108,12 @@ pub enum PoolError {
         /// Its offset.
         offset: u64,
     },
-    /// The system gave no memory.
+    /// There is no memory for another region.
+    #[error("cannot reserve memory: {0}")]
+    Memory(#[from] AllocateError),
+    /// No region can be that large.
     #[error("cannot reserve memory: {0}")]
     System(#[from] io::Error),
-}
-
-/// Numbers of a pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Bytes that the pool holds.
-    pub reserved: Usage,
-    /// Bytes that its callers hold, rounded to [`GRANULE_BYTES`].
-    pub used: Usage,
-    /// Blocks that are alive.
-    pub blocks: usize,
 }
 
 /// A pool. Its regions live in the [`HostMemory`] that every call is given, which must be the same one each time.
@@ -132,8 +124,7 @@ pub struct Pool {
     live: BTreeMap<(RegionId, u64), Live>,
     serial_next: u64,
     accounts: Accounts,
-    reserved: Usage,
-    used: Usage,
+    statistics: Statistics,
     on_leak: Option<LeakListener>,
 }
 
@@ -164,8 +155,7 @@ impl Pool {
             live: BTreeMap::new(),
             serial_next: 0,
             accounts: Accounts::default(),
-            reserved: Usage::default(),
-            used: Usage::default(),
+            statistics: Statistics::default(),
             on_leak: None,
         };
         let bytes = round(bytes).ok_or(io::ErrorKind::OutOfMemory).map_err(io::Error::from)?;
@@ -203,7 +193,7 @@ impl Pool {
         let Wanted { tenant, bytes, tag, .. } = wanted;
         self.live.insert((region, offset), Live { serial, bytes, taken, tenant, tag: tag.to_owned() });
         self.accounts.add(tenant, taken);
-        self.used.add(taken);
+        self.statistics.hand_out(taken);
         Ok(Block { region, offset, bytes, serial })
     }
 
@@ -222,31 +212,31 @@ impl Pool {
         };
         arena.free.give(offset, live.taken);
         self.accounts.remove(live.tenant, live.taken);
-        self.used.remove(live.taken);
+        self.statistics.take_back(live.taken);
         Ok(())
     }
 
     /// Give regions without a block back to the system, the latest first, as long as more than `keep_bytes` stay
     /// reserved. A region that is exported stays. Returns the bytes given back.
     pub fn trim(&mut self, memory: &mut HostMemory, keep_bytes: u64) -> u64 {
-        let before = self.reserved.current;
+        let before = self.statistics.reserved.current;
         for place in (0..self.arenas.len()).rev() {
             let arena = &self.arenas[place];
             let bytes = arena.free.capacity();
-            let is_needed = self.reserved.current - bytes < keep_bytes;
+            let is_needed = self.statistics.reserved.current - bytes < keep_bytes;
             if is_needed || !arena.free.is_whole() || memory.free(arena.region).is_err() {
                 continue;
             }
             self.arenas.remove(place);
-            self.reserved.remove(bytes);
+            self.statistics.reserved.remove(bytes);
         }
-        before - self.reserved.current
+        before - self.statistics.reserved.current
     }
 
     /// Numbers.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics { reserved: self.reserved, used: self.used, blocks: self.live.len() }
+        self.statistics
     }
 
     /// What a tenant holds.
@@ -257,8 +247,8 @@ impl Pool {
 
     /// From now on "at most" means: since now.
     pub fn reset_high(&mut self) {
-        self.reserved.reset_high();
-        self.used.reset_high();
+        self.statistics.reserved.reset_high();
+        self.statistics.used.reset_high();
         self.accounts.reset_high();
     }
 
@@ -289,7 +279,7 @@ impl Pool {
         if self.options.growth_bytes == 0 {
             return Err(self.no_room(bytes));
         }
-        let left = self.options.reserved_bytes_max - self.reserved.current;
+        let left = self.options.reserved_bytes_max - self.statistics.reserved.current;
         let preferred = round(self.options.growth_bytes).unwrap_or(bytes).max(bytes);
         if bytes > left {
             return Err(self.no_room(bytes));
@@ -299,20 +289,20 @@ impl Pool {
 
     fn reserve(&mut self, memory: &mut HostMemory, bytes: u64) -> Result<(), PoolError> {
         let max = self.options.reserved_bytes_max;
-        if self.reserved.current.checked_add(bytes).is_none_or(|sum| sum > max) {
+        if self.statistics.reserved.current.checked_add(bytes).is_none_or(|sum| sum > max) {
             return Err(self.no_room(bytes));
         }
         let region = RegionId(self.region_next);
         memory.allocate_with(region, bytes, self.options.memory)?;
         self.region_next += 1;
         self.arenas.push(Arena { region, free: FreeList::new(bytes) });
-        self.reserved.add(bytes);
+        self.statistics.reserved.add(bytes);
         Ok(())
     }
 
     fn no_room(&self, asked: u64) -> PoolError {
         let largest = self.arenas.iter().map(|arena| arena.free.largest()).max().unwrap_or(0);
-        let (reserved, max) = (self.reserved.current, self.options.reserved_bytes_max);
+        let (reserved, max) = (self.statistics.reserved.current, self.options.reserved_bytes_max);
         PoolError::NoRoom { asked, largest, reserved, max }
     }
 }

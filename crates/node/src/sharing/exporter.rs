@@ -214,6 +214,14 @@ impl Exporter {
         self.slots(region).count()
     }
 
+    /// Who imports a region, one entry per import.
+    pub fn imported_by(&self, region: RegionId) -> impl Iterator<Item = NodeId> {
+        self.connections.iter().filter_map(move |connection| match (connection.state, connection.asker) {
+            (State::Importing { region: imported, .. }, Ok(asker)) if imported == region => Some(asker.node),
+            _ => None,
+        })
+    }
+
     /// Number of connections, importing or still asking.
     #[must_use]
     pub fn connections_open(&self) -> usize {

@@ -11,22 +11,26 @@ use rackloom::fabric::{Completion, Fabric, Node, Queue};
 use rackloom_plan::Plan;
 
 /// A rack from the text of its file.
+#[allow(dead_code, reason = "as above")]
 pub(crate) fn local(text: &str) -> Fabric {
     Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap()
 }
 
 /// Two nodes and a cable.
+#[allow(dead_code, reason = "each test file uses its own part of the rig")]
 pub(crate) fn pair() -> (Node, Node) {
     let nodes = local("name: two\nshape: {ring: {nodes: 2}}\n").into_nodes();
     <[Node; 2]>::try_from(nodes).unwrap().into()
 }
 
 /// The next completion; it is an error of the test if none comes.
+#[allow(dead_code, reason = "as above")]
 pub(crate) fn ended(node: &Node, queue: &Queue) -> Completion {
     node.poll_wait(queue, Duration::from_secs(30)).expect("a completion comes")
 }
 
 /// Run a future on this thread.
+#[allow(dead_code, reason = "as above")]
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

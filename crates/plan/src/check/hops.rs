@@ -79,7 +79,7 @@ fn diameter(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
 
 fn complain(check: &mut Inspection<'_>, message: String) {
     let hint = format!("a frame crosses at most {HOPS_MAX} links; add links that shorten the way");
-    check.complain(&["shape"], Complaint::new(message).hint(hint));
+    check.complain(&["shape"], Complaint::about(message).hint(hint));
 }
 
 /// Breadth first, over links that `passes` lets through, until `ends`.

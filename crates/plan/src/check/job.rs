@@ -20,6 +20,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
             check.within(&schema::COLLECTIVE, "segments", plan.segments);
             sweep(check, &schema::COLLECTIVE, &plan.sweep);
             elements(check, &plan);
+            meaningless(check, plan.collective);
         }
     }
     expectations(check);
@@ -42,7 +43,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     check.within_at(&factor, &schema::SIZES, "factor", sizes.factor);
     if fine && check.intact(&[&from, &to]) && sizes.from_bytes > sizes.to_bytes {
         let (least, most) = (shown(sizes.from_bytes, Unit::Bytes), shown(sizes.to_bytes, Unit::Bytes));
-        let complaint = Complaint::new(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
+        let complaint = Complaint::about(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
         check.complain(&[&from, &to], complaint.hint("sizes ascend"));
     }
 }
@@ -51,8 +52,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
 fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
     let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
-    let counts = plan.collective != CollectiveName::Barrier;
-    if counts && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
+    if plan.collective.moves_data() && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
         let path = check.places.first_written(&paths).unwrap_or(paths[0]);
         let message = format!(
             "{} are no whole number of {} elements, which have {}",
@@ -60,7 +60,26 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
             plan.element,
             shown(element_bytes, Unit::Bytes)
         );
-        check.complain(&[path], Complaint::new(message).hint("write a multiple, or another `type`"));
+        check.complain(&[path], Complaint::about(message).hint("write a multiple, or another `type`"));
+    }
+}
+
+/// A key that means nothing to this collective is a wish that nobody would hear.
+fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
+    if !check.intact(&["job.collective.collective"]) {
+        return;
+    }
+    type Takes = fn(CollectiveName) -> bool;
+    let operator: Takes = CollectiveName::takes_operator;
+    let root: Takes = CollectiveName::takes_root;
+    let data: Takes = CollectiveName::moves_data;
+    for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
+        let path = schema::COLLECTIVE.path_of(key);
+        if check.places.find(&path).is_some() && !takes(collective) {
+            let message = format!("`{path}` means nothing to {collective}");
+            let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
+            check.complain(&[&path], Complaint::about(message).hint(hint));
+        }
     }
 }
 
@@ -76,6 +95,6 @@ fn expectations(check: &mut Inspection<'_>) {
         && check.intact(&paths)
     {
         let message = format!("`{}` is {least}, more than `{}`, which is {most}", paths[0], paths[1]);
-        check.complain(&paths, Complaint::new(message).hint("no run could meet both"));
+        check.complain(&paths, Complaint::about(message).hint("no run could meet both"));
     }
 }

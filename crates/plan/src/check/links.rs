@@ -1,11 +1,9 @@
 //! Links: profiles, credits, and what the rings hold.
 
-use rackloom_protocol::CreditConfig;
-
 use crate::check::Inspection;
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
 
 /// All rings of a rack together.
@@ -14,10 +12,6 @@ const RINGS_BYTES_MAX: u64 = 64 << 30;
 pub(super) fn check(check: &mut Inspection<'_>) {
     for link in &check.plan.links {
         profile(check, link);
-    }
-    // Every link has the same credits.
-    if let Some(link) = check.plan.links.first() {
-        credits(check, link.credits);
     }
     let count = check.plan.links.len() as u64;
     let bytes = count * 2 * u64::from(check.plan.ring_bytes);
@@ -28,7 +22,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
             shown(bytes, Unit::Bytes),
             shown(RINGS_BYTES_MAX, Unit::Bytes)
         );
-        check.complain(&["ring_bytes", "shape"], Complaint::new(message).hint("make `ring_bytes` smaller"));
+        check.complain(&["ring_bytes", "shape"], Complaint::about(message).hint("make `ring_bytes` smaller"));
     }
 }
 
@@ -49,8 +43,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let path = path_of(check, key);
         if check.intact(&[&path]) && !(0.0..=1.0).contains(&rate) {
             let message = format!("`{path}` is {rate}, no probability");
-            let hint = "a probability lies within 0 and 1, or 0% and 100%";
-            check.complain(&[&path], Complaint::new(message).hint(hint));
+            check.complain(&[&path], Complaint::about(message).hint(PROBABILITY_HINT));
         }
     }
     let path = path_of(check, "delay");
@@ -63,12 +56,14 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
         let hint = "leave `checks` at `auto`, or take the corruption out";
-        check.complain(&[&path, "checks"], Complaint::new(message).hint(hint));
+        check.complain(&[&path, "checks"], Complaint::about(message).hint(hint));
     }
 }
 
-fn credits(check: &mut Inspection<'_>, credits: CreditConfig) {
+/// Every link has the same credits, whatever the shape.
+pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
+    let credits = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
     let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
@@ -86,7 +81,7 @@ fn credits(check: &mut Inspection<'_>, credits: CreditConfig) {
             shown(plan.frame_bytes_max.into(), Unit::Bytes)
         );
         let hint = format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`");
-        check.complain(&paths, Complaint::new(message).hint(hint));
+        check.complain(&paths, Complaint::about(message).hint(hint));
     }
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     let most = u64::from(plan.ring_bytes) / 4 * 3;
@@ -96,6 +91,6 @@ fn credits(check: &mut Inspection<'_>, credits: CreditConfig) {
             shown(plan.ring_bytes.into(), Unit::Bytes)
         );
         let hint = format!("write `credits.limit` of at most {}", most / u64::from(credits.unit_bytes));
-        check.complain(&paths, Complaint::new(message).hint(hint));
+        check.complain(&paths, Complaint::about(message).hint(hint));
     }
 }

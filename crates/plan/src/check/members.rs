@@ -5,8 +5,8 @@ use rackloom_protocol::wire::layout::FABRIC;
 use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::check::hops::{self, Neighbours};
+use crate::check::objections::size_paths;
 use crate::check::{Fit, Inspection};
-use crate::job::JobKind;
 use crate::mistake::{Complaint, quoted};
 use crate::plan::{MemberPlan, TenantPlan};
 use crate::quantity::{Unit, shown};
@@ -14,9 +14,9 @@ use crate::schema;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;
-    if plan.endpoint_count() < 2 {
+    if plan.endpoint_count() < 2 && check.intact(&["shape"]) {
         let message = format!("a rack has at least two nodes, found {}", plan.endpoint_count());
-        check.complain(&["shape"], Complaint::new(message));
+        check.complain(&["shape"], Complaint::about(message).hint("name more nodes; a switch is none"));
     }
     for member in plan.members.iter().filter(|member| member.role == MemberRole::Endpoint) {
         memory(check, member);
@@ -26,7 +26,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     }
     let neighbours = hops::neighbours(plan);
     reports(check, &neighbours);
-    if reach(check, &neighbours) {
+    if reach(check, &neighbours) && check.intact(&["shape"]) {
         hops::check(check, &neighbours);
     }
 }
@@ -36,17 +36,33 @@ fn reach(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
     let plan = check.plan;
     // A member without a link is told so, and the others are not told that they cannot reach it.
     let first = neighbours.iter().position(|links| !links.is_empty()).unwrap_or(0);
-    let hops = hops::from(neighbours, NodeId(first as u16));
-    for (index, member) in plan.members.iter().enumerate().filter(|(index, _)| hops[*index].is_none()) {
+    let mut reached = vec![false; neighbours.len()];
+    reached_from(neighbours, first, &mut reached);
+    for (index, member) in plan.members.iter().enumerate() {
+        // A link with an end that nobody has may have been meant to lead anywhere.
+        if !check.intact(&[&format!("member.{}.links", member.name)]) {
+            reached_from(neighbours, index, &mut reached);
+        }
+    }
+    for (index, member) in plan.members.iter().enumerate().filter(|(index, _)| !reached[*index]) {
         let name = quoted(&member.name);
         let message = match neighbours[index].is_empty() {
             true => format!("{name} has no link"),
             false => format!("{name} cannot be reached from {}", quoted(&plan.members[first].name)),
         };
         let hint = "every member needs a path of links to every other";
-        check.complain(&[&format!("member.{}", member.name), "shape"], Complaint::new(message).hint(hint));
+        check.complain(&[&format!("member.{}", member.name), "shape"], Complaint::about(message).hint(hint));
     }
-    hops.iter().all(Option::is_some)
+    reached.iter().all(|reached| *reached)
+}
+
+/// Note who can be reached from this member.
+fn reached_from(neighbours: &Neighbours, member: usize, reached: &mut [bool]) {
+    if reached.get(member).is_none_or(|reached| *reached) {
+        return;
+    }
+    let hops = hops::from(neighbours, NodeId(member as u16));
+    reached.iter_mut().zip(hops).for_each(|(reached, hops)| *reached |= hops.is_some());
 }
 
 fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
@@ -56,16 +72,13 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     if !check.within_at(&path, &schema::DEFAULTS, "memory", member.memory_bytes) || !check.intact(&[&path]) {
         return;
     }
-    let sized_by = match check.plan.job.kind {
-        JobKind::Litmus => vec!["job.litmus.bytes_max".to_owned()],
-        kind => ["bytes", "sizes.to", "sizes.from", "sizes.factor"]
-            .map(|key| format!("job.{}.{key}", kind.name()))
-            .into(),
-    };
+    let sized_by = size_paths(check.plan.job.kind);
     let mut paths = vec![path.as_str()];
     paths.extend(sized_by.iter().map(String::as_str));
     let needed = check.plan.memory_needed_by_job();
-    if check.fit == Fit::Judged && check.intact(&paths) && needed > member.memory_bytes {
+    let is_whole = check.intact(&paths) && check.intact(&["shape"]);
+    if check.fit == Fit::Judged && is_whole && needed > member.memory_bytes {
+        check.job_is_too_large = true;
         let message = format!(
             "the {} takes {} at once, more than the {} of `{path}`",
             check.plan.job.kind.name(),
@@ -74,7 +87,7 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
         );
         check.complain(
             &paths,
-            Complaint::new(message).hint("give the nodes more memory, or the job smaller sizes"),
+            Complaint::about(message).hint("give the nodes more memory, or the job smaller sizes"),
         );
     }
 }
@@ -88,8 +101,10 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
     let seats: Vec<&MemberPlan> = endpoints.filter(|member| member.tenant == quota.tenant).collect();
     let memory_bytes: u64 = seats.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
     let names = crate::read::listed(seats.iter().map(|member| member.name.as_str()));
-    if seats.is_empty() {
-        let complaint = Complaint::new(format!("no node is of tenant {number}"));
+    if seats.is_empty() && !check.intact(&["shape"]) {
+        // Who that would be is not known.
+    } else if seats.is_empty() {
+        let complaint = Complaint::about(format!("no node is of tenant {number}"));
         check.complain(
             &[&key],
             complaint.hint("a node's `tenant` stands under `nodes`, `groups` or `defaults`"),
@@ -100,7 +115,7 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
             shown(memory_bytes, Unit::Bytes),
             shown(quota.memory_bytes_max, Unit::Bytes)
         );
-        check.complain(&[&path], Complaint::new(message).hint("raise the quota, or give the nodes less"));
+        check.complain(&[&path], Complaint::about(message).hint("raise the quota, or give the nodes less"));
     }
 }
 
@@ -118,6 +133,6 @@ fn reports(check: &mut Inspection<'_>, neighbours: &Neighbours) {
             shown(check.plan.frame_bytes_max.into(), Unit::Bytes)
         );
         let hint = "raise `frame_bytes_max`, or spread the nodes over more switches";
-        check.complain(&["frame_bytes_max", "shape"], Complaint::new(message).hint(hint));
+        check.complain(&["frame_bytes_max", "shape"], Complaint::about(message).hint(hint));
     }
 }

@@ -6,7 +6,18 @@
 use crate::document::{Content, Entry, Value};
 use crate::mistake::{Complaint, Mistake, Place, Source, nearest, quoted};
 use crate::places::Places;
-use crate::schema::{Choose, Kind, Table};
+use crate::quantity::shown;
+use crate::schema::{Choose, Kind, RACK, Table};
+
+/// What others call our keys.
+const SYNONYMS: [(&str, &str); 6] = [
+    ("mtu", "frame_bytes_max"),
+    ("bandwidth", "rate"),
+    ("latency", "delay"),
+    ("dtype", "type"),
+    ("size", "bytes"),
+    ("operation", "op"),
+];
 
 /// The reader: where mistakes and places are collected.
 pub(crate) struct Reader<'text> {
@@ -45,7 +56,11 @@ impl<'text> Reader<'text> {
             Some((value, content)) => {
                 let what = if path.is_empty() { "a rack file".to_owned() } else { format!("`{path}`") };
                 let message = format!("{what} is a table of keys and values, found {}", content.kind());
-                self.complain(value.place, Complaint::new(message));
+                let hint = match path.is_empty() {
+                    true => "write lines like `name: ring-4` and `shape: {ring: {nodes: 4}}`",
+                    false => "write it in braces, `{key: value}`, or as indented lines",
+                };
+                self.complain(value.place, Complaint::about(message).hint(hint));
                 &[]
             }
         }
@@ -60,7 +75,7 @@ impl<'text> Reader<'text> {
                 let message = format!("`{path}` is a list, found {}", content.kind());
                 self.complain(
                     value.place,
-                    Complaint::new(message).hint("write it in brackets: [first, second]"),
+                    Complaint::about(message).hint("write it in brackets: [first, second]"),
                 );
                 &[]
             }
@@ -78,11 +93,7 @@ impl<'text> Reader<'text> {
         for entry in entries {
             if table.find(&entry.key).is_none() {
                 let message = format!("unknown key {} in {}", quoted(&entry.key), table.name);
-                let hint = match nearest(&entry.key, table.names()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("keys here are {}", table.listed()),
-                };
-                self.complain(entry.key_place, Complaint::new(message).hint(hint));
+                self.complain(entry.key_place, Complaint::about(message).hint(meant(table, &entry.key)));
             }
         }
         Fields { path, table, entries }
@@ -136,7 +147,7 @@ impl<'text> Reader<'text> {
             (first, None) => first,
             (_, Some(_)) => {
                 let hint = format!("name one of {}", fields.table.listed());
-                self.complain(value.place, Complaint::new(several).hint(hint));
+                self.complain(value.place, Complaint::about(several).hint(hint));
                 None
             }
         }
@@ -171,7 +182,7 @@ impl<'text> Reader<'text> {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("write one of {}", all.join(", ")),
                 };
-                Complaint::new(format!("{} is not a choice", quoted(text))).hint(hint)
+                Complaint::about(format!("{} is not a choice", quoted(text))).hint(hint)
             })
         })
     }
@@ -180,7 +191,11 @@ impl<'text> Reader<'text> {
     pub(crate) fn scalar<'doc>(&self, value: &'doc Value, path: &str) -> Result<&'doc str, Complaint> {
         match &value.content {
             Content::Text(text) => Ok(text),
-            content => Err(Complaint::new(format!("`{path}` is a single value, found {}", content.kind()))),
+            content => {
+                let complaint =
+                    Complaint::about(format!("`{path}` is a single value, found {}", content.kind()));
+                Err(complaint.hint("write one word, name or number"))
+            }
         }
     }
 }
@@ -208,6 +223,32 @@ impl<'doc> Fields<'doc> {
     }
 }
 
+/// What was probably meant by a key that the table does not have.
+fn meant(table: &Table, key: &str) -> String {
+    let synonym = SYNONYMS.iter().find(|(word, _)| word.eq_ignore_ascii_case(key)).map(|(_, ours)| *ours);
+    if let Some(ours) = synonym.filter(|ours| table.find(ours).is_some()) {
+        return format!("write `{ours}`");
+    }
+    if let Some(meant) = nearest(key, table.names()) {
+        return format!("did you mean `{meant}`?");
+    }
+    if let Some(ours) = synonym.filter(|ours| RACK.find(ours).is_some()) {
+        return format!("write `{ours}`, at the top of the file");
+    }
+    format!("keys here are {}", table.listed())
+}
+
+/// A number, if it lies in the range that its key declares.
+pub(crate) fn in_range(table: &Table, key: &str, number: u64) -> Result<u64, Complaint> {
+    let (least, most, unit) = table.range_of(key);
+    if (least..=most).contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = (shown(least, unit), shown(most, unit));
+    let message = format!("{} is outside {least} to {most}", shown(number, unit));
+    Err(Complaint::about(message).hint(format!("write {least} to {most}")))
+}
+
 /// Whether a key is declared with exactly these words.
 fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
     match kind {
@@ -220,5 +261,6 @@ fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
 
 /// Say which key the complaint is about.
 pub(crate) fn prefixed(path: &str, complaint: Complaint) -> Complaint {
-    Complaint { message: format!("`{path}`: {}", complaint.message), ..complaint }
+    let message = format!("`{path}`: {}", complaint.message);
+    complaint.reworded(message)
 }

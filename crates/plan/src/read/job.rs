@@ -19,6 +19,7 @@ use crate::shape::Shape;
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> JobPlan {
     let base = defaults::JOB;
     let Some(value) = rack.find("job") else { return base };
+    reader.places.note("job".to_owned(), value.place);
     if matches!(value.content, Content::Text(_)) {
         let words: Vec<_> =
             JobKind::NAMES.iter().filter_map(|name| Some((*name, JobKind::from_name(name)?))).collect();
@@ -67,12 +68,15 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
 }
 
 fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> Option<NodeId> {
-    let (value, shape) = (fields.find("root")?, shape?);
-    let root = member_at(reader, shape, value, &fields.path_of("root"))?;
+    let value = fields.find("root")?;
+    let path = fields.path_of("root");
+    reader.places.note(path.clone(), value.place);
+    let shape = shape?;
+    let root = member_at(reader, shape, value, &path)?;
     let (name, role) = &shape.members[root.index()];
     if *role == MemberRole::Switch {
         let message = format!("the root {} is a switch, which has no memory", quoted(name));
-        reader.complain(value.place, Complaint::new(message).hint("name a node"));
+        reader.complain(value.place, Complaint::about(message).hint("name a node"));
         return None;
     }
     Some(root)
@@ -82,9 +86,12 @@ fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> 
 fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
     let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
     let several = fields.find("sizes");
+    if let Some(value) = several {
+        reader.places.note(fields.path_of("sizes"), value.place);
+    }
     if let (Some(value), Some(_)) = (several, fields.find("bytes")) {
         let message = format!("`{}` and `{}` contradict", fields.path_of("bytes"), fields.path_of("sizes"));
-        reader.complain(value.place, Complaint::new(message).hint("name one size, or several"));
+        reader.complain(value.place, Complaint::about(message).hint("name one size, or several"));
     }
     let sizes = match (several, one) {
         (Some(_), _) => sizes(reader, fields).unwrap_or(base.sizes),
@@ -104,7 +111,7 @@ fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
         if let (None, Some(value)) = (fields.find(key), outer.find("sizes")) {
             let message = format!("`{}` has no `{key}`", outer.path_of("sizes"));
             let hint = "write `{from: 8B, to: 64KiB, factor: 2}`";
-            reader.complain(value.place, Complaint::new(message).hint(hint));
+            reader.complain(value.place, Complaint::about(message).hint(hint));
         }
     }
     let factor = reader.value(&fields, "factor", Sizes::FACTOR, whole);

@@ -9,8 +9,8 @@ use crate::document::{Content, Value};
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{nanoseconds, probability, rate, whole};
-use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::topology::listed;
+use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::topology::{is_surely_absent, listed};
 use crate::schema;
 use crate::shape::Shape;
 
@@ -28,14 +28,17 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         let name = match (shape, index) {
             (Some(shape), Some(index)) => shape.links[index].0.clone(),
             (Some(shape), None) => {
-                reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                if is_no_link(reader, shape, &entry.key) {
+                    reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                }
                 entry.key.clone()
             }
             (None, _) => entry.key.clone(),
         };
         if index.is_some() && !named.insert(index) {
             let message = format!("{} names a link that has been named before", quoted(&entry.key));
-            reader.complain(entry.key_place, Complaint::new(message).hint("write all its keys in one place"));
+            reader
+                .complain(entry.key_place, Complaint::about(message).hint("write all its keys in one place"));
         }
         let fields = reader.open(Some(&entry.value), format!("links.{name}"), &schema::LINK);
         let own = profile(reader, &fields, common.clone(), Some(&name));
@@ -54,8 +57,12 @@ fn profile(
     name: Option<&str>,
 ) -> LinkProfile {
     LinkProfile {
-        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, rate),
-        delay_ns: reader.value(fields, "delay", base.delay_ns, nanoseconds),
+        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, |text| {
+            rate(text)?.map(|bits_per_s| in_range(&schema::LINK, "rate", bits_per_s)).transpose()
+        }),
+        delay_ns: reader.value(fields, "delay", base.delay_ns, |text| {
+            in_range(&schema::LINK, "delay", nanoseconds(text)?)
+        }),
         loss: reader.value(fields, "loss", base.loss, probability),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
@@ -80,7 +87,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
     let Some((a, b)) = ends.and_then(|ends| ends.split_once("--")) else {
         let message = format!("`{path}` of all links has no directions");
         let hint = "write a list, or name one link under `links`";
-        reader.complain(value.place, Complaint::new(message).hint(hint));
+        reader.complain(value.place, Complaint::about(message).hint(hint));
         return drop_frames;
     };
     let (forward, backward) = (format!("{a}->{b}"), format!("{b}->{a}"));
@@ -93,7 +100,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
         } else {
             let message = format!("{} is not a direction of this link", quoted(&entry.key));
             let hint = format!("its directions are `{forward}` and `{backward}`");
-            reader.complain(entry.key_place, Complaint::new(message).hint(hint));
+            reader.complain(entry.key_place, Complaint::about(message).hint(hint));
         }
     }
     drop_frames
@@ -103,13 +110,14 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
     let items = reader.items(Some(value), path);
     if items.len() > DROP_FRAMES_MAX {
         let message = format!("`{path}` lists {} frames, more than {DROP_FRAMES_MAX}", items.len());
-        reader.complain(value.place, Complaint::new(message).hint("use `loss` for that many"));
+        reader.complain(value.place, Complaint::about(message).hint("use `loss` for that many"));
         return Vec::new();
     }
     let mut numbers = BTreeSet::new();
     for item in items {
         let number = reader.scalar(item, path).and_then(|text| match whole(text) {
-            Ok(0) => Err(Complaint::new(format!("`{path}` counts frames from 1, found 0"))),
+            Ok(0) => Err(Complaint::about(format!("`{path}` counts frames from 1, found 0"))
+                .hint("the first data frame of a direction is number 1")),
             other => other.map_err(|complaint| prefixed(path, complaint)),
         });
         match number {
@@ -122,8 +130,18 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
     numbers.into_iter().collect()
 }
 
+/// Whether no link has this name. Where links of the file could not be read, only a member that is not there tells.
+fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
+    if reader.places.is_intact("shape") {
+        return true;
+    }
+    let ends = name.split_once('#').map_or(name, |(ends, _)| ends).split_once("--");
+    let is_absent = |end| shape.member_named(end).is_none() && is_surely_absent(reader, end);
+    ends.is_none_or(|(a, b)| is_absent(a) || is_absent(b))
+}
+
 fn no_such_link(shape: &Shape, name: &str) -> Complaint {
-    let complaint = Complaint::new(format!("there is no link {}", quoted(name)));
+    let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
     let names = || shape.links.iter().map(|(name, _)| name.as_str());
     match nearest(name, names()) {
         Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),

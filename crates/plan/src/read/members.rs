@@ -15,7 +15,7 @@ use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
 use crate::quantity::{bytes, whole};
 use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::seats::{Wishes, server_name, wishes};
-use crate::read::topology::{member_at, member_name, no_such_member};
+use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
 use crate::shape::Shape;
 
@@ -52,7 +52,7 @@ fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sai
         let path = fields.path_of("nodes");
         let items = reader.items(fields.find("nodes"), &path);
         if items.is_empty() {
-            let complaint = Complaint::new(format!("the group {} has no nodes", quoted(&entry.key)));
+            let complaint = Complaint::about(format!("the group {} has no nodes", quoted(&entry.key)));
             reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
         }
         for item in items {
@@ -64,7 +64,7 @@ fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sai
                     let message = format!("{} is in group {} already", named(shape, member), quoted(other));
                     reader.complain(
                         item.place,
-                        Complaint::new(message).hint("a member is in one group at most"),
+                        Complaint::about(message).hint("a member is in one group at most"),
                     );
                 }
                 None => said[member.index()].group = Some((entry.key.clone(), group.clone())),
@@ -76,7 +76,9 @@ fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sai
 fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
     for entry in reader.entries(rack.find("nodes"), "nodes") {
         let member = shape.and_then(|shape| shape.member_named(&entry.key));
-        if let (Some(shape), None) = (shape, member) {
+        if let (Some(shape), None) = (shape, member)
+            && is_surely_absent(reader, &entry.key)
+        {
             reader.complain(entry.key_place, no_such_member(shape, &entry.key));
         }
         let role = member.zip(shape).map(|(member, shape)| shape.members[member.index()].1);
@@ -102,7 +104,7 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
             };
             if let Some((other, _)) = &said[member.index()].listed_server {
                 let message = format!("{} sits in server {} already", named(shape, member), quoted(other));
-                reader.complain(item.place, Complaint::new(message).hint("list each member once"));
+                reader.complain(item.place, Complaint::about(message).hint("list each member once"));
             } else {
                 said[member.index()].listed_server = Some((entry.key.clone(), item.place));
             }
@@ -119,15 +121,19 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
         if let Some(own) = wishes.server.as_ref().filter(|own| **own != listed) {
             let (listed, own, name) = (quoted(&listed), quoted(own), quoted(name));
             let message = format!("{name} is listed in server {listed}, and its entry or group says {own}");
-            reader.complain(place, Complaint::new(message).hint("name its server in one place"));
+            reader.complain(place, Complaint::about(message).hint("name its server in one place"));
         }
         wishes.server = Some(listed);
     }
     // Of groups a switch takes the server alone, and of defaults, which are what nodes have, nothing but the partition.
     let wishes = match is_endpoint {
         true => wishes.or(common),
-        false => Wishes { server: wishes.server, tenant: common.tenant, ..Wishes::default() },
+        false => Wishes { server: wishes.server, tenant: common.tenant.clone(), ..Wishes::default() },
     };
+    let (tenant, origin) = wishes.tenant.unzip();
+    if let Some(origin) = origin {
+        reader.places.note_origin(format!("nodes.{name}.tenant"), origin);
+    }
     let (memory_bytes, origin) = wishes.memory_bytes.unzip();
     if let Some(origin) = origin {
         reader.places.note_origin(format!("nodes.{name}.memory"), origin);
@@ -135,7 +141,7 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
     MemberPlan {
         name: name.to_owned(),
         role,
-        tenant: wishes.tenant.unwrap_or_default(),
+        tenant: tenant.unwrap_or_default(),
         server: wishes.server.unwrap_or_else(|| format!("server-{name}")),
         memory_bytes: if is_endpoint { memory_bytes.unwrap_or(defaults::MEMORY_BYTES) } else { 0 },
         memory: MemoryOptions {
@@ -157,7 +163,7 @@ pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantP
         let memory_bytes_max = reader.value(&fields, "memory_max", u64::MAX, bytes);
         let Some(number) = number else { continue };
         if !seen.insert(number) {
-            let complaint = Complaint::new(format!("tenant {number} has been named before"));
+            let complaint = Complaint::about(format!("tenant {number} has been named before"));
             reader.complain(entry.key_place, complaint.hint("write all its keys in one place"));
         }
         reader.places.note(format!("tenants.{number}"), entry.key_place);
@@ -172,7 +178,7 @@ fn tenant_number(reader: &mut Reader<'_>, entry: &Entry) -> Option<u16> {
         Ok(number) => Some(number),
         Err(complaint) => {
             let hint = "tenants are numbers: `1: {memory_max: 16MiB}`";
-            reader.complain(entry.key_place, prefixed("tenants", complaint).hint(hint));
+            reader.complain(entry.key_place, prefixed("tenants", complaint).with_hint(hint));
             None
         }
     }

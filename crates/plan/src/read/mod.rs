@@ -21,6 +21,7 @@ use crate::check::Fit;
 use crate::defaults;
 use crate::document::{self, FILE_BYTES_MAX, Value};
 use crate::mistake::{Complaint, PlanError, Source, quoted};
+use crate::objection::Objection;
 use crate::plan::{Checks, LinkPlan, Plan, WireKind};
 use crate::quantity::{nanoseconds, whole};
 use crate::schema;
@@ -39,7 +40,12 @@ pub(crate) fn text_of(path: &Path) -> Result<String, String> {
 }
 
 /// Read a rack from text, and judge what is asked for.
-pub(crate) fn rack(text: &str, origin: &str, fit: Fit) -> Result<Plan, PlanError> {
+pub(crate) fn rack(
+    text: &str,
+    origin: &str,
+    fit: Fit,
+    judge: &dyn Fn(&Plan) -> Vec<Objection>,
+) -> Result<Plan, PlanError> {
     let source = Source::new(origin, text);
     let document = match document::parse(text) {
         Ok(document) => document,
@@ -52,7 +58,7 @@ pub(crate) fn rack(text: &str, origin: &str, fit: Fit) -> Result<Plan, PlanError
     let (plan, has_shape) = plan(&mut reader, &document);
     let (source, mut mistakes, places) = reader.finish();
     if has_shape {
-        mistakes.extend(check::mistakes(&plan, &places, &source, fit));
+        mistakes.extend(check::mistakes(&plan, &places, &source, fit, judge));
     } else {
         mistakes.extend(check::mistakes_of_settings(&plan, &places, &source));
     }
@@ -115,14 +121,12 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
     if rack.find("name").is_none() {
-        let complaint = Complaint::new("the rack has no `name`").hint("add a line like `name: ring-4`");
+        let complaint = Complaint::about("the rack has no `name`").hint("add a line like `name: ring-4`");
         reader.complain(document.place, complaint);
     }
     reader.value(rack, "name", String::new(), |text| {
-        member_name(text).map_err(|complaint| Complaint {
-            message: format!("{} is not a name of a rack", quoted(text)),
-            ..complaint
-        })
+        member_name(text)
+            .map_err(|complaint| complaint.reworded(format!("{} is not a name of a rack", quoted(text))))
     })
 }
 

@@ -7,7 +7,7 @@ use rackloom_protocol::Tenant;
 
 use crate::mistake::{Complaint, quoted};
 use crate::quantity::{bytes, whole};
-use crate::read::fields::{Fields, Reader};
+use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;
 use crate::schema;
 
@@ -15,7 +15,8 @@ use crate::schema;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) server: Option<String>,
-    pub(crate) tenant: Option<Tenant>,
+    /// With the path at which it is written.
+    pub(crate) tenant: Option<(Tenant, String)>,
     /// With the path at which it is written.
     pub(crate) memory_bytes: Option<(u64, String)>,
     pub(crate) huge_pages: Option<bool>,
@@ -45,13 +46,15 @@ pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
         return Wishes { server, ..Wishes::default() };
     }
     let tenant = reader.value(fields, "tenant", None, |text| whole(text).map(|number| Some(Tenant(number))));
+    let tenant = tenant.map(|tenant| (tenant, fields.path_of("tenant")));
     memory(reader, fields, Wishes { server, tenant, ..Wishes::default() })
 }
 
 /// `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
 fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishes {
     let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
-        let size = reader.value(fields, key, None, |text| bytes(text).map(Some))?;
+        let size =
+            reader.value(fields, key, None, |text| in_range(fields.table(), key, bytes(text)?).map(Some))?;
         Some((size, fields.path_of(key)))
     };
     if !fields.is_table("memory") {
@@ -73,13 +76,12 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
     if u64::from(number) <= most {
         return Ok(Some(number));
     }
-    Err(Complaint::new(format!("{number} is more than {most}")))
+    let hint = format!("the machine numbers its NUMA nodes from 0; write at most {most}");
+    Err(Complaint::about(format!("{number} is more than {most}")).hint(hint))
 }
 
 /// A name of a server.
 pub(crate) fn server_name(text: &str) -> Result<String, Complaint> {
-    member_name(text).map_err(|complaint| Complaint {
-        message: format!("{} is not a name of a server", quoted(text)),
-        ..complaint
-    })
+    member_name(text)
+        .map_err(|complaint| complaint.reworded(format!("{} is not a name of a server", quoted(text))))
 }

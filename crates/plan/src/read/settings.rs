@@ -11,7 +11,10 @@ use crate::schema;
 /// A size that must fit a smaller number.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let value = bytes(text)?;
-    T::try_from(value).map_err(|_| Complaint::new(format!("{value} bytes is too large")))
+    T::try_from(value).map_err(|_| {
+        let hint = "its range stands in docs/topology-file.md and in `rackloom schema`";
+        Complaint::about(format!("{value} bytes is too large")).hint(hint)
+    })
 }
 
 pub(crate) fn timers(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LinkTimers {

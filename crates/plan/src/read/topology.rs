@@ -14,11 +14,14 @@ use crate::shape::Shape;
 /// Length of a name at most; names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
 
+/// Broken if some members could not be read, and nobody knows their names.
+const MEMBERS: &str = "members";
+
 /// Read the shape; `None` if nothing could be built (and the reader knows why).
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
     let Some(value) = rack.find("shape") else {
         let hint = "add a line like `shape: {ring: {nodes: 4}}`";
-        reader.complain(rack_place, Complaint::new("the rack has no `shape`").hint(hint));
+        reader.complain(rack_place, Complaint::about("the rack has no `shape`").hint(hint));
         return None;
     };
     reader.places.note("shape".to_owned(), value.place);
@@ -33,7 +36,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place
         _ => return None,
     };
     let hint = format!("name one of {}", schema::SHAPE.listed());
-    reader.complain(value.place, Complaint::new(format!("`shape` {says}")).hint(hint));
+    reader.complain(value.place, Complaint::about(format!("`shape` {says}")).hint(hint));
     None
 }
 
@@ -75,7 +78,7 @@ fn node_count(
         let hint = format!("write `{kind}: {{nodes: 4}}`");
         reader.complain(
             place,
-            Complaint::new(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
+            Complaint::about(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
         );
         return None;
     }
@@ -91,17 +94,23 @@ fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64,
     if (least..=most).contains(&count) {
         return Ok(count);
     }
-    Err(Complaint::new(format!("{count} is outside {least} to {most}")))
+    let hint = format!("write a number from {least} to {most}");
+    Err(Complaint::about(format!("{count} is outside {least} to {most}")).hint(hint))
 }
 
-/// The explicit form. A rack with a missing member would be judged for links that it does not have, so one mistake here
-/// is enough to build nothing.
+/// The explicit form. What could be read of it is built, so that the rest of the file can be held to its names; but it
+/// is marked as broken, because nobody must be judged for a member or link that is missing by mistake.
 fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
     let before = reader.mistakes.len();
     let mut shape = Shape::default();
     for (key, role) in [("nodes", MemberRole::Endpoint), ("switches", MemberRole::Switch)] {
         let path = fields.path_of(key);
-        for item in reader.items(fields.find(key), &path) {
+        let known = reader.mistakes.len();
+        let items = reader.items(fields.find(key), &path);
+        if reader.mistakes.len() > known {
+            reader.places.note_broken(MEMBERS.to_owned());
+        }
+        for item in items {
             custom_member(reader, &mut shape, item, &path, role);
         }
     }
@@ -109,18 +118,39 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
     for item in reader.items(fields.find("links"), &path) {
         custom_link(reader, &mut shape, item, &path);
     }
-    (reader.mistakes.len() == before).then_some(shape)
+    if reader.mistakes.len() > before {
+        reader.places.note_broken("shape".to_owned());
+        // Without any member every name in the file would be a mistake.
+        return (!shape.members.is_empty()).then_some(shape);
+    }
+    Some(shape)
+}
+
+/// Whether a name that no member has was not meant for one that could not be read either.
+pub(crate) fn is_surely_absent(reader: &Reader<'_>, name: &str) -> bool {
+    reader.places.is_intact(MEMBERS) && reader.places.is_intact(&format!("member.{name}"))
 }
 
 fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str, role: MemberRole) {
-    let outcome = reader.scalar(item, path).and_then(|text| member_name(text).map_err(|c| prefixed(path, c)));
+    let text = reader.scalar(item, path);
+    let unknown = text.as_ref().map_or_else(|_| MEMBERS.to_owned(), |text| format!("member.{text}"));
+    let outcome = text.and_then(|text| member_name(text).map_err(|complaint| prefixed(path, complaint)));
     match outcome {
-        Err(complaint) => reader.complain(item.place, complaint),
+        Err(complaint) => {
+            reader.places.note_broken(unknown);
+            reader.complain(item.place, complaint);
+        }
         Ok(name) if shape.member_named(&name).is_some() => {
-            reader.complain(item.place, Complaint::new(format!("{} is named twice", quoted(&name))));
+            let complaint = Complaint::about(format!("{} is named twice", quoted(&name)));
+            reader.complain(
+                item.place,
+                complaint.hint("every member has a name of its own; rename one of them"),
+            );
         }
         Ok(_) if shape.members.len() as u64 >= MEMBERS_MAX => {
-            reader.complain(item.place, Complaint::new(format!("a rack has at most {MEMBERS_MAX} members")));
+            reader.places.note_broken(MEMBERS.to_owned());
+            let complaint = Complaint::about(format!("a rack has at most {MEMBERS_MAX} members"));
+            reader.complain(item.place, complaint.hint("leave out members, or describe several racks"));
         }
         Ok(name) => {
             reader.places.note(format!("member.{name}"), item.place);
@@ -131,26 +161,44 @@ fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path:
 
 fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str) {
     let fields = reader.open(Some(item), path.to_owned(), &schema::CUSTOM_LINK);
+    let before = reader.mistakes.len();
     let plane = reader.value(&fields, "plane", 0, |text| within(text, &fields, "plane", 0));
     let parallel = reader.value(&fields, "parallel", 1, |text| within(text, &fields, "parallel", 0));
+    let has_plane = reader.mistakes.len() == before;
     let plane = Plane(u8::try_from(plane).unwrap_or_default());
     let a = custom_end(reader, shape, item, &fields, "a");
     let b = custom_end(reader, shape, item, &fields, "b");
-    let (Some(a), Some(b)) = (a, b) else { return };
+    let (Some(a), Some(b)) = (a, b) else { return doubt(reader, shape, &fields) };
     let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
     let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].1.plane);
     if a == b {
-        let complaint = Complaint::new(format!("{} is linked to itself", quoted(a_name)));
+        let complaint = Complaint::about(format!("{} is linked to itself", quoted(a_name)));
         reader.complain(item.place, complaint.hint("a link joins two different members"));
-    } else if others.any(|other| other == plane) {
+    } else if has_plane && others.any(|other| other == plane) {
         let plane = plane.0;
         let message = format!("{} and {} are linked twice in plane {plane}", quoted(a_name), quoted(b_name));
         let hint = "write `parallel: 2` at the first entry, or another `plane`, if two links are meant";
-        reader.complain(item.place, Complaint::new(message).hint(hint));
+        reader.complain(item.place, Complaint::about(message).hint(hint));
     } else if shape.links.len() as u64 + parallel > LINKS_MAX {
-        reader.complain(item.place, Complaint::new(format!("a rack has at most {LINKS_MAX} links")));
+        let complaint = Complaint::about(format!("a rack has at most {LINKS_MAX} links"));
+        reader.complain(item.place, complaint.hint("leave out links, or join nodes through switches"));
     } else {
         (0..parallel).for_each(|_| shape.join(a, b, plane));
+    }
+}
+
+/// A link whose end nobody has may have been meant for these members, so they are not told that they have none.
+fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
+    let names = || shape.members.iter().map(|(name, _)| name.as_str());
+    for key in ["a", "b"] {
+        let Some(Content::Text(written)) = fields.find(key).map(|value| &value.content) else { continue };
+        let meant = match shape.member_named(written) {
+            Some(_) => Some(written.as_str()),
+            None => nearest(written, names()),
+        };
+        if let Some(meant) = meant {
+            reader.places.note_broken(format!("member.{meant}.links"));
+        }
     }
 }
 
@@ -163,7 +211,7 @@ fn custom_end(
 ) -> Option<NodeId> {
     let Some(value) = fields.find(key) else {
         let message = format!("the link has no end `{key}`");
-        reader.complain(item.place, Complaint::new(message).hint("write `{a: n0, b: n1}`"));
+        reader.complain(item.place, Complaint::about(message).hint("write `{a: n0, b: n1}`"));
         return None;
     };
     member_at(reader, shape, value, &fields.path_of(key))
@@ -178,7 +226,7 @@ pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, p
         }
         Ok(name) => {
             let found = shape.member_named(name);
-            if found.is_none() {
+            if found.is_none() && is_surely_absent(reader, name) {
                 reader.complain(value.place, no_such_member(shape, name));
             }
             found
@@ -188,7 +236,7 @@ pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, p
 
 /// "there is no member `n9`", with the one that was probably meant.
 pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
-    let complaint = Complaint::new(format!("there is no member {}", quoted(name)));
+    let complaint = Complaint::about(format!("there is no member {}", quoted(name)));
     match nearest(name, shape.members.iter().map(|(name, _)| name.as_str())) {
         Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
         None => complaint
@@ -211,7 +259,7 @@ pub(crate) fn member_name(text: &str) -> Result<String, Complaint> {
     if starts_well && text.len() <= NAME_CHARACTERS_MAX && text.chars().all(allowed) && !text.contains("--") {
         return Ok(text.to_owned());
     }
-    Err(Complaint::new(format!("{} is not a name", quoted(text))).hint(format!(
+    Err(Complaint::about(format!("{} is not a name", quoted(text))).hint(format!(
         "a name begins with a letter or digit, goes on with letters, digits, `_`, `.` or single `-`, and has at most \
          {NAME_CHARACTERS_MAX} characters"
     )))

@@ -67,7 +67,13 @@ impl Endpoint {
             sender.append(None, &Operation::Message { tag, data: &[] })
         } else {
             let length = source.length as usize;
-            let payload = PayloadSource { region: source.region, offset: source.offset, length, split: 0 };
+            let payload = PayloadSource {
+                region: source.region,
+                offset: source.offset,
+                length,
+                split: 0,
+                answers: None,
+            };
             sender.append_gathered(None, payload, |body| message_header(body, tag, length))
         };
         let wait = VisibleWait { first: number, last: number, group, error: None };

@@ -3,6 +3,7 @@
 use super::Endpoint;
 use super::peer::Peer;
 use crate::error::OperationError;
+use crate::event::Event;
 use crate::ids::{Class, PortId};
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
@@ -161,6 +162,7 @@ impl Endpoint {
     ) -> Sending {
         self.cut_bulk(peer, class);
         let Some(index) = peer.senders[class.index()].next() else { return Sending::Nothing };
+        self.withdraw_answer(peer, class, index);
         let length = OPERATIONS + peer.senders[class.index()].packet(index).0.length();
         if !self.forwarder.admits_own(port, length) {
             self.forwarder.note_stall(now, port);
@@ -186,6 +188,22 @@ impl Endpoint {
         self.forwarder.finish_own(port, out, true, length);
         let end_to_end_check = self.config().end_to_end_check;
         Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true })
+    }
+
+    /// A packet that answers a get, but whose bytes may not be read any more, becomes a refusal under the same number: the
+    /// caller hears of it as if the rest had been refused, and is never given bytes that nobody vouches for.
+    fn withdraw_answer(&mut self, peer: &mut Peer, class: Class, index: usize) {
+        let sender = &mut peer.senders[class.index()];
+        let Some(source) = sender.packet(index).0.source else { return };
+        let Some(number) = source.answers else { return };
+        if self.regions.holds(source.region, source.offset, source.length as u64) {
+            return;
+        }
+        let error = OperationError::Revoked;
+        let code = error.wire_code().unwrap_or(0);
+        sender.replace(index, &Operation::Refusal { operation: number, class: Class::Bulk, code });
+        let event = Event::AccessRefused { source: peer.node, region: source.region, error };
+        self.forwarder.push_event(event);
     }
 
     fn piggyback(&mut self, peer: &mut Peer) -> Option<PiggybackAck> {
@@ -301,7 +319,13 @@ impl Endpoint {
             return true;
         }
         let part = (length - position).min(self.segment_bytes());
-        let source = PayloadSource { region, offset: offset + position, length: part as usize, split: 0 };
+        let source = PayloadSource {
+            region,
+            offset: offset + position,
+            length: part as usize,
+            split: 0,
+            answers: Some(operation),
+        };
         peer.senders[class.index()].append_gathered(None, source, |body| {
             get_data_header(body, operation, position as u32, part as usize);
         });
@@ -332,6 +356,7 @@ fn cut_segment(
         offset: source.offset + position,
         length: length as usize,
         split: 0,
+        answers: None,
     };
     sender.append_gathered(Some((target.region, target.key)), payload, |body| {
         put_header(body, target.offset.wrapping_add(position), target.offset, source.length, length as usize);

@@ -19,6 +19,8 @@ pub struct PayloadSource {
     pub length: usize,
     /// Place in the body before which the payload goes.
     pub split: usize,
+    /// The peer's get that asked for these bytes, by its number in the peer's bulk stream.
+    pub answers: Option<u32>,
 }
 
 /// One packet.

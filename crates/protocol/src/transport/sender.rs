@@ -223,6 +223,15 @@ impl Sender {
         (&self.packets[index], self.base.wrapping_add(index as u32), last)
     }
 
+    /// The one operation of the packet at `index` becomes another, under the same numbers.
+    pub fn replace(&mut self, index: usize, operation: &Operation<'_>) {
+        let packet = &mut self.packets[index];
+        packet.body.clear();
+        packet.source = None;
+        packet.selected = None;
+        operation.encode(&mut packet.body);
+    }
+
     /// The packet at `index` leaves. Returns whether it had been sent before.
     pub fn note_sent(&mut self, now: Instant, index: usize) -> bool {
         self.order += 1;

@@ -19,7 +19,7 @@ use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::{PathCount, PathReport, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Command, CommandRefused, Endpoint, Event, Instant, Member, MemberRole, NodeId, RegionConfig,
+    Command, CommandRefused, Endpoint, Event, Instant, Member, MemberRole, NodeId, RegionConfig, RegionId,
 };
 use rustix::fs::{Mode, OFlags, open};
 
@@ -138,6 +138,40 @@ impl Sharing {
         ways.look_due = now;
     }
 
+    /// The job is over: let go of what others share, so that they can free it. Nothing goes beside the wire any more.
+    pub(super) fn let_go(&mut self) {
+        let Some(ways) = &mut self.ways else { return };
+        for peer in &mut ways.peers {
+            ways.direct.forget(peer.node);
+            peer.let_go();
+        }
+    }
+
+    /// Peers that still have some of this seat's memory mapped.
+    pub(super) fn mapped_by(&self) -> impl Iterator<Item = NodeId> {
+        let ways = self.ways.iter();
+        ways.flat_map(|ways| ways.exported.iter().flat_map(|region| ways.exporter.imported_by(region.region)))
+    }
+
+    /// Take a region back that others may have mapped. An error says who still has it.
+    pub(super) fn withdraw(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), String> {
+        let Some(ways) = &mut self.ways else { return Ok(()) };
+        let Some(place) = ways.exported.iter().position(|exported| exported.region == region) else {
+            return Ok(());
+        };
+        match ways.exporter.withdraw(memory, region) {
+            Ok(()) => {
+                ways.exported.remove(place);
+                Ok(())
+            }
+            Err(_) if ways.exporter.importers(region) > 0 => {
+                let by: Vec<_> = ways.exporter.imported_by(region).map(|node| ways.name(node)).collect();
+                Err(format!("still mapped by {}", by.join(", ")))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Who carried the operations, if somebody else than the wire could have.
     pub(super) fn report(&self) -> Option<PathReport> {
         self.has_peers.then_some(self.counts)
@@ -198,6 +232,10 @@ impl Ways {
         let wanted = self.peers.iter().filter(|peer| peer.is_seated()).count();
         let is_wanted = |region: &RegionConfig| self.exporter.importers(region.region) < wanted;
         self.peers.iter().any(|peer| !peer.is_settled()) || self.exported.iter().any(is_wanted)
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.place(node).map_or("?", |place| self.peers[place].name())
     }
 
     fn place(&self, node: NodeId) -> Option<usize> {

@@ -60,6 +60,17 @@ impl Peer {
         self.state = State::Asking { until: Some(now + PATIENCE_NS), pending: None, mapped: Vec::new() };
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Nothing is wanted of it any more. That it could not be reached directly remains to be told.
+    pub(super) fn let_go(&mut self) {
+        if !matches!(self.state, State::Wire { .. }) {
+            self.state = State::Vacant;
+        }
+    }
+
     /// It is gone.
     pub(super) fn lose(&mut self) {
         self.state = State::Vacant;

@@ -87,12 +87,24 @@ fn a_death_before_the_links_are_up_ends_the_run_at_once() {
 }
 
 #[test]
+fn the_slowest_node_that_still_works_says_how_far_the_rack_is() {
+    let mut rack = running();
+    for (member, done) in [(0, 7), (1, 3)] {
+        let portion = Some(Portion { done, total: 10 });
+        assert_eq!(rack.heard(member, Notice::Progress { count: done, portion }), [Step::Further]);
+    }
+    assert_eq!(rack.headway(), Headway { finished: 0, portion: Some(Portion { done: 3, total: 10 }) });
+    rack.heard(1, Notice::Finished);
+    assert_eq!(rack.headway(), Headway { finished: 1, portion: Some(Portion { done: 7, total: 10 }) });
+}
+
+#[test]
 fn progress_feeds_the_watchdog_and_repetition_does_not() {
     let mut rack = running();
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), [Step::Further]);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5, portion: None }), [Step::Further]);
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5 }), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 5, portion: None }), []);
     assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);
     for member in 0..2 {
         assert_eq!(rack.heard(member, Notice::Waiting { lines: vec!["a signal".into()] }), []);
@@ -144,7 +156,7 @@ fn staying(vacant: &[usize]) -> Rack {
 }
 
 fn status() -> Notice {
-    Notice::Status(SeatStatus { links_up: 1, memory_used_bytes: 2, finished: true })
+    Notice::Status(SeatStatus { links_up: 1, memory: None, finished: true })
 }
 
 #[test]

@@ -17,15 +17,19 @@ use rustix::net::{
 const BATCH_MAX: usize = 253;
 
 /// The most that one line may carry: a seat of the largest rack needs fewer.
-pub(crate) const DESCRIPTORS_MAX: usize = 16 * BATCH_MAX;
+pub const DESCRIPTORS_MAX: usize = 16 * BATCH_MAX;
 
 /// How many bytes of a line carry descriptors.
-pub(crate) fn carrying_bytes(descriptors: usize) -> usize {
+#[must_use]
+pub fn carrying_bytes(descriptors: usize) -> usize {
     descriptors.div_ceil(BATCH_MAX)
 }
 
 /// Send byte `place` of a line with its batch. Does not wait: a full socket is [`io::ErrorKind::WouldBlock`].
-pub(crate) fn send_batch(
+///
+/// # Errors
+/// What the socket says; [`io::ErrorKind::InvalidInput`] if the line has no such byte.
+pub fn send_batch(
     socket: impl AsFd,
     line: &[u8],
     place: usize,
@@ -43,11 +47,10 @@ pub(crate) fn send_batch(
 }
 
 /// Read some bytes and the descriptors that come with them; they are closed on exec. Zero bytes are the end.
-pub(crate) fn receive(
-    socket: impl AsFd,
-    bytes: &mut [u8],
-    descriptors: &mut Vec<OwnedFd>,
-) -> io::Result<usize> {
+///
+/// # Errors
+/// What the socket says; [`io::ErrorKind::InvalidData`] if more descriptors came than any seat needs.
+pub fn receive(socket: impl AsFd, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;

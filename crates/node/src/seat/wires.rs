@@ -7,18 +7,16 @@ use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use rackloom::Device;
-use rackloom::namespaces::{bring_up, switch_on_all};
-use rackloom::wires::impaired::{Impaired, Timing};
-use rackloom::wires::jack::{Idle, Inserter, Jack};
-use rackloom::wires::tapped::Tapped;
-use rackloom::wires::{Doorbell, packet, shared_memory};
 use rackloom_plan::Plan;
-use rackloom_plan::impair::{Direction, Judge};
+use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::MemberConfig;
 
-use super::captured::Captured;
-use crate::control::{Grant, NewCable, SharedMemoryPort, Start};
+use super::grant::{Grant, NewCable, SharedMemoryPort};
+use crate::namespaces::{bring_up, switch_on_all};
+use crate::wires::impaired::{Impaired, Timing, Watch};
+use crate::wires::jack::{Idle, Inserter, Jack};
+use crate::wires::tapped::Tapped;
+use crate::wires::{Device, Doorbell, packet, shared_memory};
 
 /// A modelled rate below this is slower than the wires are by themselves.
 const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
@@ -29,56 +27,73 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 /// How long an interface that has been laid already may take to appear.
 const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
 
+/// Gives each port, by its number, somebody who watches what is sent there; asked again for every new cable.
+pub type WatchPort = Box<dyn Fn(usize) -> Watch + Send>;
+
 /// The hand that exchanges cables while the seat runs.
-pub(super) struct Cabling {
+pub struct Cabling {
     plan: Plan,
     config: MemberConfig,
     /// By port; none if cables stay as they are.
     inserters: Vec<Inserter>,
     /// The seat's own, on shared memory.
     doorbell: Option<Doorbell>,
-    captured: Option<Captured>,
+    watch_port: Option<WatchPort>,
 }
 
-/// One device per port, and the hand that exchanges what is in them.
-pub(super) fn open(
+/// One device per port, and the hand that exchanges what is in them. `stays`: the rack does, so cables may be exchanged.
+///
+/// # Errors
+/// In words, if a wire cannot be opened.
+pub fn open(
     plan: &Plan,
     config: &MemberConfig,
-    start: &Start,
-    captured: Option<Captured>,
+    grant: &Grant,
+    stays: bool,
+    watch_port: Option<WatchPort>,
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
-    let (bare, doorbell) = match &start.grant {
+    let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
             let (devices, mine) = open_shared_memory(*doorbell, neighbour_doorbells, ports)
                 .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?;
             (devices, Some(mine))
         }
-        Grant::Packet { interfaces } => (open_packet(config, interfaces, start.stays)?, None),
+        Grant::Packet { interfaces } => (open_packet(config, interfaces, stays)?, None),
     };
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
     let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
-    let mut cabling = Cabling { plan, config, inserters, doorbell, captured };
+    let mut cabling = Cabling { plan, config, inserters, doorbell, watch_port };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
         devices.push(match device {
-            Some(device) if !start.stays => device,
+            Some(device) if !stays => device,
             device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
         });
     }
     Ok((devices, cabling))
 }
 
+impl std::fmt::Debug for Cabling {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cabling").field("node", &self.config.node).finish_non_exhaustive()
+    }
+}
+
 impl Cabling {
     /// What wakes this seat, if it is not the devices themselves.
-    pub(super) const fn doorbell(&self) -> Option<&Doorbell> {
+    #[must_use]
+    pub const fn doorbell(&self) -> Option<&Doorbell> {
         self.doorbell.as_ref()
     }
 
     /// Exchange the cable at a port. What cannot be opened leaves the port as it is.
-    pub(super) fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// In words, why it cannot be opened.
+    pub fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
         let port = cable.port();
         let inserter = self.inserters.get(port).ok_or_else(|| format!("port {port} keeps its cable"))?;
         let device = match (cable, &self.doorbell) {
@@ -109,10 +124,12 @@ impl Cabling {
         let profile = &link.profile;
         let felt = profile.delay_ns >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
-        let captured = self.captured.as_ref();
+        let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
         if !felt && !profile.has_faults() {
-            return match captured {
-                Some(captured) => Box::new(Tapped::new(device, captured.tap(port))),
+            return match watch {
+                Some(mut watch) => {
+                    Box::new(Tapped::new(device, move |frame: &[u8]| watch(frame, &Verdict::default())))
+                }
                 None => device,
             };
         }
@@ -120,7 +137,7 @@ impl Cabling {
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
         let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
-        Box::new(impaired.watched_by(captured.map(|captured| captured.watch(port))))
+        Box::new(impaired.watched_by(watch))
     }
 }
 

@@ -1,0 +1,217 @@
+//! A figure of ours beside the raw loop's: ratio, doubts, verdict.
+//!
+//! The ratio is ours over the raw loop's, of medians; its least and greatest value are those of single alternations. Where
+//! larger is better (operations per second) the ratio must not fall below the goal, where smaller is better (durations) it
+//! must not rise above. Figures without a raw loop are judged by themselves.
+
+use crate::expected::{EXPECTED_SHARE_MIN, Expected};
+use crate::series::Series;
+
+/// A raw loop whose takes lie farther apart than this share of their median is no measure.
+pub const SPREAD_MAX: f64 = 0.25;
+
+/// Which way a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sense {
+    /// Rates.
+    HigherIsBetter,
+    /// Durations, processor time, memory.
+    LowerIsBetter,
+}
+
+/// What is asked of a ratio, or of a figure that stands alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// Which way is good.
+    pub sense: Sense,
+    /// What must be reached.
+    pub floor: f64,
+    /// What should be reached.
+    pub good: f64,
+}
+
+impl Goal {
+    /// At least these.
+    #[must_use]
+    pub const fn at_least(floor: f64, good: f64) -> Self {
+        Self { sense: Sense::HigherIsBetter, floor, good }
+    }
+
+    /// At most these.
+    #[must_use]
+    pub const fn at_most(floor: f64, good: f64) -> Self {
+        Self { sense: Sense::LowerIsBetter, floor, good }
+    }
+
+    fn grade(&self, value: f64) -> Verdict {
+        let reaches = |goal: f64| match self.sense {
+            Sense::HigherIsBetter => value >= goal,
+            Sense::LowerIsBetter => value <= goal,
+        };
+        match (reaches(self.good), reaches(self.floor)) {
+            (true, _) => Verdict::Good,
+            (false, true) => Verdict::Floor,
+            (false, false) => Verdict::Below,
+        }
+    }
+}
+
+/// Takes of a raw loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raw {
+    /// The takes.
+    pub series: Series,
+    /// What one may expect of the loop, if that is known.
+    pub expected: Option<Expected>,
+}
+
+/// Ours over the raw loop's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// Of the medians.
+    pub median: f64,
+    /// Smallest of a single alternation.
+    pub min: f64,
+    /// Largest of a single alternation.
+    pub max: f64,
+}
+
+/// Why a figure is not judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Doubt {
+    /// The measure itself varied by this share of its median.
+    Spread(f64),
+    /// The raw loop reached only this share of what one may expect of it.
+    Slow(f64),
+}
+
+/// What a figure is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// As good as it should be.
+    Good,
+    /// As good as it must be.
+    Floor,
+    /// Worse than it must be.
+    Below,
+    /// Not judged: the machine was disturbed.
+    Noisy,
+}
+
+impl Verdict {
+    /// One word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Floor => "floor",
+            Self::Below => "below",
+            Self::Noisy => "noisy",
+        }
+    }
+}
+
+/// A figure of ours, with or without a raw loop beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The raw loop; `None` if the figure stands alone.
+    pub raw: Option<Raw>,
+    /// Ours.
+    pub ours: Series,
+    /// What is asked of the ratio, or of the figure that stands alone.
+    pub goal: Goal,
+}
+
+impl Comparison {
+    /// Ours over the raw loop's.
+    #[must_use]
+    pub fn ratio(&self) -> Option<Ratio> {
+        let raw = &self.raw.as_ref()?.series;
+        let each = self.ours.takes().iter().zip(raw.takes()).filter(|(_, raw)| **raw > 0.0);
+        let each = Series::new(each.map(|(ours, raw)| ours / raw).collect());
+        let median = if raw.median() > 0.0 { self.ours.median() / raw.median() } else { 0.0 };
+        Some(Ratio { median, min: each.min(), max: each.max() })
+    }
+
+    /// Why this is not judged, if it is not.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        let measure = self.raw.as_ref().map_or(&self.ours, |raw| &raw.series);
+        let slow = self.raw.as_ref().and_then(|raw| {
+            let share = raw.expected?.share(self.goal.sense, raw.series.median());
+            (share < EXPECTED_SHARE_MIN).then_some(Doubt::Slow(share))
+        });
+        let spread = measure.spread();
+        slow.or((spread > SPREAD_MAX).then_some(Doubt::Spread(spread)))
+    }
+
+    /// The verdict.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if self.doubt().is_some() {
+            return Verdict::Noisy;
+        }
+        self.goal.grade(self.ratio().map_or(self.ours.median(), |ratio| ratio.median))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(raw: &[f64], ours: &[f64], expected: Option<Expected>) -> Comparison {
+        let raw = Raw { series: Series::new(raw.to_vec()), expected };
+        let goal = Goal::at_least(0.5, 0.75);
+        Comparison { raw: Some(raw), ours: Series::new(ours.to_vec()), goal }
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_medians_and_its_ends_are_those_of_single_alternations() {
+        let ratio = rates(&[100.0, 110.0, 90.0], &[50.0, 88.0, 63.0], None).ratio().unwrap();
+        assert_eq!((ratio.median, ratio.min, ratio.max), (0.63, 0.5, 0.8));
+    }
+
+    #[test]
+    fn rates_must_reach_the_goal_from_below_and_durations_from_above() {
+        let verdict = |ours: f64| rates(&[100.0], &[ours], None).verdict();
+        assert_eq!([75.0, 74.0, 50.0, 49.0].map(verdict), {
+            use Verdict::{Below, Floor, Good};
+            [Good, Floor, Floor, Below]
+        });
+        let durations = |ours: f64| {
+            let goal = Goal::at_most(2.0, 1.5);
+            Comparison { goal, ..rates(&[100.0], &[ours], None) }.verdict()
+        };
+        assert_eq!([150.0, 200.0, 201.0].map(durations), [Verdict::Good, Verdict::Floor, Verdict::Below]);
+    }
+
+    #[test]
+    fn a_raw_loop_that_varies_is_no_measure_however_good_ours_looks() {
+        let comparison = rates(&[100.0, 100.0, 74.0], &[100.0; 3], None);
+        assert_eq!(comparison.verdict(), Verdict::Noisy);
+        assert_eq!(comparison.doubt(), Some(Doubt::Spread(0.26)));
+        assert_eq!(rates(&[100.0, 100.0, 75.0], &[100.0; 3], None).verdict(), Verdict::Good);
+    }
+
+    #[test]
+    fn a_raw_loop_that_is_slower_than_expected_is_no_measure() {
+        let expected = Some(Expected::new(1000.0));
+        let comparison = rates(&[690.0; 3], &[690.0; 3], expected);
+        assert_eq!((comparison.verdict(), comparison.doubt()), (Verdict::Noisy, Some(Doubt::Slow(0.69))));
+        assert_eq!(rates(&[700.0; 3], &[690.0; 3], expected).verdict(), Verdict::Good);
+        let slow = Comparison { goal: Goal::at_most(2.0, 1.5), ..rates(&[1500.0], &[1500.0], expected) };
+        assert_eq!(slow.verdict(), Verdict::Noisy, "a duration above the expected one is slow");
+    }
+
+    #[test]
+    fn a_figure_that_stands_alone_is_judged_by_itself_unless_it_varies() {
+        let alone = |takes: &[f64]| Comparison {
+            raw: None,
+            ours: Series::new(takes.to_vec()),
+            goal: Goal::at_most(1.0, 0.5),
+        };
+        assert_eq!(alone(&[0.7, 0.7, 0.8]).verdict(), Verdict::Floor);
+        assert_eq!(alone(&[0.7, 0.7, 1.8]).verdict(), Verdict::Noisy);
+        assert_eq!(alone(&[0.7]).ratio(), None);
+    }
+}

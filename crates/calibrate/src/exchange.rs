@@ -1,0 +1,124 @@
+//! An all-reduce of two, with nothing around it: copy, flag, add, copy, flag.
+//!
+//! Each side owns an array and an inbox. It copies the half that the other is to add up into the other's inbox and raises a
+//! flag; adds its own half to what came; copies the sum into the other's array and raises the flag again. That moves as
+//! many bytes as any all-reduce of two can.
+
+use std::io;
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::pages::Pages;
+use crate::patience::wait_until;
+use crate::processors::Pair;
+
+const LINE_BYTES: usize = 1024;
+
+/// Two arrays of numbers (f32), their inboxes and their flags.
+#[derive(Debug)]
+pub struct Exchange {
+    arrays: [Pages; 2],
+    inboxes: [Pages; 2],
+    flags: Pages,
+    elements: usize,
+    steps: u64,
+}
+
+impl Exchange {
+    /// Arrays of this many bytes, a multiple of 8.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let pages = || Pages::new(bytes);
+        let (arrays, inboxes) = ([pages()?, pages()?], [pages()?, pages()?]);
+        Ok(Self { arrays, inboxes, flags: Pages::new(2 * LINE_BYTES)?, elements: bytes / 8 * 2, steps: 0 })
+    }
+
+    /// Nanoseconds for one all-reduce, over `count` of them.
+    ///
+    /// # Errors
+    /// That a side was not served.
+    pub fn all_reduce_ns(&mut self, pair: Pair, count: u64) -> io::Result<f64> {
+        let first = self.steps;
+        let this = &*self;
+        let side = |place: usize| {
+            move || {
+                let begun = Instant::now();
+                (0..count).try_for_each(|number| this.reduce(place, first + 2 * number))?;
+                Ok::<f64, io::Error>(begun.elapsed().as_nanos() as f64)
+            }
+        };
+        let (near_ns, far_ns) = pair.run(side(0), side(1))?;
+        self.steps += 2 * count;
+        Ok(near_ns.max(far_ns) / count.max(1) as f64)
+    }
+
+    fn flag(&self, place: usize) -> &AtomicU64 {
+        self.flags.word(place * LINE_BYTES)
+    }
+
+    fn half(pages: &Pages, which: usize, elements: usize) -> *mut u8 {
+        pages.bytes(which * elements / 2 * size_of::<f32>(), elements / 2 * size_of::<f32>())
+    }
+
+    /// One all-reduce as `place` sees it; `done` steps have been done before.
+    fn reduce(&self, place: usize, done: u64) -> io::Result<()> {
+        let (other, bytes) = (1 - place, self.elements / 2 * size_of::<f32>());
+        let half = |pages: &Pages, which| Self::half(pages, which, self.elements);
+        let (theirs, inbox) = (half(&self.arrays[place], other), half(&self.inboxes[other], 0));
+        // SAFETY: needed because mapped pages have no slices. Ranges are within their pages (asserted by `bytes`) and in
+        // different files. The other's inbox is free: the other has raised its second flag of the step before, after it had
+        // added it up. The other writes into this half only after the flag below.
+        unsafe { ptr::copy_nonoverlapping(theirs, inbox, bytes) };
+        self.meet(place, done + 1)?;
+        let (sum, came) = (half(&self.arrays[place], place), half(&self.inboxes[place], 0));
+        // SAFETY: needed as above. Pages are aligned and halves a multiple of 4 bytes; any bits are an f32; the other has
+        // filled this inbox (met) and touches neither it nor this half before the next meeting.
+        let (sum, came) = unsafe {
+            let length = self.elements / 2;
+            (
+                slice::from_raw_parts_mut(sum.cast::<f32>(), length),
+                slice::from_raw_parts(came.cast::<f32>(), length),
+            )
+        };
+        sum.iter_mut().zip(came).for_each(|(sum, came)| *sum += came);
+        let sum = sum.as_ptr().cast();
+        // SAFETY: needed as above. The other has met, so it no longer reads this half of its array, and it looks at it only
+        // after the flag below.
+        unsafe { ptr::copy_nonoverlapping(sum, half(&self.arrays[other], place), bytes) };
+        self.meet(place, done + 2)
+    }
+
+    fn meet(&self, place: usize, step: u64) -> io::Result<()> {
+        self.flag(place).store(step, Ordering::Release);
+        let flag = self.flag(1 - place);
+        wait_until("side of an all-reduce", || flag.load(Ordering::Acquire) >= step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_hold_the_sum() {
+        let Some(pair) = Pair::choose().unwrap() else {
+            println!("skipped: one processor makes no pair");
+            return;
+        };
+        let mut exchange = Exchange::new(64).unwrap();
+        let two = |value: f32| u64::from(value.to_bits()) << 32 | u64::from(value.to_bits());
+        for (array, value) in exchange.arrays.iter().zip([1.0, 2.0]) {
+            (0..64).step_by(8).for_each(|at| array.word(at).store(two(value), Ordering::Relaxed));
+        }
+        // 1 + 2, and then 3 + 3.
+        assert!(exchange.all_reduce_ns(pair, 1).unwrap() > 0.0);
+        exchange.all_reduce_ns(pair, 1).unwrap();
+        for array in &exchange.arrays {
+            assert!((0..64).step_by(8).all(|at| array.word(at).load(Ordering::Relaxed) == two(6.0)));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a raw loop should reach, so that a loop that was held up is not taken for a measure.
+//!
+//! Source: medians of the same loops between two processes of a quiet guest with two virtual processors (KVM, Linux 6.18);
+//! `docs/measuring.md` has the table. Where the source gives a range, the worse end stands here. Other machines differ: a
+//! machine on which a loop reaches less than [`EXPECTED_SHARE_MIN`] of its figure is reported as too slow to judge by, which
+//! is the safe mistake, because a slow raw loop flatters.
+
+use crate::compare::Sense;
+
+/// A raw loop that reaches less than this share of what is expected is no measure.
+pub const EXPECTED_SHARE_MIN: f64 = 0.7;
+
+/// What one may expect of a raw loop, in the unit of the loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    value: f64,
+}
+
+impl Expected {
+    /// Records of 64 bytes through a ring, published one by one, per second.
+    pub const RING_64_SINGLE_PER_S: Self = Self::new(20.9e6);
+    /// The same, published in batches of 16.
+    pub const RING_64_BATCHED_PER_S: Self = Self::new(47e6);
+    /// Records of 4096 bytes through a ring, per second: 77 Gbit/s.
+    pub const RING_4096_PER_S: Self = Self::new(77e9 / 8.0 / 4096.0);
+    /// A record of 64 bytes there and one back, in nanoseconds.
+    pub const RING_ROUND_TRIP_NS: Self = Self::new(530.0);
+    /// A cache line there and back, in nanoseconds.
+    pub const CACHE_LINE_ROUND_TRIP_NS: Self = Self::new(260.0);
+    /// A system call that does nothing, in nanoseconds.
+    pub const SYSTEM_CALL_NS: Self = Self::new(100.0);
+    /// A thread wakes another on the same processor and is woken by it, in nanoseconds.
+    pub const FUTEX_ROUND_TRIP_NS: Self = Self::new(3000.0);
+    /// Copies of 4 KiB that are in the cache, per second: 90 GB/s.
+    pub const COPY_4096_PER_S: Self = Self::new(90e9 / 4096.0);
+    /// Copies of 1 MiB, per second: 25 GB/s.
+    pub const COPY_MIB_PER_S: Self = Self::new(25e9 / 1_048_576.0);
+    /// Frames of 64 bytes over a veth pair by sendmmsg and recvmmsg with credits, per second.
+    pub const PACKET_64_PER_S: Self = Self::new(0.83e6);
+    /// Frames of 4096 bytes, per second: 16.8 Gbit/s.
+    pub const PACKET_4096_PER_S: Self = Self::new(16.8e9 / 8.0 / 4096.0);
+    /// Frames of 9000 bytes, per second: 20 Gbit/s.
+    pub const PACKET_9000_PER_S: Self = Self::new(20e9 / 8.0 / 9000.0);
+    /// A frame of 64 bytes there and one back, both sides awake, in nanoseconds.
+    pub const PACKET_ROUND_TRIP_NS: Self = Self::new(4000.0);
+
+    /// This much.
+    #[must_use]
+    pub const fn new(value: f64) -> Self {
+        Self { value }
+    }
+
+    /// The figure.
+    #[must_use]
+    pub const fn value(self) -> f64 {
+        self.value
+    }
+
+    /// What share of it was reached: above 1 is better than expected.
+    #[must_use]
+    pub fn share(self, sense: Sense, measured: f64) -> f64 {
+        match sense {
+            Sense::HigherIsBetter => measured / self.value,
+            Sense::LowerIsBetter if measured > 0.0 => self.value / measured,
+            Sense::LowerIsBetter => f64::INFINITY,
+        }
+    }
+}

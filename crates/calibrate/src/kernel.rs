@@ -1,0 +1,79 @@
+//! What the kernel charges: a call that does nothing, and a sleep and a wake on one processor.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::getppid;
+use rustix::thread::futex;
+
+use crate::processors::Pair;
+
+/// The end of every sleep; a sleeper that was missed looks again.
+const SLEEP_MAX: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Nanoseconds of a system call that only asks, over `calls` of them.
+#[must_use]
+pub fn system_call_ns(calls: u64) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..calls {
+        std::hint::black_box(getppid());
+    }
+    begun.elapsed().as_nanos() as f64 / calls.max(1) as f64
+}
+
+/// Nanoseconds for waking another thread and being woken by it, both on `processor`, over `trips`.
+///
+/// # Errors
+/// The system's, or that a sleeper was never woken.
+pub fn wake_round_trip_ns(processor: usize, trips: u32) -> io::Result<f64> {
+    let (ping, pong) = (AtomicU32::new(0), AtomicU32::new(0));
+    let near = || {
+        let begun = Instant::now();
+        for trip in 1..=trips {
+            wake(&ping, trip)?;
+            sleep(&pong, trip)?;
+        }
+        Ok(begun.elapsed().as_nanos() as f64 / f64::from(trips.max(1)))
+    };
+    let far = || {
+        for trip in 1..=trips {
+            sleep(&ping, trip)?;
+            wake(&pong, trip)?;
+        }
+        Ok::<(), io::Error>(())
+    };
+    Ok(Pair { near: processor, far: processor }.run(near, far)?.0)
+}
+
+fn wake(word: &AtomicU32, value: u32) -> io::Result<()> {
+    word.store(value, Ordering::Release);
+    futex::wake(word, futex::Flags::PRIVATE, 1)?;
+    Ok(())
+}
+
+/// Until the word has reached `value`.
+fn sleep(word: &AtomicU32, value: u32) -> io::Result<()> {
+    let begun = Instant::now();
+    while word.load(Ordering::Acquire) != value {
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "sleeper of a futex: never woken"));
+        }
+        // Woken, changed before, interrupted or timed out: the word says which.
+        let _ = futex::wait(word, futex::Flags::PRIVATE, value - 1, Some(&SLEEP_MAX));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_wakes_take_time() {
+        assert!(system_call_ns(1000) > 0.0);
+        let processor = crate::processors::allowed().unwrap()[0];
+        assert!(wake_round_trip_ns(processor, 100).unwrap() > 0.0);
+    }
+}

@@ -1,0 +1,255 @@
+//! Frames over a cable by raw packet sockets, in batches, with as much flow control as it takes not to lose any.
+//!
+//! A packet socket has no back-pressure: the sender succeeds and the receiver's kernel drops. So the far side tells now and
+//! then how many frames it has had, and the near side never has more under way than fit. Interfaces and namespaces are made by
+//! the caller; a [`Port`] must be opened in the namespace of its interface.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use crate::patience::wait_until;
+
+/// Frames of one system call.
+const BATCH: usize = 32;
+/// Largest frame.
+const FRAME_BYTES_MAX: usize = 9014;
+const HEADER_BYTES: usize = 14;
+const FRAME_BYTES_MIN: usize = 64;
+/// What may be under way, in bytes as the kernel counts them: well below the least receive buffer.
+const UNDER_WAY_BYTES: usize = 160 << 10;
+/// What the kernel adds to a frame in its count, about.
+const OVERHEAD_BYTES: usize = 1024;
+const UNDER_WAY_MAX: usize = 128;
+/// For experiments (IEEE 802, local experimental).
+const ETHER_TYPE: u16 = 0x88b5;
+
+/// One end of a cable.
+#[derive(Debug)]
+pub struct Port {
+    sender: OwnedFd,
+    receiver: OwnedFd,
+    buffers: Vec<[u8; FRAME_BYTES_MAX]>,
+}
+
+impl Port {
+    /// The end called `interface` of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let sender = open(interface, 0)?;
+        let receiver = open(interface, ETHER_TYPE)?;
+        Ok(Self { sender, receiver, buffers: vec![[0; FRAME_BYTES_MAX]; BATCH] })
+    }
+
+    /// Send `count` frames of `bytes` bytes to the other end, which [`Self::take`]s them; when that began.
+    ///
+    /// # Errors
+    /// The system's, or that the other end fell silent.
+    pub fn give(&mut self, bytes: usize, count: u64) -> io::Result<Instant> {
+        let frame = frame(bytes);
+        let under_way_max = under_way_max(bytes);
+        let (mut sent, mut taken) = (0, 0);
+        let begun = Instant::now();
+        while sent < count {
+            let room = under_way_max - (sent - taken);
+            let batch = room.min(count - sent).min(BATCH as u64);
+            if batch > 0 {
+                sent += send(&self.sender, &frame, batch as usize)? as u64;
+            }
+            if room < under_way_max / 2 {
+                let mut told = taken;
+                wait_until("sender of frames", || {
+                    self.drain(|frame| told = told.max(number(frame)));
+                    told > taken
+                })?;
+                taken = told;
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Take `count` frames from the other end, which [`Self::give`]s them; when the last one was there.
+    ///
+    /// # Errors
+    /// The system's, or that the other end fell silent.
+    pub fn take(&mut self, bytes: usize, count: u64) -> io::Result<Instant> {
+        let spacing = under_way_max(bytes) / 4;
+        let (mut taken, mut told) = (0, 0);
+        while taken < count {
+            let before = taken;
+            wait_until("receiver of frames", || {
+                self.drain(|_| taken += 1);
+                taken > before
+            })?;
+            if taken - told >= spacing || taken == count {
+                let mut word = frame(FRAME_BYTES_MIN);
+                word[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&taken.to_le_bytes());
+                send(&self.sender, &word, 1)?;
+                told = taken;
+            }
+        }
+        Ok(Instant::now())
+    }
+
+    /// Nanoseconds for a frame of 64 bytes there and one back, over `trips` of them; the other end [`Self::answer`]s.
+    ///
+    /// # Errors
+    /// The system's, or that the other end fell silent.
+    pub fn round_trip_ns(&mut self, trips: u64) -> io::Result<f64> {
+        let frame = frame(FRAME_BYTES_MIN);
+        let begun = Instant::now();
+        for _ in 0..trips {
+            send(&self.sender, &frame, 1)?;
+            self.await_one()?;
+        }
+        Ok(begun.elapsed().as_nanos() as f64 / trips.max(1) as f64)
+    }
+
+    /// Send a frame back for each of `trips` that come.
+    ///
+    /// # Errors
+    /// The system's, or that the other end fell silent.
+    pub fn answer(&mut self, trips: u64) -> io::Result<()> {
+        let frame = frame(FRAME_BYTES_MIN);
+        for _ in 0..trips {
+            self.await_one()?;
+            send(&self.sender, &frame, 1)?;
+        }
+        Ok(())
+    }
+
+    fn await_one(&mut self) -> io::Result<()> {
+        wait_until("side of a round trip of frames", || {
+            let mut has_come = false;
+            self.drain(|_| has_come = true);
+            has_come
+        })
+    }
+
+    /// Hand over the frames that are there, a batch at most.
+    fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        let mut headers = Headers::new();
+        for buffer in &mut self.buffers {
+            headers.push(buffer.as_mut_ptr(), buffer.len());
+        }
+        let messages = headers.link();
+        let socket = self.receiver.as_raw_fd();
+        // SAFETY: needed because receiving a batch has no safe form. `messages` has `BATCH` linked headers, each with one
+        // vector that describes a whole buffer, exclusively borrowed through the call; `headers` stays put.
+        let count =
+            unsafe { libc::recvmmsg(socket, messages, BATCH as _, libc::MSG_DONTWAIT as _, ptr::null_mut()) };
+        // Nothing there, or a fault of the interface: whoever waits for frames finds out that none come.
+        let count = usize::try_from(count).unwrap_or(0);
+        for (message, buffer) in headers.messages.iter().zip(&self.buffers).take(count) {
+            each(&buffer[..(message.msg_len as usize).min(FRAME_BYTES_MAX)]);
+        }
+    }
+}
+
+/// Frames that may be under way at once.
+fn under_way_max(bytes: usize) -> u64 {
+    (UNDER_WAY_BYTES / (bytes + OVERHEAD_BYTES)).clamp(4, UNDER_WAY_MAX) as u64
+}
+
+/// A frame of this size, to everybody, from a locally administered address.
+fn frame(bytes: usize) -> Vec<u8> {
+    let mut frame = vec![0; bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)];
+    frame[..6].fill(0xff);
+    frame[6] = 0x02;
+    frame[12..HEADER_BYTES].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+    frame
+}
+
+/// The number that a frame tells; nothing if it is too short for one.
+fn number(frame: &[u8]) -> u64 {
+    let word = frame.get(HEADER_BYTES..HEADER_BYTES + 8);
+    word.and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Send the same frame `count` times, a batch at most. Returns how many the kernel took.
+fn send(socket: &OwnedFd, frame: &[u8], count: usize) -> io::Result<usize> {
+    let mut headers = Headers::new();
+    let count = count.min(BATCH);
+    (0..count).for_each(|_| headers.push(frame.as_ptr().cast_mut(), frame.len()));
+    let messages = headers.link();
+    // SAFETY: needed because sending a batch has no safe form. `messages` has `count` linked headers, each with one vector
+    // that describes `frame`, borrowed through the call; the kernel only reads it (`iovec` has no const form).
+    let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), messages, count as _, libc::MSG_DONTWAIT as _) };
+    match usize::try_from(sent) {
+        Ok(sent) => Ok(sent),
+        Err(_) => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            error if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(0),
+            error => Err(error),
+        },
+    }
+}
+
+/// A socket on an interface that hears one protocol, or none.
+fn open(interface: &str, protocol: u16) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    let index = netdevice::name_to_index(&socket, interface)?;
+    // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = libc::c_int::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: needed because this kind of address has no safe form. The pointer and the length describe `address`, which
+    // the kernel only reads during the call.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+/// Headers of one batch: pointers that are only valid during one call.
+struct Headers {
+    vectors: [libc::iovec; BATCH],
+    messages: [libc::mmsghdr; BATCH],
+    count: usize,
+}
+
+impl Headers {
+    fn new() -> Self {
+        // SAFETY: needed because the types have no constructors. They consist of integers and pointers, for which zero is
+        // valid and means "no address, no control data".
+        unsafe { Self { vectors: zeroed(), messages: zeroed(), count: 0 } }
+    }
+
+    fn push(&mut self, base: *mut u8, length: usize) {
+        self.vectors[self.count] = libc::iovec { iov_base: base.cast(), iov_len: length };
+        self.count += 1;
+    }
+
+    /// Point the messages at their vectors; `self` must not move until the call is over.
+    fn link(&mut self) -> *mut libc::mmsghdr {
+        for (message, vector) in self.messages.iter_mut().zip(&mut self.vectors).take(self.count) {
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        self.messages.as_mut_ptr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_under_way_fits_the_least_receive_buffer() {
+        assert_eq!([64, 4096, 9000].map(under_way_max), [128, 32, 16]);
+    }
+
+    #[test]
+    fn a_frame_tells_a_number_only_if_it_has_one() {
+        let mut told = frame(64);
+        told[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&77_u64.to_le_bytes());
+        assert_eq!((number(&told), number(&told[..20])), (77, 0));
+    }
+}

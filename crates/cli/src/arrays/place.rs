@@ -1,0 +1,179 @@
+//! The directory of the results, made and looked at before anything starts.
+//!
+//! A directory that holds results of another run with more ranks would afterwards hold a mixture that nobody can tell
+//! apart. Those files may be the user's only copy, so they are refused and not removed; results that this run gives as well are
+//! replaced, each when its successor is whole. What a killed run left under a hidden name is nobody's and goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rackloom_jobs::arrays::file_name;
+
+use crate::arguments::ArrayOptions;
+use crate::failure::Failure;
+
+/// So many files an error names.
+const NAMED_MAX: usize = 4;
+
+/// Make the directory that `options` name. `is_written` says by rank who will write a result there.
+pub(crate) fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
+    let Some(directory) = &options.output else { return Ok(()) };
+    fs::create_dir_all(directory).map_err(|error| {
+        Failure::bad_input(format!("cannot make the directory of results: {error}"))
+            .at_path(directory)
+            .hint("name a directory that is there, or whose parent can be written")
+    })?;
+    let unreadable = |error| {
+        Failure::bad_input(format!("cannot look into the directory of results: {error}")).at_path(directory)
+    };
+    let mut strangers = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if let Some(process) = name.strip_prefix('.').and_then(process_of) {
+            sweep(&directory.join(name), process);
+        } else if let Some(rank) = rank_of(name)
+            && !is_written.get(rank).is_some_and(|is_written| *is_written)
+        {
+            strangers.push((rank, name.to_owned()));
+        }
+    }
+    refuse_strangers(directory, strangers)?;
+    let ranks = is_written.iter().enumerate().filter(|(_, is_written)| **is_written);
+    ranks.map(|(rank, _)| directory.join(file_name(rank))).try_for_each(|path| must_take_a_file(&path))?;
+    must_be_writable(directory)
+}
+
+/// Under which name a result of this process is written until it is whole.
+pub(super) fn name_beside(directory: &Path, rank: usize) -> PathBuf {
+    directory.join(format!(".{}.{}", file_name(rank), std::process::id()))
+}
+
+fn rank_of(name: &str) -> Option<usize> {
+    let rank = name.strip_prefix("rank")?.strip_suffix(".npy")?.parse().ok()?;
+    // `rank007.npy` is not one of ours.
+    (file_name(rank) == name).then_some(rank)
+}
+
+/// Of `rank3.npy.4711`, the process.
+fn process_of(name: &str) -> Option<u32> {
+    let (of_rank, process) = name.rsplit_once('.')?;
+    rank_of(of_rank)?;
+    process.parse().ok()
+}
+
+/// Remove half a result, unless its writer lives.
+fn sweep(path: &Path, process: u32) {
+    if !Path::new(&format!("/proc/{process}")).exists() {
+        // If it stays, it is in nobody's way.
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn refuse_strangers(directory: &Path, mut strangers: Vec<(usize, String)>) -> Result<(), Failure> {
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    strangers.sort_unstable();
+    let mut names: Vec<_> = strangers.iter().take(NAMED_MAX).map(|(_, name)| name.clone()).collect();
+    if strangers.len() > NAMED_MAX {
+        names.push(format!("{} more", strangers.len() - NAMED_MAX));
+    }
+    let what =
+        format!("{} would stay beside the results of this run, which writes none there", names.join(", "));
+    Err(Failure::bad_input(what)
+        .at_path(directory)
+        .hint("remove what is of an earlier run, or name another directory"))
+}
+
+fn must_take_a_file(path: &Path) -> Result<(), Failure> {
+    let is_in_the_way = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    if !is_in_the_way {
+        return Ok(());
+    }
+    Err(Failure::bad_input("a directory has the name of a result")
+        .at_path(path)
+        .hint("remove it, or name another directory"))
+}
+
+/// Better known now than when a long job is over.
+fn must_be_writable(directory: &Path) -> Result<(), Failure> {
+    let probe = directory.join(format!(".rackloom.{}", std::process::id()));
+    let made = fs::File::create(&probe).and_then(|_| fs::remove_file(&probe));
+    made.map_err(|error| {
+        Failure::bad_input(format!("cannot write into the directory of results: {error}"))
+            .at_path(directory)
+            .hint("name a directory that you may write")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with these empty files, removed at the end.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn with(name: &str, files: &[&str]) -> Self {
+            let path = std::env::temp_dir().join(format!("rackloom-place-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            files.iter().for_each(|file| fs::write(path.join(file), "").unwrap());
+            Self(path)
+        }
+
+        fn make(&self, is_written: &[bool]) -> Result<(), String> {
+            let options = ArrayOptions { input: None, output: Some(self.0.clone()) };
+            make_place(&options, is_written).map_err(|failure| failure.to_string())
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn results_that_this_run_does_not_replace_are_refused_and_stay() {
+        let place =
+            Place::with("stale", &["rank0.npy", "rank2.npy", "rank10.npy", "notes.txt", "rank02.npy"]);
+        assert_eq!(place.make(&[true; 11]), Ok(()), "all are replaced");
+        let refused = place.make(&[true, true]).unwrap_err();
+        assert!(refused.starts_with("rank2.npy, rank10.npy would stay"), "{refused}");
+        assert!(refused.contains("hint:"), "{refused}");
+        let refused = place.make(&[false, true, true]).unwrap_err();
+        assert!(
+            refused.starts_with("rank0.npy, rank10.npy"),
+            "a rank that gets nothing writes nothing: {refused}"
+        );
+        assert_eq!(place.names().len(), 5, "nothing was removed or added");
+    }
+
+    #[test]
+    fn half_a_result_goes_unless_its_writer_lives() {
+        let living = format!(".rank1.npy.{}", std::process::id());
+        // No process has this number: it is beyond what the kernel gives.
+        let place = Place::with("half", &[".rank1.npy.4194305", &living, ".rank1.npy.swp"]);
+        assert_eq!(place.make(&[true, true]), Ok(()));
+        let mut left = [living, ".rank1.npy.swp".to_owned()];
+        left.sort();
+        assert_eq!(place.names(), left);
+    }
+
+    #[test]
+    fn a_directory_in_the_way_of_a_result_is_found_before_the_run() {
+        let place = Place::with("way", &[]);
+        fs::create_dir(place.0.join("rank1.npy")).unwrap();
+        let refused = place.make(&[true, true]).unwrap_err();
+        assert!(refused.contains("rank1.npy") && refused.contains("hint:"), "{refused}");
+    }
+}

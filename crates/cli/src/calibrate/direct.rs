@@ -1,0 +1,100 @@
+//! Our own accesses to a peer's mapped memory, without a frame: the library's importer on a region of this process.
+//!
+//! Owner and importer are two seats of one server; both are played by this process, which maps the owner's pages a second
+//! time as another process would.
+
+use std::time::{Duration, Instant};
+
+use rackloom::HostMemory;
+use rackloom::sharing::{AccessError, Exporter, ImportedRegion, Importer, Seat, Seats};
+use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, Tenant};
+
+use super::bench::Bench;
+use super::row::Obstacle;
+
+const OWNER: NodeId = NodeId(0);
+const PEER: NodeId = NodeId(1);
+const REGION: RegionId = RegionId(1);
+const OWN: RegionId = RegionId(2);
+const TENANT: Tenant = Tenant(1);
+const KEY: Key = Key(0x5eed);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A peer's region, mapped, and as much memory of one's own.
+pub(super) struct Mapped {
+    peer: ImportedRegion,
+    own: HostMemory,
+    bytes: u64,
+    /// The other end, alive as long as the region is used.
+    _owner: (Exporter, HostMemory),
+}
+
+impl Mapped {
+    /// Regions of this many bytes.
+    pub(super) fn new(bench: &Bench, bytes: u64) -> Result<Self, Obstacle> {
+        let broken =
+            |error: &dyn std::fmt::Display| Obstacle::Failed(format!("cannot map a region: {error}"));
+        let process = Some(std::process::id());
+        let seat = |node| Seat { node, tenant: TENANT, server: "here".to_owned(), process };
+        // Each end knows the other one only: a process sits on one seat.
+        let seats = |node| {
+            std::iter::once(seat(node))
+                .chain(std::iter::once(Seat { process: None, ..seat(NodeId(1 - node.0)) }))
+        };
+        let mut theirs = HostMemory::default();
+        theirs.allocate(REGION, bytes)?;
+        let mut own = HostMemory::default();
+        own.allocate(OWN, bytes)?;
+        let expecting: Seats = seats(PEER).collect();
+        let mut exporter =
+            Exporter::listen(OWNER, bench.directory(), expecting, None).map_err(|error| broken(&error))?;
+        let config =
+            RegionConfig { region: REGION, length: bytes, key: KEY, access: Access::ALL, tenant: TENANT };
+        exporter.export(&mut theirs, config).map_err(|error| broken(&error))?;
+        let importer = Importer::new(PEER, bench.directory(), seats(OWNER).collect());
+        let pending = importer.import(OWNER, REGION, KEY).map_err(|error| broken(&error))?;
+        let begun = Instant::now();
+        let serve = || {
+            let now = rackloom_protocol::Instant(begun.elapsed().as_nanos() as u64);
+            exporter.serve(now, &theirs, &mut |_| {});
+        };
+        let peer = pending.wait(PATIENCE, serve).map_err(|error| broken(&error))?;
+        Ok(Self { peer, own, bytes, _owner: (exporter, theirs) })
+    }
+
+    /// Stores of `LENGTH` bytes per second.
+    pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
+        let data = [0x5a; LENGTH];
+        self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data))
+    }
+
+    /// Loads of `LENGTH` bytes per second.
+    pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
+        let mut data = [0; LENGTH];
+        let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data));
+        std::hint::black_box(&data);
+        result
+    }
+
+    /// Copies of `length` bytes per second from own memory.
+    pub(super) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, Obstacle> {
+        self.repeat(length, count, |offset| {
+            self.peer.copy_from(offset, &self.own, LocalRange { region: OWN, offset, length })
+        })
+    }
+
+    fn repeat(
+        &self,
+        length: u64,
+        count: u64,
+        mut access: impl FnMut(u64) -> Result<(), AccessError>,
+    ) -> Result<f64, Obstacle> {
+        let begun = Instant::now();
+        let mut offset = 0;
+        for _ in 0..count {
+            access(offset).map_err(|error| Obstacle::Failed(format!("direct access: {error}")))?;
+            offset = if offset + 2 * length <= self.bytes { offset + length } else { 0 };
+        }
+        Ok(count as f64 / begun.elapsed().as_secs_f64().max(1e-9))
+    }
+}

@@ -1,0 +1,44 @@
+//! Figures about the machine that rows are read against; no verdict hangs on them.
+
+use rackloom_calibrate::{Expected, Series, cache_line, kernel};
+
+use super::bench::Bench;
+use super::report::{Fact, Side};
+use super::row::{Obstacle, Unit};
+
+/// All that can be had here.
+pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {
+    let system_call = || Ok(kernel::system_call_ns(bench.count(500_000)));
+    let wake = || {
+        let trips = u32::try_from(bench.count(20_000)).unwrap_or(u32::MAX);
+        Ok(kernel::wake_round_trip_ns(bench.pair()?.near, trips)?)
+    };
+    let cache_line = || Ok(cache_line::round_trip_ns(bench.pair()?, bench.count(200_000))?);
+    [
+        fact("system-call", "system call", Expected::SYSTEM_CALL_NS, rounds, system_call),
+        fact("wake", "futex wake there and back, one processor", Expected::FUTEX_ROUND_TRIP_NS, rounds, wake),
+        fact(
+            "cache-line",
+            "cache line there and back, two processors",
+            Expected::CACHE_LINE_ROUND_TRIP_NS,
+            rounds,
+            cache_line,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One of them, or nothing if it cannot be had: rows that need the same say why.
+fn fact(
+    name: &'static str,
+    what: &'static str,
+    expected: Expected,
+    rounds: u32,
+    mut take: impl FnMut() -> Result<f64, Obstacle>,
+) -> Option<Fact> {
+    let takes: Result<Vec<f64>, Obstacle> = (0..rounds).map(|_| take()).collect();
+    let series = Series::new(takes.ok()?);
+    Some(Fact { name, side: Side::new(what, Unit::Nanoseconds, &series, Some(expected.value())) })
+}

@@ -1,0 +1,142 @@
+//! Rows of a rack that does nothing: how fast it is there, what it costs to keep.
+//!
+//! A ring of 64 is brought up by the command itself, looked at through `/proc`, and taken down.
+
+use std::time::{Duration, Instant};
+
+use rackloom_calibrate::Goal;
+use serde_json::Value;
+
+use super::bench::Bench;
+use super::program::{On, rack_file, rackloom, words};
+use super::row::{Obstacle, Row, Sides, Unit};
+
+const NODES: u32 = 64;
+/// How long an idle rack is watched; `--quick` shortens it.
+const WATCH_MS: u64 = 2000;
+
+pub(super) fn rows() -> Vec<Row> {
+    let row = |name, ours, unit, goal, begin| Row { name, ours, raw: "", unit, goal, expected: None, begin };
+    vec![
+        row(
+            "bring-up",
+            "a ring of 64 processes, from the command to all links up",
+            Unit::Nanoseconds,
+            Goal::at_most(1e9, 0.5e9),
+            |bench| alone(bench, |rack| Ok(rack.took.as_nanos() as f64)),
+        ),
+        row(
+            "idle-processor",
+            "64 idle nodes in a ring, share of one processor",
+            Unit::Percent,
+            Goal::at_most(1.0, 1.0),
+            |bench| alone(bench, |rack| rack.processor_percent()),
+        ),
+        row(
+            "idle-memory",
+            "64 idle nodes in a ring, memory of each beside regions and rings",
+            Unit::Bytes,
+            Goal::at_most((1 << 20) as f64, (1 << 20) as f64),
+            |bench| alone(bench, |rack| rack.memory_bytes()),
+        ),
+    ]
+}
+
+fn alone<'b>(
+    bench: &'b Bench,
+    figure: fn(&Rack<'_>) -> Result<f64, Obstacle>,
+) -> Result<Sides<'b>, Obstacle> {
+    let ours = move || figure(&Rack::up(bench)?);
+    Ok(Sides { raw: None, ours: Box::new(ours) })
+}
+
+/// A rack that is up for as long as this lives.
+struct Rack<'b> {
+    bench: &'b Bench,
+    name: String,
+    took: Duration,
+}
+
+impl<'b> Rack<'b> {
+    fn up(bench: &'b Bench) -> Result<Self, Obstacle> {
+        let file = rack_file(
+            bench,
+            "idle",
+            &format!("name: idle\nshape: {{ring: {{nodes: {NODES}}}}}\nring_bytes: 64KiB\n"),
+        )?;
+        let name = format!("calibrate-{}", std::process::id());
+        let begun = Instant::now();
+        rackloom(bench, On::All, &words(&format!("up {file} --name {name}")))?;
+        Ok(Self { bench, name, took: begun.elapsed() })
+    }
+
+    /// The processes of the nodes.
+    fn processes(&self) -> Result<Vec<u64>, Obstacle> {
+        let printed = rackloom(self.bench, On::All, &words(&format!("status {} --json", self.name)))?;
+        let status: Value = serde_json::from_str(&printed)
+            .map_err(|error| Obstacle::Failed(format!("a status cannot be read: {error}")))?;
+        let members = status["racks"][0]["members"].as_array().map_or(&[][..], Vec::as_slice);
+        let processes: Vec<_> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
+        let is_whole = processes.len() == NODES as usize;
+        is_whole.then_some(processes).ok_or_else(|| Obstacle::Failed("the idle rack is not whole".to_owned()))
+    }
+
+    /// Processor time of all nodes over a while, as a share of one processor.
+    fn processor_percent(&self) -> Result<f64, Obstacle> {
+        let processes = self.processes()?;
+        let used_ns = || processes.iter().map(|process| processor_ns(*process)).sum::<Result<u64, _>>();
+        let (before_ns, begun) = (used_ns()?, Instant::now());
+        std::thread::sleep(Duration::from_millis(self.bench.count(WATCH_MS)));
+        let used_ns = used_ns()?.saturating_sub(before_ns);
+        Ok(used_ns as f64 / begun.elapsed().as_nanos() as f64 * 100.0)
+    }
+
+    /// Memory of a node, what is shared divided among those who share it, without memory that has a descriptor: regions, rings.
+    fn memory_bytes(&self) -> Result<f64, Obstacle> {
+        let processes = self.processes()?;
+        let total = processes.iter().map(|process| memory_bytes(*process)).sum::<Result<u64, _>>()?;
+        Ok(total as f64 / processes.len() as f64)
+    }
+}
+
+impl Drop for Rack<'_> {
+    fn drop(&mut self) {
+        // A rack that does not go by being told goes with its supervisor; there is nobody to tell here.
+        let _ = rackloom(self.bench, On::All, &words(&format!("down {}", self.name)));
+    }
+}
+
+/// Processor time of all threads of a process.
+fn processor_ns(process: u64) -> Result<u64, Obstacle> {
+    let mut total_ns = 0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        total_ns += first_number(&text);
+    }
+    Ok(total_ns)
+}
+
+fn memory_bytes(process: u64) -> Result<u64, Obstacle> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    let kib = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0, first_number)
+    };
+    Ok((kib("Pss:").saturating_sub(kib("Pss_Shmem:"))) * 1024)
+}
+
+fn first_number(text: &str) -> u64 {
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_used_time_and_memory() {
+        let process = u64::from(std::process::id());
+        assert!(processor_ns(process).unwrap() > 0);
+        assert!(memory_bytes(process).unwrap() > 100_000);
+    }
+}

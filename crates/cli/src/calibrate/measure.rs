@@ -1,0 +1,114 @@
+//! From a row to what came of it.
+
+use rackloom_calibrate::{Comparison, Doubt, Raw, Series, Verdict, alternate};
+
+use super::bench::Bench;
+use super::row::{Obstacle, Row, Sides};
+
+/// What came of a row.
+pub(super) type Measured = Result<Comparison, Obstacle>;
+
+/// Take both sides in turns.
+pub(super) fn measure(row: &Row, bench: &Bench, rounds: u32) -> Measured {
+    let Sides { raw, mut ours } = (row.begin)(bench)?;
+    let (raw, ours) = match raw {
+        Some(raw) => {
+            let (raw, ours) = alternate(rounds, raw, ours)?;
+            (Some(Raw { series: raw, expected: row.expected }), ours)
+        }
+        None => (None, Series::new((0..rounds).map(|_| ours()).collect::<Result<_, _>>()?)),
+    };
+    Ok(Comparison { raw, ours, goal: row.goal })
+}
+
+/// The verdict in one word, and why, where the word does not say it.
+pub(super) fn verdict(measured: &Measured) -> (&'static str, Option<String>) {
+    match measured {
+        Ok(comparison) => (comparison.verdict().name(), comparison.doubt().map(reason)),
+        Err(Obstacle::NotHere(reason)) => ("not measured", Some(reason.clone())),
+        Err(Obstacle::Failed(reason)) => ("failed", Some(reason.clone())),
+    }
+}
+
+/// Whether this row makes the whole fail.
+pub(super) fn is_bad(measured: &Measured) -> bool {
+    match measured {
+        Ok(comparison) => comparison.verdict() == Verdict::Below,
+        Err(obstacle) => matches!(obstacle, Obstacle::Failed(_)),
+    }
+}
+
+fn reason(doubt: Doubt) -> String {
+    match doubt {
+        Doubt::Spread(share) => {
+            format!(
+                "the measure itself varied by {:.0} %; hint: end what else runs here, and repeat",
+                share * 100.0
+            )
+        }
+        Doubt::Slow(share) => format!(
+            "the raw loop reached {share:.2} of what is expected of it, and a slow raw loop flatters; hint: end what else runs here, and repeat"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rackloom_calibrate::{Expected, Goal};
+
+    use super::*;
+    use crate::calibrate::row::Unit;
+
+    fn row(begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>, expected: Option<Expected>) -> Row {
+        let goal = Goal::at_least(0.5, 0.75);
+        Row { name: "test", ours: "ours", raw: "raw", unit: Unit::PerSecond, goal, expected, begin }
+    }
+
+    /// A raw loop that is held up in every third take.
+    fn disturbed(_: &Bench) -> Result<Sides<'_>, Obstacle> {
+        let take = Cell::new(0);
+        let raw = move || {
+            take.set(take.get() + 1);
+            Ok(if take.get() % 3 == 0 { 50.0 } else { 100.0 })
+        };
+        Ok(Sides::new(raw, || Ok(99.0)))
+    }
+
+    fn steady(_: &Bench) -> Result<Sides<'_>, Obstacle> {
+        Ok(Sides::new(|| Ok(100.0), || Ok(60.0)))
+    }
+
+    fn measured(row: &Row) -> Measured {
+        // Two of this process would want the same directory.
+        static ONE_BENCH_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _guard = ONE_BENCH_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        measure(row, &Bench::new(true).unwrap(), 5)
+    }
+
+    #[test]
+    fn a_provoked_noisy_loop_is_refused_and_says_so() {
+        let measured = measured(&row(disturbed, None));
+        let (word, reason) = verdict(&measured);
+        assert_eq!(word, "noisy");
+        assert!(reason.unwrap().contains("varied by 50 %"));
+        assert!(!is_bad(&measured), "noise is nobody's fault");
+    }
+
+    #[test]
+    fn a_steady_loop_is_judged_unless_it_is_slower_than_it_should_be() {
+        assert_eq!(verdict(&measured(&row(steady, None))), ("floor", None));
+        let (word, reason) = verdict(&measured(&row(steady, Some(Expected::new(200.0)))));
+        assert_eq!(word, "noisy");
+        assert!(reason.unwrap().contains("reached 0.50"));
+    }
+
+    #[test]
+    fn what_fails_is_bad_and_what_cannot_be_had_is_not() {
+        let fails = measured(&row(|_| Err(Obstacle::Failed("broke".to_owned())), None));
+        assert_eq!((verdict(&fails), is_bad(&fails)), (("failed", Some("broke".to_owned())), true));
+        let absent = measured(&row(|_| Err(Obstacle::NotHere("forbidden".to_owned())), None));
+        assert_eq!((verdict(&absent).0, is_bad(&absent)), ("not measured", false));
+    }
+}

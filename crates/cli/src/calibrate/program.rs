@@ -1,0 +1,100 @@
+//! Our own runs through the command itself: a process per node, as any user has them.
+//!
+//! The command is started again with a rack file of this row, held to the two processors that the raw loop uses unless it is to
+//! have all of them, and its JSON report is read. Runs have watchdogs of their own, so none is waited for without end.
+
+use std::io;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use rackloom_calibrate::processors::hold_to;
+use serde_json::Value;
+
+use super::bench::Bench;
+use super::row::Obstacle;
+use crate::exit::Exit;
+
+/// Where the processes may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum On {
+    /// The two processors of the raw loop.
+    Pair,
+    /// All that this process may use.
+    All,
+}
+
+/// Run `rackloom` with these arguments and a rack file, and give what it prints.
+pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, Obstacle> {
+    let processors = match on {
+        On::Pair => {
+            let pair = bench.pair()?;
+            vec![pair.near, pair.far]
+        }
+        On::All => rackloom_calibrate::processors::allowed()?,
+    };
+    let start = || -> io::Result<Output> {
+        hold_to(&processors)?;
+        Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).output()
+    };
+    // A thread of its own: what it is held to, its children inherit.
+    let output = thread::scope(|scope| scope.spawn(start).join());
+    let output = output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Some(code) if code == i32::from(Exit::CouldNotStart.code()) => {
+            Err(Obstacle::NotHere(reason(&output.stderr)))
+        }
+        _ => Err(Obstacle::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))),
+    }
+}
+
+/// The line that says why, of all that was printed.
+fn reason(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let is_telling = |line: &&str| line.starts_with("error: ") || line.starts_with("  ");
+    let line =
+        text.lines().find(|line| line.starts_with("error: ")).or_else(|| text.lines().rfind(is_telling));
+    line.or_else(|| text.lines().last())
+        .unwrap_or("no reason given")
+        .trim_start_matches("error: ")
+        .trim()
+        .to_owned()
+}
+
+/// A rack file in the row's directory.
+pub(super) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, Obstacle> {
+    let path = bench.directory().join(format!("{name}.yaml"));
+    std::fs::write(&path, text)?;
+    Ok(path.display().to_string())
+}
+
+/// Nanoseconds per message or run that a job reports for `what`.
+pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, Obstacle> {
+    let printed = rackloom(bench, on, arguments)?;
+    let report: Value = serde_json::from_str(&printed)
+        .map_err(|error| Obstacle::Failed(format!("a report cannot be read: {error}")))?;
+    let rows = report["sweep"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = rows.iter().find(|row| row["what"] == what);
+    let time_us = row.and_then(|row| row["time_us"].as_f64()).filter(|time_us| *time_us > 0.0);
+    time_us
+        .map(|time_us| time_us * 1000.0)
+        .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
+}
+
+/// Words of a command line.
+pub(super) fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_found_among_what_was_printed() {
+        let text = b"member role\nn0 gpu\nerror: the packet wire needs x\nhint: use y\n";
+        assert_eq!(reason(text), "the packet wire needs x");
+        assert_eq!(reason(b"table\n  n0: broke off\nverdict: fail\n"), "n0: broke off");
+        assert_eq!(reason(b""), "no reason given");
+    }
+}

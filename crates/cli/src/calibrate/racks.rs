@@ -1,0 +1,174 @@
+//! Rows of whole racks: the packet wire, a collective of two, a collective of more ranks than processors.
+
+use rackloom_calibrate::exchange::Exchange;
+use rackloom_calibrate::{Expected, Goal, processors};
+
+use super::bench::Bench;
+use super::program::{On, job_ns, rack_file, rackloom, words};
+use super::row::{Obstacle, Row, Sides, Unit};
+
+/// Frames of a take, or round trips.
+const FRAMES: u64 = 200_000;
+const LARGE_FRAMES: u64 = 50_000;
+const MESSAGES: u64 = 20_000;
+const TRIPS: u64 = 20_000;
+/// Payload of a put that fills a frame of 9014 bytes: a multiple of 256 behind at most 130 bytes of headers.
+const JUMBO_PUT_BYTES: u64 = 8704;
+const RANKS: u32 = 16;
+/// Steps of a ring all-reduce: of two ranks, and of all.
+const STEPS_OF_TWO: u32 = 2;
+const STEPS: u32 = 2 * (RANKS - 1);
+
+pub(super) fn packet() -> Vec<Row> {
+    let row = |name, ours, raw, floor_and_good: (f64, f64), expected, begin| Row {
+        name,
+        ours,
+        raw,
+        unit: Unit::PerSecond,
+        goal: Goal::at_least(floor_and_good.0, floor_and_good.1),
+        expected: Some(expected),
+        begin,
+    };
+    vec![
+        row(
+            "packet-64",
+            "packet wire, stores of 64 B, a frame each, 16 under way",
+            "frames of 64 B by sendmmsg and recvmmsg with credits",
+            (0.75, 0.90),
+            Expected::PACKET_64_PER_S,
+            |bench| frames(bench, 64, FRAMES, "store", 64),
+        ),
+        row(
+            "packet-4096",
+            "packet wire, puts of 4 KiB, a frame each, 16 under way",
+            "frames of 4096 B by sendmmsg and recvmmsg with credits",
+            (0.70, 0.85),
+            Expected::PACKET_4096_PER_S,
+            |bench| frames(bench, 4096, LARGE_FRAMES, "put", 4096),
+        ),
+        row(
+            "packet-9000",
+            "packet wire, puts of 8704 B, a frame each, 16 under way",
+            "frames of 9000 B by sendmmsg and recvmmsg with credits",
+            (0.75, 0.90),
+            Expected::PACKET_9000_PER_S,
+            |bench| frames(bench, 9000, LARGE_FRAMES, "put", JUMBO_PUT_BYTES),
+        ),
+        Row {
+            name: "packet-round-trip",
+            ours: "packet wire, a store of 64 B until acknowledged as visible",
+            raw: "a frame of 64 B there and one back, both sides awake",
+            unit: Unit::Nanoseconds,
+            goal: Goal::at_most(1.4, 1.2),
+            expected: Some(Expected::PACKET_ROUND_TRIP_NS),
+            begin: packet_round_trip,
+        },
+    ]
+}
+
+pub(super) fn collectives() -> Vec<Row> {
+    vec![
+        Row {
+            name: "all-reduce",
+            ours: "all-reduce of 1 MiB (f32 sum) by 2 processes",
+            raw: "copy, flag, add, copy, flag by 2 threads",
+            unit: Unit::Nanoseconds,
+            // The same work per time as 0.35 and 0.6 of the raw loop's rate.
+            goal: Goal::at_most(1.0 / 0.35, 1.0 / 0.6),
+            expected: None,
+            begin: all_reduce,
+        },
+        Row {
+            name: "sixteen-ranks",
+            ours: "ring all-reduce of 4 MiB by 16 processes on all processors",
+            raw: "the work of these ranks, taken from 2 with a processor each, over the processors",
+            unit: Unit::Nanoseconds,
+            goal: Goal::at_most(2.0, 1.3),
+            expected: None,
+            begin: sixteen_ranks,
+        },
+    ]
+}
+
+/// The raw loop over a cable, by this command under its hidden name.
+fn raw_cable(bench: &Bench, frame_bytes: Option<u64>, count: u64) -> Result<f64, Obstacle> {
+    let mut arguments = words(&format!("calibrate-cable --count {count}"));
+    if let Some(bytes) = frame_bytes {
+        arguments.extend(words(&format!("--frame-bytes {bytes}")));
+    }
+    let printed = rackloom(bench, On::Pair, &arguments)?;
+    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop said {printed:?}")))
+}
+
+/// Two nodes whose operations have a frame each.
+const TWO_UNPACKED: &str =
+    "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014\npacking: {mode: \"off\"}\n";
+
+fn frames<'b>(
+    bench: &'b Bench,
+    frame_bytes: u64,
+    frames: u64,
+    what: &'static str,
+    message_bytes: u64,
+) -> Result<Sides<'b>, Obstacle> {
+    bench.pair()?;
+    let file = rack_file(bench, "packet", TWO_UNPACKED)?;
+    let (frames, messages) = (bench.count(frames), bench.count(MESSAGES));
+    let run = format!(
+        "--wire packet --job bandwidth --bytes {message_bytes} --repetitions {messages} --warm-up 500 --json -"
+    );
+    let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
+    Ok(Sides::new(
+        move || raw_cable(bench, Some(frame_bytes), frames),
+        move || Ok(1e9 / job_ns(bench, On::Pair, what, &arguments)?),
+    ))
+}
+
+fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    bench.pair()?;
+    let file = rack_file(bench, "packet", TWO_UNPACKED)?;
+    let trips = bench.count(TRIPS);
+    let run = format!("--wire packet --job latency --bytes 64 --repetitions {trips} --json -");
+    let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
+    Ok(Sides::new(
+        move || raw_cable(bench, None, trips),
+        move || job_ns(bench, On::Pair, "store", &arguments),
+    ))
+}
+
+fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (pair, mut exchange) = (bench.pair()?, Exchange::new(1 << 20)?);
+    let file = rack_file(bench, "two", "name: calibrate-two\nshape: {ring: {nodes: 2}}\n")?;
+    let count = bench.count(500);
+    let run = format!("--job collective --collective all-reduce --bytes 1MiB --repetitions {count} --json -");
+    let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
+    Ok(Sides::new(
+        move || Ok(exchange.all_reduce_ns(pair, count)?),
+        move || job_ns(bench, On::Pair, "all-reduce", &arguments),
+    ))
+}
+
+/// A rank alone has a processor to itself: two ranks on two processors, with parts of the same size. What a step takes there is
+/// the work of a step; all ranks have so many steps, and the processors share them.
+fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    bench.pair()?;
+    let processors = processors::allowed()?.len().min(RANKS as usize) as f64;
+    let two = rack_file(bench, "two", "name: calibrate-two\nshape: {ring: {nodes: 2}}\n")?;
+    let all = format!("name: calibrate-{RANKS}\nshape: {{ring: {{nodes: {RANKS}}}}}\n");
+    let all = rack_file(bench, "ranks", &all)?;
+    let line = |bytes: &str, repetitions: u64| {
+        words(&format!(
+            "--job collective --collective all-reduce --algorithm ring --bytes {bytes} --repetitions {repetitions} --warm-up 1 --json -"
+        ))
+    };
+    let begin = |file: String, line: Vec<String>| -> Vec<String> {
+        ["run".to_owned(), file].into_iter().chain(line).collect()
+    };
+    let alone = begin(two, line("512KiB", bench.count(300)));
+    let crowd = begin(all, line("4MiB", bench.count(50).min(10)));
+    let work = f64::from(STEPS) / f64::from(STEPS_OF_TWO) * f64::from(RANKS) / processors;
+    Ok(Sides::new(
+        move || Ok(job_ns(bench, On::Pair, "all-reduce", &alone)? * work),
+        move || job_ns(bench, On::All, "all-reduce", &crowd),
+    ))
+}

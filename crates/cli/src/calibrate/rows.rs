@@ -1,0 +1,176 @@
+//! All rows, in the order of the table. Goals are ratios to the raw loop: what must and what should be reached.
+
+use rackloom_calibrate::copy::Copies;
+use rackloom_calibrate::ring::Ring;
+use rackloom_calibrate::{Expected, Goal};
+
+use super::bench::Bench;
+use super::direct::Mapped;
+use super::fabric::{Couple, Packing};
+use super::row::{Obstacle, Row, Sides, Unit};
+use super::{idle, racks, simulated};
+
+/// Records, or operations of ours, that make a take of some tens of milliseconds.
+const RECORDS: u64 = 1_000_000;
+const STORES: u64 = 100_000;
+const LARGE_RECORDS: u64 = 100_000;
+const PUTS: u64 = 30_000;
+const TRIPS: u64 = 100_000;
+const STORE_TRIPS: u64 = 30_000;
+/// A batch that a ring is shown at once.
+const BATCH: u64 = 16;
+const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+
+/// Every row.
+pub(super) fn all() -> Vec<Row> {
+    let mut rows = shared_memory();
+    rows.extend(direct());
+    rows.extend(racks::packet());
+    rows.extend(racks::collectives());
+    rows.extend(simulated::rows());
+    rows.extend(idle::rows());
+    rows
+}
+
+/// The shared-memory wire.
+fn shared_memory() -> Vec<Row> {
+    vec![
+        Row {
+            name: "store-single",
+            ours: "acknowledged stores of 64 B, a frame each, 256 under way",
+            raw: "ring, records of 64 B published one by one",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(0.30, 0.50),
+            expected: Some(Expected::RING_64_SINGLE_PER_S),
+            begin: store_single,
+        },
+        Row {
+            name: "store-packed",
+            ours: "posted stores of 64 B that share frames, until all are visible",
+            raw: "ring, records of 64 B published in batches of 16",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(0.50, 0.75),
+            expected: Some(Expected::RING_64_BATCHED_PER_S),
+            begin: store_packed,
+        },
+        Row {
+            name: "put-4096",
+            ours: "puts of 4 KiB until visible, 256 under way",
+            raw: "ring, records of 4096 B published one by one",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(0.65, 0.85),
+            expected: Some(Expected::RING_4096_PER_S),
+            begin: put_4096,
+        },
+        Row {
+            name: "round-trip",
+            ours: "a store of 64 B until acknowledged as visible",
+            raw: "a record of 64 B there and one back over two rings",
+            unit: Unit::Nanoseconds,
+            goal: Goal::at_most(2.0, 1.5),
+            expected: Some(Expected::RING_ROUND_TRIP_NS),
+            begin: round_trip,
+        },
+    ]
+}
+
+/// Mapped memory of a peer on the same server.
+fn direct() -> Vec<Row> {
+    let row = |name, ours, raw, expected, begin| Row {
+        name,
+        ours,
+        raw,
+        unit: Unit::PerSecond,
+        goal: Goal::at_least(0.80, 0.90),
+        expected,
+        begin,
+    };
+    vec![
+        row("direct-store-64", "direct stores of 64 B", "copies of 64 B within 4 KiB", None, direct_store_64),
+        row(
+            "direct-store-4096",
+            "direct stores of 4 KiB",
+            "copies of 4 KiB, hot",
+            Some(Expected::COPY_4096_PER_S),
+            direct_store_4096,
+        ),
+        row(
+            "direct-load-4096",
+            "direct loads of 4 KiB",
+            "copies of 4 KiB, hot",
+            Some(Expected::COPY_4096_PER_S),
+            direct_load_4096,
+        ),
+        row(
+            "direct-copy-1m",
+            "direct copies of 1 MiB between regions",
+            "copies of 1 MiB",
+            Some(Expected::COPY_MIB_PER_S),
+            direct_copy_1m,
+        ),
+    ]
+}
+
+fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (pair, mut ring, mut couple) = (bench.pair()?, Ring::<64>::new()?, Couple::new(Packing::Off)?);
+    let (records, stores) = (bench.count(RECORDS), bench.count(STORES));
+    Ok(Sides::new(
+        move || Ok(ring.records_per_s(pair, records, 1)?),
+        move || couple.act(pair, |near| near.acknowledged_stores_per_s(stores)),
+    ))
+}
+
+fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (pair, mut ring) = (bench.pair()?, Ring::<64>::new()?);
+    let mut couple = Couple::new(Packing::Opportunistic)?;
+    let (records, stores) = (bench.count(2 * RECORDS), bench.count(2 * STORES));
+    Ok(Sides::new(
+        move || Ok(ring.records_per_s(pair, records, BATCH)?),
+        move || couple.act(pair, |near| near.posted_stores_per_s(stores)),
+    ))
+}
+
+fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (pair, mut ring) = (bench.pair()?, Ring::<PAGE>::new()?);
+    let mut couple = Couple::new(Packing::Opportunistic)?;
+    let (records, puts) = (bench.count(LARGE_RECORDS), bench.count(PUTS));
+    Ok(Sides::new(
+        move || Ok(ring.records_per_s(pair, records, 1)?),
+        move || couple.act(pair, |near| near.puts_per_s(PAGE as u64, puts)),
+    ))
+}
+
+fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
+    let (mut there, mut back) = (Ring::<64>::new()?, Ring::<64>::new()?);
+    let (trips, stores) = (bench.count(TRIPS), bench.count(STORE_TRIPS));
+    Ok(Sides::new(
+        move || Ok(there.round_trip_ns(&mut back, pair, trips)?),
+        move || couple.act(pair, |near| near.store_round_trip_ns(stores)),
+    ))
+}
+
+fn direct_store_64(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
+    let count = bench.count(5_000_000);
+    Ok(Sides::new(move || Ok(copies.per_s(64, count)), move || mapped.stores_per_s::<64>(count)))
+}
+
+fn direct_store_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
+    let count = bench.count(500_000);
+    Ok(Sides::new(move || Ok(copies.per_s(PAGE, count)), move || mapped.stores_per_s::<PAGE>(count)))
+}
+
+fn direct_load_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
+    let count = bench.count(500_000);
+    Ok(Sides::new(move || Ok(copies.per_s(PAGE, count)), move || mapped.loads_per_s::<PAGE>(count)))
+}
+
+fn direct_copy_1m(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    let (mut copies, mapped) = (Copies::new(MIB)?, Mapped::new(bench, MIB as u64)?);
+    let count = bench.count(1000);
+    Ok(Sides::new(move || Ok(copies.per_s(MIB, count)), move || mapped.copies_per_s(MIB as u64, count)))
+}

@@ -1,0 +1,124 @@
+//! The result for people.
+
+use std::fmt::Write as _;
+
+use super::report::{MachineReport, Overall, Report, RowReport, Side};
+use crate::present::table::{Column, Table};
+use crate::present::units;
+
+/// All of it.
+pub(super) fn table(report: &Report) -> String {
+    let mut text = machine(&report.machine);
+    if !report.facts.is_empty() {
+        text = format!("{text}\n{}\n", facts(report));
+    }
+    let _ = write!(text, "\n{}\n", rows(&report.rows));
+    for row in &report.rows {
+        if let Some(reason) = &row.reason {
+            let _ = write!(text, "\n{}: {reason}", row.name);
+        }
+    }
+    if report.rows.iter().any(|row| row.reason.is_some()) {
+        text.push('\n');
+    }
+    let _ = write!(text, "\n{}", closing(report));
+    text
+}
+
+fn machine(machine: &MachineReport) -> String {
+    let MachineReport { processors, model, kernel, is_guest, load } = machine;
+    let guest = if *is_guest { " · a guest of a hypervisor" } else { "" };
+    let load = load.map(|load| load.map_or_else(|| "?".to_owned(), |load| format!("{load:.1}")));
+    format!("{processors} processors · {model} · Linux {kernel}{guest} · load {} to {}\n", load[0], load[1])
+}
+
+fn facts(report: &Report) -> String {
+    let columns =
+        [Column::Left("machine"), Column::Right("median"), Column::Right("min"), Column::Right("max")];
+    let mut table = Table::new(&columns);
+    for fact in &report.facts {
+        let side = &fact.side;
+        let figures = [side.median, side.min, side.max].map(|value| figure(side.unit, value));
+        table.row([side.what.to_owned()].into_iter().chain(figures));
+    }
+    table.render()
+}
+
+fn rows(rows: &[RowReport]) -> String {
+    let mut table = Table::new(&[
+        Column::Left("row"),
+        Column::Right("raw loop"),
+        Column::Right("ours"),
+        Column::Right("ratio"),
+        Column::Right("min"),
+        Column::Right("max"),
+        Column::Right("floor"),
+        Column::Right("good"),
+        Column::Left("verdict"),
+    ]);
+    for row in rows {
+        let median = |side: &Option<Side>| {
+            side.as_ref().map_or_else(|| "-".to_owned(), |side| figure(side.unit, side.median))
+        };
+        let ratios = row.ratio.as_ref().map(|ratio| [ratio.median, ratio.min, ratio.max]);
+        let [ratio, min, max] = match (ratios, &row.ours) {
+            (Some(ratios), _) => ratios.map(|ratio| format!("{ratio:.3}")),
+            (None, Some(ours)) => ["-".to_owned(), figure(ours.unit, ours.min), figure(ours.unit, ours.max)],
+            (None, None) => ["-"; 3].map(str::to_owned),
+        };
+        let unit = row.ours.as_ref().filter(|_| row.ratio.is_none()).map(|ours| ours.unit);
+        let goal = |value: f64| unit.map_or_else(|| format!("{value:.2}"), |unit| figure(unit, value));
+        let sign = if row.goal == "at-least" { ">= " } else { "<= " };
+        table.row([
+            row.name.to_owned(),
+            median(&row.raw),
+            median(&row.ours),
+            ratio,
+            min,
+            max,
+            format!("{sign}{}", goal(row.floor)),
+            format!("{sign}{}", goal(row.good)),
+            row.verdict.to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+fn closing(report: &Report) -> String {
+    let verdict = match report.verdict {
+        Overall::Pass => "pass",
+        Overall::Fail => "fail: a row lies below its floor, or could not be taken",
+        Overall::NoVerdict => "none: the machine was too busy to judge, or nothing could be measured",
+    };
+    let rounds = report.rounds;
+    let quick = if report.quick { "; --quick: figures of so short takes mean nothing" } else { "" };
+    format!(
+        "medians of {rounds} alternations; ratio is ours over the raw loop's, min and max of single alternations{quick}\nverdict: {verdict}"
+    )
+}
+
+/// A number with its unit.
+fn figure(unit: &str, value: f64) -> String {
+    match unit {
+        "ns" if value < 1000.0 => format!("{value:.1} ns"),
+        "ns" => units::time(value.round() as u64),
+        "per_s" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
+        "per_s" if value >= 1e3 => format!("{:.1} k/s", value / 1e3),
+        "per_s" => format!("{value:.1} /s"),
+        "bytes" => units::bytes(value.round() as u64),
+        "percent" => format!("{value:.2} %"),
+        _ => format!("{value:.2} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_carry_their_units() {
+        let shown = [("ns", 55.25), ("ns", 1500.0), ("per_s", 20.9e6), ("per_s", 4500.0), ("per_s", 12.0)];
+        let shown = shown.map(|(unit, value)| figure(unit, value));
+        assert_eq!(shown, ["55.2 ns", "1.50 us", "20.90 M/s", "4.5 k/s", "12.0 /s"]);
+    }
+}

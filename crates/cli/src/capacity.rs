@@ -1,0 +1,134 @@
+//! Whether the machine has the memory that a rack wants, asked before anything starts.
+//!
+//! A region of a node is reserved first and filled as the job goes, so a rack that is too large would start, run, and be
+//! killed in the middle by a kernel that has nothing left to give. What is compared is what the rack may fill (memory of all
+//! nodes, rings of all links) with what the kernel says is available without swapping, or less where a control group
+//! limits it. The few hundred KiB of each process are not counted.
+
+use std::fs;
+use std::path::Path;
+
+use rackloom_plan::{Plan, WireKind};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::present::units;
+
+const HINT: &str = "make `memory` of the nodes or `ring_bytes` smaller, or name fewer nodes";
+
+/// What a rack may fill, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    nodes: u64,
+    rings: u64,
+}
+
+impl Wanted {
+    fn by(plan: &Plan) -> Self {
+        let nodes = plan.members.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
+        let rings = match plan.wire {
+            WireKind::SharedMemory => (plan.links.len() as u64 * 2).saturating_mul(plan.ring_bytes.into()),
+            WireKind::Packet => 0,
+        };
+        Self { nodes, rings }
+    }
+
+    /// Why this is too much, with the numbers.
+    fn shortage(self, available: u64) -> Option<String> {
+        let total = self.nodes.saturating_add(self.rings);
+        (total > available).then(|| {
+            format!(
+                "the rack wants {} of memory (nodes {}, rings {}), and this machine has {} available",
+                units::bytes(total),
+                units::bytes(self.nodes),
+                units::bytes(self.rings),
+                units::bytes(available)
+            )
+        })
+    }
+}
+
+/// Refuse a rack that this machine cannot hold.
+pub(crate) fn must_suffice(plan: &Plan) -> Result<(), Failure> {
+    shortage(plan).map_or(Ok(()), |what| Err(Failure::new(Exit::CouldNotStart, what).hint(HINT)))
+}
+
+/// Say so where the rack may be meant for another machine.
+pub(crate) fn warn_if_short(plan: &Plan) {
+    if let Some(what) = shortage(plan) {
+        eprintln!("warning: {what}\n  hint:  {HINT}");
+    }
+}
+
+/// `None` also where the system does not say how much it has.
+fn shortage(plan: &Plan) -> Option<String> {
+    let of_machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let of_group = left_in_group(Path::new("/sys/fs/cgroup")).unwrap_or(u64::MAX);
+    Wanted::by(plan).shortage(of_machine.min(of_group))
+}
+
+/// `MemAvailable` of /proc/meminfo, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// What the control group that a container sees as its root leaves, if it limits anything. Cached files count as used
+/// there and go when the memory is wanted.
+fn left_in_group(folder: &Path) -> Option<u64> {
+    let text = |file| fs::read_to_string(folder.join(file)).ok();
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let (most, used) = (number(&text("memory.max")?)?, number(&text("memory.current")?)?);
+    let statistics = text("memory.stat").unwrap_or_default();
+    let cached =
+        statistics.lines().find_map(|line| number(line.strip_prefix("inactive_file ")?)).unwrap_or(0);
+    Some(most.saturating_sub(used.saturating_sub(cached)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rack_wants_its_nodes_and_both_directions_of_its_rings() {
+        let text = "name: r\nshape: {star: {nodes: 3}}\ndefaults: {memory: 8MiB}\nring_bytes: 64KiB\n";
+        let mut plan = Plan::parse(text, "test").unwrap();
+        let wanted = Wanted::by(&plan);
+        assert_eq!(
+            wanted,
+            Wanted { nodes: 25_165_824, rings: 393_216 },
+            "three nodes, three links; a switch has none"
+        );
+        assert_eq!(wanted.shortage(25_559_040), None);
+        let shortage = wanted.shortage(25_559_039).unwrap();
+        for part in ["24.4 MiB", "nodes 24.0 MiB", "rings 384 KiB", "available"] {
+            assert!(shortage.contains(part), "{shortage}");
+        }
+        plan.set_wire(WireKind::Packet);
+        assert_eq!(Wanted::by(&plan).rings, 0);
+    }
+
+    #[test]
+    fn the_kernels_words_are_understood() {
+        let text = "MemTotal:  8000 kB\nMemFree:   1 kB\nMemAvailable:    4096 kB\nBuffers: 7 kB\n";
+        assert_eq!(available(text), Some(4 << 20));
+        assert_eq!(available("MemTotal: 8000 kB\n"), None);
+        assert!(available(&fs::read_to_string("/proc/meminfo").unwrap()).unwrap() > 0);
+    }
+
+    #[test]
+    fn a_group_leaves_what_its_limit_says_and_its_caches() {
+        let folder = std::env::temp_dir().join(format!("rackloom-capacity-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
+        assert_eq!(left_in_group(&folder), None, "no limit is told");
+        write("memory.max", "max\n");
+        write("memory.current", "700\n");
+        assert_eq!(left_in_group(&folder), None, "there is none");
+        write("memory.max", "1000\n");
+        assert_eq!(left_in_group(&folder), Some(300));
+        write("memory.stat", "anon 100\nfile 600\ninactive_file 500\nactive_file 100\n");
+        assert_eq!(left_in_group(&folder), Some(800));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

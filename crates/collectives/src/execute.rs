@@ -1,0 +1,248 @@
+//! One run of a schedule on one rank: its actions as puts with signal, waits, and work on own memory.
+//!
+//! Who has memory and a fabric implements [`Surroundings`]; [`Run::advance`] asks it for one thing after another and never
+//! waits. Memory may be shared with other processes, so it is never borrowed: work goes through private blocks. A turn does a
+//! bounded amount of it, because the same thread may have to keep links alive.
+//!
+//! Not here: what to do when a peer is lost. Surroundings find that out, and drop the run.
+
+use core::ops::Range;
+
+use crate::array::ElementType;
+use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
+use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Transfer, TransferId};
+
+/// Bytes that are worked on at a time.
+pub const BLOCK_BYTES: usize = 64 << 10;
+/// Bytes that are worked on in one turn.
+pub const TURN_BYTES: usize = 1 << 20;
+
+/// What a run needs of whoever has memory and a fabric.
+pub trait Surroundings {
+    /// Why a run cannot go on.
+    type Fault: From<ReduceError>;
+
+    /// Whether another put may be issued now.
+    fn has_room(&self) -> bool;
+    /// Whether everything that was issued is visible at its target.
+    fn is_idle(&self) -> bool;
+    /// Put the transfer's elements from this rank's memory into the receiver's, then set the receiver's signal word
+    /// [`Transfer::arrival`] to `number`.
+    ///
+    /// # Errors
+    /// When that is known to be impossible.
+    fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Self::Fault>;
+    /// See to it that [`Run::arrived`] is called once this rank's signal word [`Transfer::arrival`] is at least
+    /// `number`. `Some`: it is already, and this is the word.
+    ///
+    /// # Errors
+    /// When that is known to be impossible.
+    fn expect(
+        &mut self,
+        id: TransferId,
+        transfer: &Transfer,
+        number: u64,
+    ) -> Result<Option<u64>, Self::Fault>;
+    /// Read own memory, `offset` in bytes.
+    ///
+    /// # Errors
+    /// When there is no such memory.
+    fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Self::Fault>;
+    /// Write own memory, `offset` in bytes.
+    ///
+    /// # Errors
+    /// When there is no such memory.
+    fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Self::Fault>;
+}
+
+/// A block of a fold is no smaller, however many operands there are.
+const FOLDED_BYTES_MIN: usize = 512;
+
+/// What is to be done with the values, and private room for doing it.
+#[derive(Debug)]
+pub struct Blocks {
+    /// Left-hand operands and results.
+    pub left: Vec<u8>,
+    /// Right-hand operands.
+    pub right: Vec<u8>,
+    operation: ReduceOperation,
+    element: ElementType,
+    folded: Accumulator,
+}
+
+impl Blocks {
+    /// Room for this operation on elements of this type.
+    #[must_use]
+    pub fn new(operation: ReduceOperation, element: ElementType) -> Self {
+        let folded = Accumulator::new(operation, element);
+        let (left, right) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
+        Self { left, right, operation, element, folded }
+    }
+
+    /// Whether it is room for this operation on elements of this type.
+    #[must_use]
+    pub fn are_for(&self, operation: ReduceOperation, element: ElementType) -> bool {
+        (self.operation, self.element) == (operation, element)
+    }
+}
+
+/// How far a run got in a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Went<F> {
+    /// As far as it can until something outstanding ends.
+    Waiting,
+    /// As far as one turn may.
+    Again,
+    /// To the end; everything that it sent is visible at its target.
+    Through,
+    /// It cannot go on.
+    Failed(F),
+}
+
+/// One rank's place in one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    rank: usize,
+    number: u64,
+    cursor: Cursor,
+    /// The wait of the current action has been asked for.
+    is_waiting: bool,
+    /// Bytes of the current work that are done.
+    worked: usize,
+}
+
+impl Run {
+    /// The beginning. `number`: what signals are set to; larger than that of any run before on the same words.
+    #[must_use]
+    pub const fn new(rank: usize, number: u64) -> Self {
+        Self { rank, number, cursor: Cursor::new(), is_waiting: false, worked: 0 }
+    }
+
+    /// What signals are set to.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Index of the step in which the rank is.
+    #[must_use]
+    pub const fn step(&self) -> usize {
+        self.cursor.step()
+    }
+
+    /// Whose signal is waited for.
+    #[must_use]
+    pub fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
+        let mut cursor = self.cursor;
+        match cursor.action(&schedule.programs[self.rank]) {
+            Some(Action::Await(id)) if self.is_waiting => Some(schedule.transfer(id).from),
+            _ => None,
+        }
+    }
+
+    /// What was expected has come.
+    pub const fn arrived(&mut self) {
+        self.is_waiting = false;
+        self.cursor.advance();
+    }
+
+    /// Go on as far as possible.
+    pub fn advance<S: Surroundings>(
+        &mut self,
+        around: &mut S,
+        schedule: &Schedule,
+        blocks: &mut Blocks,
+    ) -> Went<S::Fault> {
+        self.try_advance(around, schedule, blocks).unwrap_or_else(Went::Failed)
+    }
+
+    fn try_advance<S: Surroundings>(
+        &mut self,
+        around: &mut S,
+        schedule: &Schedule,
+        blocks: &mut Blocks,
+    ) -> Result<Went<S::Fault>, S::Fault> {
+        let program = &schedule.programs[self.rank];
+        let mut budget = TURN_BYTES;
+        loop {
+            match self.cursor.action(program) {
+                None if !around.is_idle() => return Ok(Went::Waiting),
+                // The work of this turn has taken time that the caller's clock does not know.
+                None if budget < TURN_BYTES => return Ok(Went::Again),
+                None => return Ok(Went::Through),
+                Some(Action::Await(_)) if self.is_waiting => return Ok(Went::Waiting),
+                Some(Action::Await(id)) => {
+                    self.is_waiting = true;
+                    if around.expect(id, schedule.transfer(id), self.number)?.is_none() {
+                        return Ok(Went::Waiting);
+                    }
+                    self.arrived();
+                }
+                Some(Action::Work(_)) if budget == 0 => return Ok(Went::Again),
+                Some(Action::Work(piece)) => {
+                    let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
+                    budget = budget.saturating_sub(moved);
+                    if self.worked >= piece.target().bytes(blocks.element.bytes()).len() {
+                        self.worked = 0;
+                        self.cursor.advance();
+                    }
+                }
+                Some(Action::Send(_)) if !around.has_room() => return Ok(Went::Waiting),
+                Some(Action::Send(id)) => {
+                    around.send(id, schedule.transfer(id), self.number)?;
+                    self.cursor.advance();
+                }
+            }
+        }
+    }
+}
+
+/// Go on with a piece of work of which `worked` bytes are done, for about `budget` bytes. Returns how many were read.
+fn work<S: Surroundings>(
+    around: &mut S,
+    (program, piece): (&Program, Local),
+    worked: &mut usize,
+    (blocks, budget): (&mut Blocks, usize),
+) -> Result<usize, S::Fault> {
+    let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+    let operands = program.sources(&piece).len().max(1);
+    // Each block of a fold reads a block from every operand, and a turn has no more than its share of time.
+    let block_bytes = (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, BLOCK_BYTES) & !(FOLDED_BYTES_MIN - 1);
+    let mut moved = 0;
+    while *worked < target_bytes && moved < budget {
+        let length = (target_bytes - *worked).min(block_bytes);
+        work_block(around, (program, piece), *worked..*worked + length, blocks)?;
+        *worked += length;
+        moved += length * operands;
+    }
+    Ok(moved)
+}
+
+/// Do a part of a piece of work, counted in bytes from the beginning of its target.
+fn work_block<S: Surroundings>(
+    around: &mut S,
+    (program, piece): (&Program, Local),
+    part: Range<usize>,
+    blocks: &mut Blocks,
+) -> Result<(), S::Fault> {
+    let element = blocks.element;
+    let at = |span: Span| span.bytes(element.bytes()).start + part.start;
+    let target = piece.target();
+    let (left, right) = (&mut blocks.left[..part.len()], &mut blocks.right[..part.len()]);
+    match piece {
+        Local::Copy { source, .. } => around.read(source.buffer, at(source), left)?,
+        Local::Reduce { source, .. } => {
+            around.read(source.buffer, at(source), right)?;
+            around.read(target.buffer, at(target), left)?;
+            reduce(blocks.operation, element, left, right)?;
+        }
+        Local::Fold { .. } => {
+            for &source in program.sources(&piece) {
+                around.read(source.buffer, at(source), right)?;
+                blocks.folded.take(right)?;
+            }
+            blocks.folded.finish(left)?;
+        }
+    }
+    around.write(target.buffer, at(target), left)
+}

@@ -1,0 +1,42 @@
+//! A rank's own memory, by the buffers that a schedule names.
+//!
+//! What is done in it, the room of the schedules says; memory may be shared with other processes, so it is never borrowed.
+
+use rackloom_collectives::Buffer;
+use rackloom_protocol::{Memory, RegionId};
+
+use super::room::{INPUT, OUTPUT, SCRATCH};
+
+pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, TURN_BYTES};
+
+pub(super) const fn region_of(buffer: Buffer) -> RegionId {
+    match buffer {
+        Buffer::Input => INPUT,
+        Buffer::Output => OUTPUT,
+        Buffer::Scratch => SCRATCH,
+    }
+}
+
+/// Read own memory.
+pub(crate) fn read(
+    memory: &mut dyn Memory,
+    region: RegionId,
+    offset: usize,
+    out: &mut [u8],
+) -> Result<(), String> {
+    memory
+        .read(region, offset as u64, out)
+        .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
+}
+
+/// Write own memory.
+pub(crate) fn write(
+    memory: &mut dyn Memory,
+    region: RegionId,
+    offset: usize,
+    bytes: &[u8],
+) -> Result<(), String> {
+    memory
+        .write(region, offset as u64, bytes)
+        .map_err(|fault| format!("own memory of {region} at {offset} cannot be written: {fault:?}"))
+}

@@ -1,0 +1,96 @@
+//! How one node's memory was held and used, for people and for programs.
+//!
+//! Engines with real memory fill it; virtual time has none. What is said to be huge, locked or bound was granted by the
+//! system and not merely asked for.
+
+use serde::{Deserialize, Serialize};
+
+/// An amount in bytes, now and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// At the time of the report.
+    pub current: u64,
+    /// At most so far.
+    pub high: u64,
+}
+
+/// A region that could not be given back when the job had ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeakedRegion {
+    /// Which.
+    pub region: u32,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What stood in the way.
+    pub why: String,
+}
+
+/// The memory of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryReport {
+    /// What the node may use.
+    pub limit_bytes: u64,
+    /// Taken from the system, in whole pages.
+    pub reserved_bytes: Level,
+    /// Of that: what regions asked for.
+    pub used_bytes: Level,
+    /// Regions handed out.
+    pub allocations: u64,
+    /// Regions given back.
+    pub frees: u64,
+    /// Of the job's reserved bytes: in huge pages of the system's pool.
+    #[serde(default)]
+    pub huge_bytes: u64,
+    /// Of the job's reserved bytes: in pages that the kernel has been advised to merge into huge ones.
+    #[serde(default)]
+    pub advised_bytes: u64,
+    /// Of the job's reserved bytes: locked, so that what has been touched is never swapped out.
+    #[serde(default)]
+    pub locked_bytes: u64,
+    /// The NUMA node that all of them are bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa_node: Option<u32>,
+    /// Wishes that were not granted, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ungranted: Vec<String>,
+    /// What the job left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaks: Vec<LeakedRegion>,
+}
+
+impl MemoryReport {
+    /// How the memory is held, in a few words; `None` if it is as memory usually is.
+    #[must_use]
+    pub fn held(&self) -> Option<String> {
+        let part = |bytes: u64, word: &str| match bytes {
+            0 => None,
+            all if all >= self.reserved_bytes.high => Some(word.to_owned()),
+            _ => Some(format!("partly {word}")),
+        };
+        let bound = self.numa_node.map(|node| format!("NUMA node {node}"));
+        let parts = [
+            part(self.huge_bytes, "huge pages"),
+            part(self.advised_bytes, "huge pages advised"),
+            part(self.locked_bytes, "locked"),
+            bound,
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_that_is_not_plain_is_described() {
+        let reserved_bytes = Level { current: 8192, high: 8192 };
+        let plain = MemoryReport { reserved_bytes, ..MemoryReport::default() };
+        assert_eq!(plain.held(), None);
+        let locked = MemoryReport { locked_bytes: 8192, numa_node: Some(1), ..plain.clone() };
+        assert_eq!(locked.held().as_deref(), Some("locked, NUMA node 1"));
+        let mixed = MemoryReport { huge_bytes: 4096, advised_bytes: 4096, ..plain };
+        assert_eq!(mixed.held().as_deref(), Some("partly huge pages, partly huge pages advised"));
+    }
+}

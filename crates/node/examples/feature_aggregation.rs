@@ -1,0 +1,155 @@
+//! One layer of a graph network: vertices are dealt out to nodes, edges cross between them.
+//!
+//! Every node holds the feature rows of its vertices and knows their neighbours. For each vertex it fetches the rows of all
+//! neighbours, wherever they live, and averages them with the vertex's own. Rows of other nodes come by *get*: all gets are
+//! submitted, a bounded number at a time, and completions say which row has landed where; the owners do nothing. A row is
+//! fetched once, however many vertices want it.
+//!
+//! Run it: `cargo run -p rackloom --example feature_aggregation`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::Duration;
+
+use rackloom::fabric::{
+    Error, Fabric, Group, GroupOptions, Node, NodeId, Queue, Region, RegionOptions, RemoteAddress,
+};
+use rackloom_plan::Plan;
+
+/// Numbers of one vertex.
+const FEATURES: usize = 16;
+const ROW_BYTES: u64 = (FEATURES * size_of::<f32>()) as u64;
+/// Gets in flight at once.
+const IN_FLIGHT_MAX: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Row = [f32; FEATURES];
+
+/// A graph whose vertices are dealt out in turn: vertex v lives on node v mod n, in its row v div n.
+struct Graph {
+    vertices: usize,
+    nodes: usize,
+}
+
+impl Graph {
+    /// Who v hears from. Few edges stay within a node.
+    fn neighbours(&self, vertex: usize) -> Vec<usize> {
+        (1..=4).map(|step| (vertex * step + 7 * step + 1) % self.vertices).collect()
+    }
+
+    fn features(vertex: usize) -> Row {
+        std::array::from_fn(|place| ((vertex * 31 + place * 17) % 64) as f32)
+    }
+
+    fn of_node(&self, node: usize) -> impl Iterator<Item = usize> {
+        (node..self.vertices).step_by(self.nodes)
+    }
+}
+
+/// The mean of a vertex and its neighbours, in the order of the edges.
+fn aggregate(graph: &Graph, vertex: usize, row: impl Fn(usize) -> Row) -> Row {
+    let mut sum = row(vertex);
+    let neighbours = graph.neighbours(vertex);
+    for neighbour in &neighbours {
+        sum.iter_mut().zip(row(*neighbour)).for_each(|(sum, part)| *sum += part);
+    }
+    sum.map(|sum| sum / (neighbours.len() + 1) as f32)
+}
+
+/// Fetch the rows of these vertices into a region of one's own, one behind the other.
+fn fetch(node: &Node, graph: &Graph, own: &Region, landing: &Region, wanted: &[usize]) -> Result<(), Error> {
+    let queue = Queue::with_capacity(IN_FLIGHT_MAX);
+    let (mut submitted, mut landed) = (0, 0);
+    while landed < wanted.len() {
+        while submitted < wanted.len() && submitted - landed < IN_FLIGHT_MAX {
+            let (owner, row) = (wanted[submitted] % graph.nodes, wanted[submitted] / graph.nodes);
+            let source = RemoteAddress { node: NodeId(owner as u16), ..own.address(row as u64 * ROW_BYTES) };
+            let place = submitted as u64 * ROW_BYTES;
+            match node.get(source, &landing.slice(place..place + ROW_BYTES)).submit(&queue, submitted as u64)
+            {
+                Ok(_) => submitted += 1,
+                // The queue towards that owner is full: let some end first.
+                Err(Error::Busy { .. }) if submitted > landed => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let completion = node.poll_wait(&queue, PATIENCE).ok_or(Error::Closed)?;
+        completion.result?;
+        landed += 1;
+    }
+    Ok(())
+}
+
+/// One node's part: its vertices and what becomes of them.
+fn layer(node: &Node, graph: &Graph, group: &Group, own: &Region) -> Result<Vec<(usize, Row)>, Error> {
+    let me = node.id().index();
+    for vertex in graph.of_node(me) {
+        own.write((vertex / graph.nodes) as u64 * ROW_BYTES, &Graph::features(vertex))?;
+    }
+    // Nobody fetches before all rows are there.
+    group.barrier().wait()?;
+    let wanted = graph.of_node(me).flat_map(|vertex| graph.neighbours(vertex));
+    let wanted: BTreeSet<usize> = wanted.filter(|vertex| vertex % graph.nodes != me).collect();
+    let wanted: Vec<usize> = wanted.into_iter().collect();
+    let landing = node.allocate(RegionOptions::new(2, 0x5eed), wanted.len() as u64 * ROW_BYTES)?;
+    fetch(node, graph, own, &landing, &wanted)?;
+    let read = |region: &Region, row: usize| {
+        let mut values = Row::default();
+        region.read(row as u64 * ROW_BYTES, &mut values).map(|()| values)
+    };
+    let mut rows = BTreeMap::new();
+    for (place, vertex) in wanted.iter().enumerate() {
+        rows.insert(*vertex, read(&landing, place)?);
+    }
+    for vertex in graph.of_node(me) {
+        rows.insert(vertex, read(own, vertex / graph.nodes)?);
+    }
+    let aggregated =
+        graph.of_node(me).map(|vertex| (vertex, aggregate(graph, vertex, |vertex| rows[&vertex])));
+    let aggregated = aggregated.collect();
+    // Nobody leaves while others may still fetch.
+    group.barrier().wait()?;
+    Ok(aggregated)
+}
+
+/// All vertices after one layer.
+fn run(nodes: usize, vertices: usize) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
+    let plan = Plan::parse(&format!("name: graph\nshape: {{full-mesh: {{nodes: {nodes}}}}}\n"), "example")?;
+    let fabric = Fabric::local(&plan)?;
+    let graph = Graph { vertices, nodes };
+    let members: Vec<_> = fabric.nodes().iter().map(Node::id).collect();
+    let part = |node: &Node| {
+        let group = Group::join(node, GroupOptions::new(1000, 0x5eed), &members)?;
+        let own_bytes = vertices.div_ceil(nodes) as u64 * ROW_BYTES;
+        let own = node.allocate(RegionOptions::new(1, 0x5eed), own_bytes)?;
+        layer(node, &graph, &group, &own)
+    };
+    let mut rows = vec![Row::default(); vertices];
+    thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
+        let threads: Vec<_> = fabric.nodes().iter().map(|node| scope.spawn(|| part(node))).collect();
+        for thread in threads {
+            for (vertex, row) in thread.join().map_err(|_| "a node fell over")?? {
+                rows[vertex] = row;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rows = run(4, 1000)?;
+    println!("{} vertices on 4 nodes; the first feature of vertex 10 is {}", rows.len(), rows[10][0]);
+    Ok(())
+}
+
+#[test]
+fn distributed_rows_are_those_of_one_loop_over_the_whole_graph() {
+    for nodes in [2, 3, 4] {
+        let graph = Graph { vertices: 500, nodes };
+        let rows = run(nodes, graph.vertices).expect("the mesh works");
+        for (vertex, row) in rows.iter().enumerate() {
+            assert_eq!(*row, aggregate(&graph, vertex, Graph::features), "vertex {vertex} on {nodes} nodes");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a node in a taken seat owes the rack that it sits in: answers to its orders, and an end when the rack ends.
+//!
+//! A thread of its own, because nothing that is said here may hold up a frame. It sleeps on the control socket; the node does
+//! not need it to run, so a rack whose supervisor is stopped goes on. `docs/control-socket.md` says what the lines mean.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use rackloom_protocol::{Member, PortId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use crate::seat::wires::Cabling;
+use crate::seat::{NewCable, descriptors};
+
+/// How often it looks whether all links are up, until they are.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// A supervisor that does not read its answers for so long is stopped; it can ask again.
+const DEAFNESS_MAX: Duration = Duration::from_secs(1);
+/// A longer order is a mistake.
+const ORDER_BYTES_MAX: usize = 1 << 20;
+
+/// What the rack asks of a seat that is taken.
+#[derive(Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case")]
+enum Order {
+    SayWaiting,
+    SayStatus,
+    Plug(NewCable),
+    Report,
+    /// News that a node without a job and without directly mapped memory has no use for.
+    #[serde(other)]
+    Other,
+}
+
+/// The thread, and what ends it.
+#[derive(Debug)]
+pub(super) struct Attendant {
+    stream: UnixStream,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Attendant {
+    /// Close the connection and wait for the thread.
+    pub(super) fn end(&self) {
+        // If it is closed already, so much the better.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
+        thread.map(JoinHandle::join);
+    }
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        // The thread ends with the connection; nobody waits for it here.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// What attending takes.
+pub(super) struct Attendance {
+    /// The seat's name.
+    pub(super) name: String,
+    pub(super) cabling: Cabling,
+    /// By port: whether somebody sat at the other end when the seat was taken.
+    pub(super) expected: Vec<bool>,
+    /// What the rack has said already, and what came along.
+    pub(super) rest: Vec<u8>,
+    pub(super) later: Vec<OwnedFd>,
+}
+
+impl Attendance {
+    /// Begin, on the connection on which the seat was taken.
+    pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
+        stream.set_read_timeout(Some(LOOK_AGAIN))?;
+        stream.set_write_timeout(Some(DEAFNESS_MAX))?;
+        let kept = stream.try_clone()?;
+        let Self { name, cabling, expected, rest, later } = self;
+        let talk = Talk {
+            name,
+            cabling,
+            expected,
+            stream,
+            engine: Arc::clone(engine),
+            heard: rest,
+            came: later.into(),
+        };
+        let thread = Builder::new().name("rackloom-seat".to_owned()).spawn(move || talk.live())?;
+        Ok(Attendant { stream: kept, thread: Mutex::new(Some(thread)) })
+    }
+}
+
+struct Talk {
+    name: String,
+    cabling: Cabling,
+    expected: Vec<bool>,
+    stream: UnixStream,
+    engine: Arc<Engine>,
+    heard: Vec<u8>,
+    came: VecDeque<OwnedFd>,
+}
+
+impl Talk {
+    /// Until the connection ends, and the node with it.
+    fn live(mut self) {
+        // Whatever went wrong, the seat is not the node's any more.
+        let _ = self.talk();
+        self.engine.leave();
+    }
+
+    fn talk(&mut self) -> io::Result<()> {
+        for notice in ["ready", "mapped", "finished"] {
+            self.say(&json!({ "notice": notice }))?;
+        }
+        let mut told_up = false;
+        loop {
+            while let Some(line) = self.next_line() {
+                self.obey(&line)?;
+            }
+            if !told_up && self.are_links_up() {
+                told_up = true;
+                self.say(&json!({ "notice": "links-up" }))?;
+                self.stream.set_read_timeout(None)?;
+            }
+            if !self.listen()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns whether the connection goes on.
+    fn listen(&mut self) -> io::Result<bool> {
+        let (mut chunk, mut came) = ([0; 4096], Vec::new());
+        let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
+        self.came.extend(came);
+        match read {
+            Ok(count) => self.heard.extend_from_slice(&chunk[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(!matches!(read, Ok(0)) && self.heard.len() <= ORDER_BYTES_MAX)
+    }
+
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.heard.iter().position(|byte| *byte == b'\n')?;
+        Some(self.heard.drain(..=end).collect())
+    }
+
+    fn obey(&mut self, line: &[u8]) -> io::Result<()> {
+        match serde_json::from_slice(line)? {
+            Order::SayWaiting => {
+                let lines = self.engine.hold().core().waiting_for();
+                self.say(&json!({ "notice": "waiting", "lines": lines }))
+            }
+            Order::SayStatus => {
+                // How memory is held is told in the terms of the rack's own seats, which do not fit here.
+                let links_up = self.lit().into_iter().filter(|lit| *lit).count();
+                let status = json!({ "notice": "status", "links_up": links_up, "finished": true });
+                self.say(&status)
+            }
+            Order::Plug(cable) => {
+                let wires = cable.descriptors();
+                if wires > self.came.len() {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                let wires = self.came.drain(..wires).collect();
+                // Without a cable the port stays dark, and the node lives on.
+                let _ = self.cabling.exchange(&cable, wires);
+                Ok(())
+            }
+            Order::Report => self.say(&json!({
+                "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
+                "job": null, "ports": [], "events": {"records": []}
+            })),
+            Order::Other => Ok(()),
+        }
+    }
+
+    fn say(&mut self, notice: &Value) -> io::Result<()> {
+        self.stream.write_all(format!("{notice}\n").as_bytes())
+    }
+
+    /// By port: whether its link carries data now.
+    fn lit(&self) -> Vec<bool> {
+        let mut held = self.engine.hold();
+        let Ok(member) = held.core().member() else { return Vec::new() };
+        let endpoint = member.member();
+        let ports = (0..endpoint.port_count()).map(|port| PortId(port as u16));
+        ports.map(|port| endpoint.link_state(port).carries_data()).collect()
+    }
+
+    fn are_links_up(&self) -> bool {
+        let lit = self.lit();
+        lit.len() == self.expected.len()
+            && self.expected.iter().zip(lit).all(|(expected, lit)| lit || !expected)
+    }
+}

@@ -1,0 +1,102 @@
+//! Which schedule does a collective of this size, and how much of an array fits into one.
+//!
+//! Every member decides alone, so everything that is looked at is the same everywhere: the collective, its size, the group's
+//! options and the rack's links. Measured times are not: the two numbers below are ours, and only say where latency ends
+//! and bandwidth begins.
+
+use std::sync::Arc;
+
+use rackloom_collectives::choose::{self, Fabric, TopologyKind};
+use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
+use rackloom_protocol::{Graph, MemberRole};
+
+use super::super::error::Error;
+use super::ground::Ground;
+
+/// From a put to its signal at a neighbour.
+const ALPHA_NS: f64 = 3000.0;
+/// One over the rate of a link.
+const NS_PER_BYTE: f64 = 0.5;
+/// Schedules that are kept for the next call.
+const KEPT_MAX: usize = 16;
+
+/// Schedules of one group.
+#[derive(Debug)]
+pub(super) struct Schedules {
+    members: usize,
+    algorithm: Option<Algorithm>,
+    topology: (TopologyKind, u32),
+    ground: Ground,
+    kept: Vec<(Size, Arc<Schedule>)>,
+}
+
+/// What a schedule depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) collective: Collective,
+    pub(super) elements: usize,
+    pub(super) element_bytes: usize,
+}
+
+impl Schedules {
+    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, ground: Ground) -> Self {
+        let switches = graph.members.iter().filter(|role| **role == MemberRole::Switch).count();
+        let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
+        let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
+        Self { members, algorithm, topology, ground, kept: Vec::new() }
+    }
+
+    /// The largest number of columns, at most `row`, whose schedule fits; rows of `whole_rows` make the whole array.
+    pub(super) fn columns(
+        &mut self,
+        collective: Collective,
+        whole_rows: usize,
+        row: usize,
+        element_bytes: usize,
+    ) -> Result<usize, Error> {
+        let mut columns = row;
+        while columns > 0 {
+            let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid("the array is too large"))?;
+            let schedule = self.find(Size { collective, elements, element_bytes })?;
+            if self.ground.takes(&schedule, element_bytes) {
+                return Ok(columns);
+            }
+            columns = if columns == 1 { 0 } else { columns.div_ceil(2) };
+        }
+        Err(Error::Invalid(
+            "the group's staging is too small for one element of each member; hint: GroupOptions::staging",
+        ))
+    }
+
+    /// The schedule for this size.
+    pub(super) fn find(&mut self, size: Size) -> Result<Arc<Schedule>, Error> {
+        if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| *known == size) {
+            return Ok(Arc::clone(schedule));
+        }
+        let Size { collective, elements, element_bytes } = size;
+        let request = Request { collective, ranks: self.members, elements, servers: &[] };
+        let refused = |_| Error::Invalid("no schedule for so many members or elements");
+        let named = self.algorithm.filter(|algorithm| algorithm.does(collective));
+        let algorithm = match named {
+            Some(algorithm) => algorithm,
+            None if collective == Collective::Barrier => Algorithm::Dissemination,
+            None => choose::choose(&request, element_bytes, &self.fabric()).map_err(refused)?.algorithm,
+        };
+        let schedule = Arc::new(build(&request, algorithm).map_err(refused)?);
+        if self.kept.len() >= KEPT_MAX {
+            self.kept.remove(0);
+        }
+        self.kept.push((size, Arc::clone(&schedule)));
+        Ok(schedule)
+    }
+
+    const fn fabric(&self) -> Fabric {
+        Fabric {
+            kind: self.topology.0,
+            planes: self.topology.1,
+            alpha_ns: ALPHA_NS,
+            link_ns_per_byte: NS_PER_BYTE,
+            local_alpha_ns: ALPHA_NS,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A seat of a rack of other processes, taken by this one: [`Node::join`].
+//!
+//! The rack's control socket gives the seat to whoever asks first: the rack file, the seat's place in it, and the wires as
+//! descriptors (`docs/control-socket.md`). The plan is built again from the text, so identity, tenant and neighbours are the
+//! plan's and never the message's. The endpoint, its memory and its loop then live here, and the death of this process is
+//! the node's death.
+//!
+//! Not here: the packet wire, whose interfaces belong into a network namespace of the process' own, and memory that seats of
+//! one server map directly: everything goes in frames.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rackloom_plan::{Plan, WireKind};
+use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, RetransmissionMode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::attendant::Attendance;
+use super::bytes::RegionMemory;
+use super::engine::Engine;
+use super::error::Error;
+use super::node::Node;
+use super::rack::Switches;
+use crate::clock::Clock;
+use crate::runtime::Runtime;
+use crate::seat::{Grant, answer, place, wires};
+use crate::waiting::WaitPolicy;
+use crate::wires::Ports;
+
+/// How long the rack may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What of a rack's status a seat needs.
+#[derive(Deserialize)]
+struct Status {
+    wire: String,
+    epoch: u16,
+}
+
+#[derive(Deserialize)]
+struct Joined {
+    descriptors: Vec<i32>,
+    start: Start,
+}
+
+/// What of a start a seat of the library needs.
+#[derive(Deserialize)]
+struct Start {
+    source: Source,
+    member: u16,
+    incarnation: u64,
+    origin_monotonic_ns: u64,
+    grant: Grant,
+    vacant: Vec<u16>,
+}
+
+/// The rack file, and what the command line says instead.
+#[derive(Deserialize)]
+struct Source {
+    name: String,
+    text: String,
+    overrides: Changes,
+    #[serde(default)]
+    force_wire: bool,
+    rack: Option<String>,
+}
+
+/// What the command line changes about wires and transport. What it says about jobs is the rack's business.
+#[derive(Deserialize)]
+struct Changes {
+    seed: Option<u64>,
+    transport: Option<String>,
+    loss: Option<f64>,
+    corrupt: Option<f64>,
+    duplicate: Option<f64>,
+    reorder: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    what: String,
+    hint: Option<String>,
+}
+
+/// In words, why a seat cannot be had.
+type Why = String;
+
+impl Node {
+    /// Take a vacant seat of a rack that stands (`rackloom up --vacant SEAT`), or one whose process has died. `rack`: its name, or the
+    /// path of its directory; `seat`: its name in the rack file. Returns as soon as the seat is taken; neighbours
+    /// are reached a little later ([`Node::wait_until_reached`]).
+    ///
+    /// The node lives in this process: with the last handle, or with the process, the node dies. The end of the rack is the
+    /// end of the node: every operation then ends with [`Error::Closed`]. Any number of seats may be taken by one process.
+    ///
+    /// # Errors
+    /// [`Error::Join`], in words: no such rack, no such seat, somebody sits there, or the rack is on the packet wire.
+    pub fn join(rack: &str, seat: &str) -> Result<Self, Error> {
+        take(rack, seat).map_err(|what| Error::Join { rack: rack.to_owned(), seat: seat.to_owned(), what })
+    }
+}
+
+fn take(rack: &str, seat: &str) -> Result<Node, Why> {
+    let stream = connect(rack)?;
+    let status: Status = ask(&stream, &json!({"status": {}}), "status")?.0;
+    if status.wire != WireKind::SharedMemory.name() {
+        return Err(format!(
+            "the rack is on the {} wire; hint: `rackloom up --wire shared-memory`, or `rackloom seat --join`",
+            status.wire
+        ));
+    }
+    let (joined, came): (Joined, Came) = ask(&stream, &json!({"join": {"seat": seat}}), "joined")?;
+    let Came { mut wires, rest } = came;
+    let later = wires.split_off(wires.len().min(joined.descriptors.len()));
+    let Joined { descriptors, mut start } = joined;
+    start.grant =
+        answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
+    let plan = plan(&start.source, status.epoch)?;
+    sit(&plan, start, (stream, rest, later))
+}
+
+fn connect(rack: &str) -> Result<UnixStream, Why> {
+    let directory = if rack.contains('/') {
+        PathBuf::from(rack)
+    } else {
+        let run = place::run_directory();
+        place::check_private(&run)
+            .map_err(|error| format!("{}: {error}; hint: no rack is up", run.display()))?;
+        run.join(rack)
+    };
+    place::connect(&directory)
+        .map_err(|error| format!("no rack at {}: {error}; hint: `rackloom up`", directory.display()))
+}
+
+/// What came along with an answer.
+struct Came {
+    wires: Vec<OwnedFd>,
+    rest: Vec<u8>,
+}
+
+/// The answer of this kind to a request.
+fn ask<T: DeserializeOwned>(stream: &UnixStream, request: &Value, kind: &str) -> Result<(T, Came), Why> {
+    let question = format!("{request}\n");
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, question.as_bytes(), PATIENCE)
+        .map_err(|error| format!("the rack does not answer: {error}"))?;
+    let unread = |error: serde_json::Error| {
+        format!("the rack's answer is not understood: {error}; hint: is it of another version?")
+    };
+    let mut answer: Value = serde_json::from_slice(&line).map_err(unread)?;
+    if let Some(refusal) = answer.get_mut("error") {
+        let Refusal { what, hint } = serde_json::from_value(refusal.take()).map_err(unread)?;
+        return Err(hint.map_or(what.clone(), |hint| format!("{what}; hint: {hint}")));
+    }
+    let wanted = answer.get_mut(kind).map(Value::take).unwrap_or_default();
+    Ok((serde_json::from_value(wanted).map_err(unread)?, Came { wires: descriptors, rest }))
+}
+
+/// The rack's plan once more, as far as a seat without a job needs it.
+fn plan(source: &Source, epoch: u16) -> Result<Plan, Why> {
+    let mut plan =
+        Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
+    let changes = &source.overrides;
+    plan.change(|plan| {
+        if let Some(rack) = &source.rack {
+            plan.name.clone_from(rack);
+        }
+        plan.seed = changes.seed.unwrap_or(plan.seed);
+        plan.force_wire |= source.force_wire;
+        plan.transport.mode = match changes.transport.as_deref() {
+            Some("go-back-n") => RetransmissionMode::GoBackN,
+            Some("selective") => RetransmissionMode::Selective,
+            _ => plan.transport.mode,
+        };
+    });
+    plan.override_links(|profile| {
+        profile.loss = changes.loss.unwrap_or(profile.loss);
+        profile.corrupt = changes.corrupt.unwrap_or(profile.corrupt);
+        profile.duplicate = changes.duplicate.unwrap_or(profile.duplicate);
+        profile.reorder = changes.reorder.unwrap_or(profile.reorder);
+    });
+    plan.set_wire(WireKind::SharedMemory);
+    // The job is part of what the epoch is made of, and is not built again here: the rack says what it comes to.
+    plan.epoch = epoch;
+    Ok(plan)
+}
+
+/// Open everything and begin to live.
+fn sit(
+    plan: &Plan,
+    start: Start,
+    (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
+) -> Result<Node, Why> {
+    let id = NodeId(start.member);
+    let member = plan.members.get(id.index()).ok_or("the rack's file has no such member")?;
+    if member.role != MemberRole::Endpoint {
+        return Err("it is a switch; hint: programs take seats of GPU nodes".to_owned());
+    }
+    let config = plan.member_config(id, Incarnation(start.incarnation));
+    let clock = Clock::with_origin(start.origin_monotonic_ns);
+    let policy = WaitPolicy::for_members(plan.members.len());
+    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None)?;
+    let bell = cabling.doorbell().cloned().ok_or("the seat came without a doorbell")?;
+    let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
+    let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
+    let expected = neighbours.iter().map(|neighbour| !start.vacant.contains(&neighbour.0)).collect();
+    let runtime = Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
+    let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
+    let attendance = Attendance { name: member.name.clone(), cabling, expected, rest, later };
+    let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
+    Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
+}

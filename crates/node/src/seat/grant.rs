@@ -1,0 +1,116 @@
+//! What a seat's ports are plugged into, as supervisor and seat say it to each other.
+//!
+//! Only what to open: who the seat is, its neighbours and its faults come from the plan.
+
+use std::os::fd::RawFd;
+
+use serde::{Deserialize, Serialize};
+
+/// A cable for a port of a seat that is taken already.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewCable {
+    /// Shared memory. Four descriptors come along: the ring to send, the ring to receive, the carrier, and what wakes the
+    /// neighbour.
+    SharedMemory {
+        /// The port.
+        port: u16,
+    },
+    /// An interface that has just been laid into the seat's namespace.
+    Packet {
+        /// The port.
+        port: u16,
+        /// Its name.
+        interface: String,
+    },
+}
+
+impl NewCable {
+    /// How many descriptors come along.
+    #[must_use]
+    pub const fn descriptors(&self) -> usize {
+        match self {
+            Self::SharedMemory { .. } => 4,
+            Self::Packet { .. } => 0,
+        }
+    }
+
+    /// Which port it is for.
+    #[must_use]
+    pub const fn port(&self) -> usize {
+        match self {
+            Self::SharedMemory { port } | Self::Packet { port, .. } => *port as usize,
+        }
+    }
+}
+
+/// The wires of one seat.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "wire", rename_all = "kebab-case")]
+pub enum Grant {
+    /// Shared memory. Descriptors are inherited under the numbers given here.
+    SharedMemory {
+        /// What wakes this seat.
+        doorbell: RawFd,
+        /// What wakes its neighbours; each is named once, however many links lead there.
+        neighbour_doorbells: Vec<RawFd>,
+        /// Ports in order; nothing where nobody sits at the other end yet.
+        ports: Vec<Option<SharedMemoryPort>>,
+    },
+    /// Interfaces of the seat's own namespace, in port order.
+    Packet {
+        /// Their names; nothing where nobody sits at the other end yet.
+        interfaces: Vec<Option<String>>,
+    },
+}
+
+/// One port on shared memory.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct SharedMemoryPort {
+    /// The descriptors of this end of the link.
+    pub end: [RawFd; 3],
+    /// Which of the neighbours' doorbells rings at the other end.
+    pub neighbour: usize,
+}
+
+impl Grant {
+    /// Every descriptor that the message names, each once.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
+                let mut all = vec![*doorbell];
+                all.extend(neighbour_doorbells);
+                all.extend(ports.iter().flatten().flat_map(|port| port.end));
+                all
+            }
+            Self::Packet { .. } => Vec::new(),
+        }
+    }
+
+    /// The same wires under other numbers: of a process that was handed the descriptors and did not inherit them.
+    /// `None` if a descriptor is missing. Interfaces have names and no numbers.
+    #[must_use]
+    pub fn renumbered(&self, number: impl Fn(RawFd) -> Option<RawFd>) -> Option<Self> {
+        match self {
+            Self::SharedMemory { doorbell, neighbour_doorbells, ports } => {
+                let port = |port: &Option<SharedMemoryPort>| {
+                    let Some(SharedMemoryPort { end: [send, receive, carrier], neighbour }) = *port else {
+                        return Some(None);
+                    };
+                    let end = [number(send)?, number(receive)?, number(carrier)?];
+                    Some(Some(SharedMemoryPort { end, neighbour }))
+                };
+                Some(Self::SharedMemory {
+                    doorbell: number(*doorbell)?,
+                    neighbour_doorbells: neighbour_doorbells
+                        .iter()
+                        .map(|fd| number(*fd))
+                        .collect::<Option<_>>()?,
+                    ports: ports.iter().map(port).collect::<Option<_>>()?,
+                })
+            }
+            Self::Packet { .. } => Some(self.clone()),
+        }
+    }
+}

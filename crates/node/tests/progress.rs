@@ -1,0 +1,146 @@
+//! Who drives a node, and how many frames its operations take: read from the node's own counters.
+
+#[path = "fabric/rig.rs"]
+mod rig;
+
+use std::sync::Arc;
+use std::thread;
+
+use rackloom::fabric::*;
+use rig::{ended, pair};
+
+const KEY: u64 = 0x5eed;
+
+/// Data frames of `node` while `act` goes on.
+fn frames_of(node: &Node, act: impl FnOnce()) -> u64 {
+    let before = node.counters().data_frames_sent;
+    act();
+    node.counters().data_frames_sent - before
+}
+
+fn take_all(node: &Node, queue: &Arc<Queue>, count: u64) {
+    let mut contexts: Vec<_> = (0..count)
+        .map(|_| {
+            let completion = ended(node, queue);
+            completion.result.unwrap();
+            completion.context
+        })
+        .collect();
+    contexts.sort_unstable();
+    assert!(contexts.into_iter().eq(0..count), "each request ends once, under its own number");
+}
+
+#[test]
+fn requests_of_a_batch_share_frames() {
+    const STORES: u64 = 48;
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 1024).unwrap();
+    let queue = Queue::with_capacity(STORES as usize);
+    let value = |number: u64| (number + 1).to_ne_bytes();
+    let values: Vec<_> = (0..STORES).map(value).collect();
+
+    let mut batch = near.batch();
+    for (number, value) in values.iter().enumerate() {
+        let number = number as u64;
+        batch.add(near.store(theirs.address(number * 8), value), number).unwrap();
+    }
+    let together = frames_of(&near, || {
+        while !batch.is_empty() {
+            batch.submit(&queue);
+        }
+        take_all(&near, &queue, STORES);
+    });
+    let mut seen = [0_u64; STORES as usize];
+    theirs.read(0, &mut seen).unwrap();
+    assert!(seen.into_iter().eq(1..=STORES));
+
+    let alone = frames_of(&near, || {
+        for (number, value) in values.iter().enumerate() {
+            let number = number as u64;
+            near.store(theirs.address(number * 8), value).submit(&queue, number).unwrap();
+        }
+        take_all(&near, &queue, STORES);
+    });
+    let per_frame = STORES as f64 / together as f64;
+    println!(
+        "{STORES} stores: {together} frames as a batch ({per_frame:.1} operations each), {alone} one by one"
+    );
+    assert!(per_frame >= 8.0, "{together} frames for {STORES} stores");
+    assert!(together * 2 < alone, "{together} frames together, {alone} one by one");
+}
+
+#[test]
+fn a_batch_ends_what_is_refused_and_takes_no_request_of_another_node() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let queue = Queue::with_capacity(4);
+    let mut batch = near.batch();
+    batch.add(near.store(theirs.address(0), &[]), 0).unwrap();
+    batch.add(near.fetch_add(theirs.address(0), Width::Eight, 7), 1).unwrap();
+    assert!(matches!(batch.add(far.fence(None), 2), Err(Error::Invalid(_))));
+    assert_eq!((batch.len(), batch.submit(&queue)), (2, 2));
+    let refused = ended(&near, &queue);
+    assert!(matches!((refused.context, refused.result), (0, Err(Error::Invalid(_)))));
+    let added = ended(&near, &queue);
+    assert_eq!((added.context, added.result.unwrap().value), (1, 0));
+    assert_eq!(theirs.get::<u64>(0).unwrap(), 7);
+}
+
+#[test]
+fn a_full_queue_leaves_the_rest_of_a_batch_for_later() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let queue = Queue::with_capacity(16);
+    // More atomics than may be outstanding at once.
+    let mut batch = near.batch();
+    for number in 0..5000 {
+        batch.add(near.fetch_add(theirs.address(0), Width::Eight, 1), number).unwrap();
+    }
+    let first = batch.submit(&queue);
+    assert!(first > 0 && first < 5000, "{first}");
+    let mut ended_count = 0;
+    while ended_count < 5000 {
+        let completion = ended(&near, &queue);
+        assert_eq!(completion.result.unwrap().value, completion.context, "in the order of the batch");
+        ended_count += 1;
+        batch.submit(&queue);
+    }
+    assert!(batch.is_empty() && theirs.get::<u64>(0).unwrap() == 5000);
+}
+
+#[test]
+fn whoever_waits_drives_and_the_background_thread_has_nothing_to_do() {
+    const ROUNDS: u64 = 2000;
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let at = theirs.address(0);
+    let (waits, begun) = std::sync::mpsc::channel();
+    let waiter = thread::spawn({
+        let (far, theirs) = (far.clone(), theirs.clone());
+        move || {
+            // One round is past, so that the wait has begun and the thread is the driver by the time that it is told.
+            far.wait_until(&theirs, 0, Condition::AtLeast, 1, NodeId(0)).wait().unwrap();
+            waits.send(()).unwrap();
+            far.wait_until(&theirs, 0, Condition::AtLeast, ROUNDS, NodeId(0)).wait().unwrap();
+            far.counters()
+        }
+    });
+    near.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    begun.recv().unwrap();
+    for _ in 1..100 {
+        near.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    }
+    let before = far.counters();
+    for _ in 100..ROUNDS - 1 {
+        near.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    }
+    let during = far.counters();
+    near.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    waiter.join().unwrap();
+    let callers = during.turns_of_callers - before.turns_of_callers;
+    let background = during.turns_of_background - before.turns_of_background;
+    println!("{callers} turns by the waiting thread, {background} by the background thread");
+    assert_eq!(background, 0, "the waiting thread serves its node alone");
+    // Each atomic of the peer needs at least one turn here.
+    assert!(callers >= ROUNDS - 101, "{callers}");
+}

@@ -1,0 +1,73 @@
+//! Where the objections of a judge belong in the file.
+//!
+//! A judge sees the finished plan, in which every value that could not be read has a stand-in. So it is asked only if the
+//! job is what the user wrote, and its words about a value that was complained about already are not repeated.
+
+use rackloom_protocol::MemberRole;
+
+use crate::check::Inspection;
+use crate::job::JobKind;
+use crate::mistake::Complaint;
+use crate::objection::{Objection, Subject};
+
+/// Ask the judge, if there is a whole job and a whole shape to judge.
+pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&crate::Plan) -> Vec<Objection>) {
+    let is_whole = check.intact(&["shape"]) && check.intact_below("job");
+    if !is_whole || check.plan.endpoint_count() < 2 {
+        return;
+    }
+    for Objection { about, message, hint } in judge(check.plan) {
+        let paths = paths(check, about);
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let is_known = about == Subject::Memory && check.job_is_too_large;
+        if !is_known && check.intact(&paths) {
+            check.complain(&paths, Complaint::about(message).hint(hint));
+        }
+    }
+}
+
+/// Where to point, the best place first.
+fn paths(check: &Inspection<'_>, about: Subject) -> Vec<String> {
+    let mut paths = match about {
+        Subject::Collective => vec!["job.collective.collective".to_owned()],
+        Subject::Algorithm => {
+            vec!["job.collective.algorithm".to_owned(), "job.collective.collective".to_owned()]
+        }
+        Subject::Memory => {
+            let mut paths = vec![memory_of_the_smallest(check)];
+            paths.extend(size_paths(check.plan.job.kind));
+            paths
+        }
+        Subject::Tenants => tenants(check),
+    };
+    paths.extend(["job".to_owned(), "shape".to_owned()]);
+    paths
+}
+
+/// What says how much the job moves.
+pub(super) fn size_paths(job: JobKind) -> Vec<String> {
+    match job {
+        JobKind::Litmus => vec!["job.litmus.bytes_max".to_owned()],
+        job => ["bytes", "sizes.to", "sizes.from", "sizes.factor"]
+            .map(|key| format!("job.{}.{key}", job.name()))
+            .into(),
+    }
+}
+
+fn memory_of_the_smallest(check: &Inspection<'_>) -> String {
+    let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let smallest = endpoints.min_by_key(|member| member.memory_bytes);
+    let origin = smallest.and_then(|member| check.places.origin_of(&format!("nodes.{}.memory", member.name)));
+    origin.unwrap_or("defaults.memory").to_owned()
+}
+
+/// What puts the first node into another tenant than the one before it, and what puts that one there.
+fn tenants(check: &Inspection<'_>) -> Vec<String> {
+    let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+    let endpoints: Vec<_> = endpoints.collect();
+    let odd = endpoints.windows(2).find(|pair| pair[0].tenant != pair[1].tenant);
+    let pair = odd.into_iter().flat_map(|pair| [pair[1], pair[0]]);
+    pair.filter_map(|member| check.places.origin_of(&format!("nodes.{}.tenant", member.name)))
+        .map(str::to_owned)
+        .collect()
+}

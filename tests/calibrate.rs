@@ -1,0 +1,156 @@
+//! `rackloom calibrate` as a script meets it: structure, arithmetic, verdicts, exit codes.
+//!
+//! No test here asserts a speed: the machine that runs it is busy with other tests. That a loop which is disturbed is
+//! refused is tested where a disturbance can be provoked, in the command's own tests.
+
+mod support;
+
+use serde_json::Value;
+use support::rackloom;
+
+/// Loops of two sides that take milliseconds each.
+const ROWS: &str = "store-single,put-4096,round-trip,direct-load-4096";
+
+fn number(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("{field} is no number in {value}"))
+}
+
+fn takes(side: &Value) -> Vec<f64> {
+    let takes = side["takes"].as_array().unwrap_or_else(|| panic!("no takes in {side}"));
+    takes.iter().map(|take| take.as_f64().expect("a take is a number")).collect()
+}
+
+/// The same to nine digits.
+fn is_same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= other.abs() * 1e-9
+}
+
+fn median(mut takes: Vec<f64>) -> f64 {
+    takes.sort_by(f64::total_cmp);
+    (takes[(takes.len() - 1) / 2] + takes[takes.len() / 2]) / 2.0
+}
+
+fn calibrated(arguments: &[&str]) -> (Option<i32>, Value) {
+    let ended = rackloom(arguments).finish();
+    let report = serde_json::from_str(&ended.stdout);
+    (ended.code, report.unwrap_or_else(|error| panic!("{error}: {}\n{}", ended.stdout, ended.stderr)))
+}
+
+/// What is wrong with the figures of a row that was measured.
+fn check_figures(row: &Value, rounds: usize) {
+    let (raw, ours) = (takes(&row["raw"]), takes(&row["ours"]));
+    assert_eq!((raw.len(), ours.len()), (rounds, rounds), "{row}");
+    for (side, taken) in [("raw", &raw), ("ours", &ours)] {
+        assert!(taken.iter().all(|take| take.is_finite() && *take > 0.0), "{row}");
+        assert!(is_same(number(&row[side], "median"), median(taken.clone())), "{row}");
+    }
+    let ratio = &row["ratio"];
+    assert!(is_same(number(ratio, "median"), median(ours.clone()) / median(raw.clone())), "{row}");
+    let each: Vec<f64> = ours.iter().zip(&raw).map(|(ours, raw)| ours / raw).collect();
+    assert!(is_same(number(ratio, "min"), each.iter().copied().fold(f64::INFINITY, f64::min)), "{row}");
+    assert!(is_same(number(ratio, "max"), each.iter().copied().fold(0.0, f64::max)), "{row}");
+}
+
+/// The verdict that the figures of a row lead to, by the rules of `docs/measuring.md`.
+fn verdict_of(row: &Value) -> &'static str {
+    let (raw, at_least) = (&row["raw"], row["goal"] == "at-least");
+    let spread = (number(raw, "max") - number(raw, "min")) / number(raw, "median");
+    let share = raw["expected"].as_f64().map(|expected| {
+        let share = number(raw, "median") / expected;
+        if at_least { share } else { 1.0 / share }
+    });
+    if spread > 0.25 || share.is_some_and(|share| share < 0.7) {
+        return "noisy";
+    }
+    let ratio = number(&row["ratio"], "median");
+    let reaches = |goal: &str| {
+        let goal = number(row, goal);
+        if at_least { ratio >= goal } else { ratio <= goal }
+    };
+    match (reaches("good"), reaches("floor")) {
+        (true, _) => "good",
+        (false, true) => "floor",
+        (false, false) => "below",
+    }
+}
+
+#[test]
+fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
+    let (code, report) = calibrated(&["calibrate", "--quick", "--rounds", "3", "--json", "--only", ROWS]);
+    assert_eq!((&report["quick"], &report["rounds"]), (&Value::Bool(true), &Value::from(3)));
+    let machine = &report["machine"];
+    let processors = machine["processors"].as_u64().expect("a machine has processors");
+    assert!(machine["kernel"].as_str().is_some_and(|kernel| !kernel.is_empty()), "{machine}");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<Vec<_>>().join(","), ROWS);
+    for row in rows {
+        if row["verdict"] == "not measured" {
+            assert!(processors < 2, "{row}");
+            println!("skipped: {}: {}", row["name"], row["reason"]);
+            continue;
+        }
+        check_figures(row, 3);
+        assert_eq!(row["verdict"], verdict_of(row), "{row}");
+        assert_eq!(row["verdict"] == "noisy", row["reason"].is_string(), "{row}");
+    }
+    let verdicts: Vec<_> = rows.iter().map(|row| row["verdict"].as_str().unwrap()).collect();
+    let (whole, expected_code) = match &verdicts {
+        verdicts if verdicts.contains(&"below") => ("fail", 1),
+        verdicts if verdicts.contains(&"noisy") => ("no-verdict", 7),
+        _ => ("pass", 0),
+    };
+    assert_eq!((report["verdict"].as_str(), code), (Some(whole), Some(expected_code)), "{verdicts:?}");
+}
+
+#[test]
+fn rows_that_start_racks_have_figures_or_say_why_not() {
+    let only = "packet-round-trip,packet-64,all-reduce";
+    let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
+    let processors = report["machine"]["processors"].as_u64().expect("a machine has processors");
+    for row in report["rows"].as_array().expect("rows") {
+        let is_packet = row["name"].as_str().unwrap().starts_with("packet");
+        if row["verdict"] == "not measured" {
+            assert!(processors < 2 || is_packet, "only namespaces may be forbidden: {row}");
+            println!("skipped: {}: {}", row["name"], row["reason"]);
+            continue;
+        }
+        check_figures(row, 1);
+        assert_eq!(row["verdict"], verdict_of(row), "{row}");
+    }
+}
+
+#[test]
+fn the_simulator_is_measured_without_a_raw_loop_and_judged_by_itself() {
+    let only = "simulator-frames";
+    let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
+    let row = &report["rows"][0];
+    assert!(row["raw"].is_null() && row["ratio"].is_null(), "{row}");
+    assert_eq!(takes(&row["ours"]).len(), 1, "{row}");
+    let (ours, floor, good) = (number(&row["ours"], "median"), number(row, "floor"), number(row, "good"));
+    let verdict = match ours {
+        ours if ours >= good => "good",
+        ours if ours >= floor => "floor",
+        _ => "below",
+    };
+    assert_eq!(row["verdict"], verdict, "{row}");
+}
+
+#[test]
+fn the_table_has_the_same_rows_and_says_what_short_takes_are_worth() {
+    let ended = rackloom(&["calibrate", "--quick", "--only", "direct-load-4096"]).finish();
+    assert!(matches!(ended.code, Some(0 | 1 | 7)), "{}", ended.stderr);
+    for part in ["direct-load-4096", "raw loop", "ratio", "floor", "verdict: ", "processors", "mean nothing"]
+    {
+        assert!(ended.stdout.contains(part), "{part} is missing:\n{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_row_that_does_not_exist_is_bad_input_with_the_names_of_those_that_do() {
+    let ended = rackloom(&["calibrate", "--only", "warp"]).finish();
+    assert_eq!(ended.code, Some(2));
+    for part in ["error: ", "warp", "--only", "hint:", "round-trip"] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    assert_eq!(rackloom(&["calibrate", "--rounds", "0"]).finish().code, Some(2));
+}

@@ -1,0 +1,124 @@
+//! `rackloom check` as a user meets it: every mistake of a file at once, each with its place and a hint, and nothing that
+//! `run` refuses later.
+//!
+//! Each file of `tests/broken/` is wrong in one way, and lists in its first lines what must be found: `# LINE:COLUMN part of
+//! the message`, in the order of the file, and nothing else. Nothing here starts a rack.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::{Ended, rack_file, rackloom, root};
+
+fn broken() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("tests/broken")).expect("the folder is there");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    files.sort();
+    assert!(files.len() >= 40, "files are missing: {}", files.len());
+    files
+}
+
+fn tried(command: &str, file: &Path) -> Ended {
+    rackloom(&[command, file.to_str().expect("a plain path")]).finish()
+}
+
+/// Place and message of everything that was found, and how many hints were given.
+fn found(file: &Path, stderr: &str) -> (Vec<(String, String)>, usize) {
+    let arrow = format!("--> {}:", file.display());
+    let mut message = "";
+    let mut found = Vec::new();
+    for line in stderr.lines() {
+        message = line.strip_prefix("error: ").unwrap_or(message);
+        if let Some((_, place)) = line.split_once(&arrow) {
+            found.push((place.to_owned(), message.to_owned()));
+        }
+    }
+    (found, stderr.lines().filter(|line| line.contains(" = hint: ")).count())
+}
+
+#[test]
+fn every_mistake_is_found_where_it_is_and_has_a_hint() {
+    for file in broken() {
+        let text = std::fs::read_to_string(&file).expect("it can be read");
+        let wanted: Vec<_> = text
+            .lines()
+            .map_while(|line| line.strip_prefix("# "))
+            .map(|line| line.split_once(' ').expect("a place and a message"))
+            .collect();
+        assert!(!wanted.is_empty(), "{} does not say what is wrong", file.display());
+        let ended = tried("check", &file);
+        let name = file.display();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}\n{}", ended.stderr);
+        let (found, hints) = found(&file, &ended.stderr);
+        assert_eq!(found.len(), wanted.len(), "{name} wants {wanted:#?}\n{}", ended.stderr);
+        assert_eq!(hints, wanted.len(), "{name}: a mistake has no hint\n{}", ended.stderr);
+        for ((place, message), (wanted_place, part)) in found.iter().zip(wanted) {
+            assert!(place == wanted_place && message.contains(part), "{name}: {part}\n{}", ended.stderr);
+        }
+    }
+}
+
+/// The rule has one home: who runs a file hears the same about it as who checks it.
+#[test]
+fn whoever_runs_a_file_hears_what_check_says() {
+    let names = ["algorithm-for-other-collectives", "working-space-beyond-memory", "ranks-of-two-tenants"];
+    for name in names {
+        let file = root().join(format!("tests/broken/{name}.yaml"));
+        let checked = tried("check", &file).stderr;
+        for command in ["run", "sim"] {
+            let ended = tried(command, &file);
+            assert_eq!((ended.code, &ended.stderr), (Some(2), &checked), "{command} {name}");
+        }
+    }
+}
+
+/// What the command line puts in place of the file's job is judged, and the file's job is not.
+#[test]
+fn another_job_is_judged_in_place_of_the_files() {
+    let file = root().join("tests/broken/ranks-of-two-tenants.yaml");
+    let ring = support::topology("ring-4.yaml");
+    let sim = |file: &Path, options: &[&str]| {
+        rackloom(&[&["sim", file.to_str().expect("a plain path")][..], options].concat()).finish()
+    };
+    assert_eq!(sim(&file, &["--job", "none"]).code, Some(0), "nobody does the file's job");
+    let ended = sim(&ring, &["--collective", "broadcast", "--algorithm", "halving-doubling"]);
+    assert_eq!(ended.code, Some(2));
+    for part in ["halving-doubling cannot do broadcast", "hint:"] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_rack_beyond_the_machine_is_refused_by_who_starts_it_and_a_warning_to_who_checks_it() {
+    // No machine of these tests has 16 TiB.
+    let file = rack_file("name: vast\nshape: {star: {nodes: 256}}\ndefaults: {memory: 64GiB}\njob: none\n");
+    let checked = tried("check", &file);
+    assert_eq!(checked.code, Some(0), "it may be meant for another machine: {}", checked.stderr);
+    for command in ["run", "up"] {
+        let ended = tried(command, &file);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""), "{command}: {}", ended.stderr);
+        for (stderr, first) in [(&ended.stderr, "error: "), (&checked.stderr, "warning: ")] {
+            for part in [first, "16.0 TiB", "available", "hint:"] {
+                assert!(stderr.contains(part), "{command}: {part} is missing: {stderr}");
+            }
+        }
+    }
+    let small = tried("check", &support::topology("ring-4.yaml"));
+    assert_eq!((small.code, small.stderr.as_str()), (Some(0), ""), "no warning without a shortage");
+}
+
+#[test]
+fn the_plan_shows_how_memory_is_held_where_it_is_not_as_usual() {
+    let text = "name: held\nshape: {ring: {nodes: 3}}\n";
+    let usual = tried("check", &rack_file(text)).stdout;
+    assert!(!usual.contains("huge pages"), "{usual}");
+    let special = format!(
+        "{text}nodes:\n  n1: {{memory: {{bytes: 8MiB, huge_pages: true, numa_node: 0}}}}\n  n2: {{memory: {{locked: true}}}}\n"
+    );
+    let shown = tried("check", &rack_file(&special)).stdout;
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    let heading = ["memory", "of", "huge", "pages", "locked", "numa", "node"];
+    let table = lines.iter().position(|line| line == &heading).unwrap_or_else(|| panic!("no table: {shown}"));
+    let rows: Vec<_> = lines[table + 1..].iter().filter(|line| line.len() == 4).take(2).collect();
+    assert_eq!(rows, [&vec!["n1", "yes", "-", "0"], &vec!["n2", "-", "yes", "-"]], "{shown}");
+}

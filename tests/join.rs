@@ -1,0 +1,156 @@
+//! Seats of a standing rack that are taken through the library, by this very process: the other seats are the binary's.
+//!
+//! What the command itself takes (`rackloom seat --join`) is tested in `vacant.rs`.
+
+#[path = "../crates/node/examples/take_seats.rs"]
+mod take_seats;
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rackloom::fabric::{Condition, Error, Node, NodeId, RegionOptions};
+use serde_json::Value;
+use support::{rackloom, scratch, topology, within};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any detection of a loss takes, shorter than a hang.
+const BOUND: Duration = Duration::from_secs(10);
+/// Set for the process that takes a seat and does nothing else.
+const SIT: &str = "RACKLOOM_TEST_SIT";
+
+/// A standing rack in a session of its own.
+struct Rack {
+    session: PathBuf,
+    name: &'static str,
+}
+
+impl Rack {
+    fn up(more: &[&str]) -> Self {
+        let session = scratch("session");
+        std::fs::create_dir(&session).expect("the folder can be written");
+        let rack = Self { session, name: "ring-4" };
+        let file = topology("ring-4.yaml");
+        rack.passes(&[&["up", file.to_str().expect("a plain path")], more].concat());
+        rack
+    }
+
+    fn passes(&self, arguments: &[&str]) -> String {
+        let ended = rackloom(arguments).in_run_directory(&self.session).finish();
+        assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    /// The rack's own directory, by which the library finds it whatever this process' environment says.
+    fn directory(&self) -> String {
+        let path = self.session.join("rackloom").join(self.name);
+        path.to_str().expect("a plain path").to_owned()
+    }
+
+    fn member(&self, name: &str) -> Value {
+        let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
+        let members = status["racks"][0]["members"].as_array().expect("members");
+        members.iter().find(|member| member["name"] == name).expect("there is such a member").clone()
+    }
+
+    fn wait_for(&self, name: &str, state: &str) -> Value {
+        within(PATIENCE, &format!("{name} is {state}"), || {
+            Some(self.member(name)).filter(|member| member["state"] == state)
+        })
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        let _ = rackloom(&["down"]).in_run_directory(&self.session).finish();
+        let _ = std::fs::remove_dir_all(&self.session);
+    }
+}
+
+/// A process that takes a seat and sits there.
+fn sitter(rack: &Rack, seat: &str) -> Child {
+    Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "a_process_that_sits_until_it_is_killed", "--nocapture"])
+        .env(SIT, format!("{}={seat}", rack.directory()))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("this test starts once more")
+}
+
+/// The other half of the death tests; on its own there is nothing for it to do.
+#[test]
+fn a_process_that_sits_until_it_is_killed() {
+    let Ok(place) = std::env::var(SIT) else {
+        println!("SKIPPED: only other tests start this one in a process of its own");
+        return;
+    };
+    let (rack, seat) = place.split_once('=').expect("a place");
+    let node = Node::join(rack, seat).expect("the seat is vacant");
+    let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+    // Until it is killed; if nobody does, the other test has given up long before.
+    let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
+    panic!("the rack went before the sitter was killed");
+}
+
+#[test]
+fn two_seats_taken_by_one_process_talk_through_the_seats_of_the_binary() {
+    let rack = Rack::up(&["--vacant", "n1,n3"]);
+    let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
+    assert_eq!(line, "from a process of my own");
+    assert!(numbers.iter().enumerate().all(|(place, number)| *number == 3.0 * place as f64));
+    // The example's nodes are gone with it: the rack has lost both seats, and gives them again.
+    for seat in ["n1", "n3"] {
+        rack.wait_for(seat, "lost");
+    }
+    let again = Node::join(&rack.directory(), "n1").expect("a lost seat is vacant");
+    again.wait_until_reached(&[NodeId(0), NodeId(2)], PATIENCE).expect("its neighbours are there");
+    let member = rack.wait_for("n1", "up");
+    assert_eq!((&member["pid"], &member["links_up"]), (&std::process::id().into(), &2.into()));
+    let said = rack.passes(&["down"]);
+    assert!(said.contains("ring-4"), "{said}");
+    // The end of the rack is the end of the node.
+    let region = again.allocate(RegionOptions::new(1, 7), 64);
+    let waited =
+        region.and_then(|region| again.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait());
+    assert!(matches!(waited, Err(Error::Closed | Error::PeerLost { .. })), "{waited:?}");
+}
+
+#[test]
+fn the_death_of_a_process_is_the_death_of_its_node() {
+    let rack = Rack::up(&["--vacant", "n1,n3"]);
+    let mut sitter = sitter(&rack, "n1");
+    let node = Node::join(&rack.directory(), "n3").expect("the seat is vacant");
+    node.wait_until_reached(&[NodeId(1)], PATIENCE).expect("the sitter comes");
+    let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+    let waiting = std::thread::spawn({
+        let (node, region) = (node.clone(), region.clone());
+        move || node.wait_until(&region, 0, Condition::Equal, 1, NodeId(1)).wait()
+    });
+    sitter.kill().expect("it is ours");
+    sitter.wait().expect("it is ours");
+    let died = Instant::now();
+    let waited = waiting.join().expect("no panic");
+    assert!(matches!(waited, Err(Error::PeerLost { peer: NodeId(1), .. })), "{waited:?}");
+    assert!(died.elapsed() < BOUND, "{:?}", died.elapsed());
+    rack.wait_for("n1", "lost");
+}
+
+#[test]
+fn what_cannot_be_taken_says_why() {
+    let rack = Rack::up(&["--vacant", "n1", "--wire", "packet"]);
+    let why = |rack: &str, seat: &str| Node::join(rack, seat).expect_err("it cannot be had").to_string();
+    let on_packet = why(&rack.directory(), "n1");
+    assert!(on_packet.contains("packet wire") && on_packet.contains("hint:"), "{on_packet}");
+    let nowhere = why(&format!("{}-other", rack.directory()), "n1");
+    assert!(nowhere.contains("no rack at") && nowhere.contains("hint:"), "{nowhere}");
+    drop(rack);
+
+    let rack = Rack::up(&[]);
+    for seat in ["n1", "n9"] {
+        let why = why(&rack.directory(), seat);
+        assert!(why.contains(&format!("seat {seat}")), "{why}");
+    }
+    assert!(Path::new(&rack.directory()).exists());
+}

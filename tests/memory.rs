@@ -1,0 +1,240 @@
+//! What a rack file says about memory has an effect that the kernel confirms, or ends the start with its reason.
+//!
+//! Wishes fall back and say so, demands end the bring-up; what was granted is in the report and in `status`; and what a job
+//! does not give back is named. What the machine lacks is printed as skipped, with the reason.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{Ended, rack_file, rackloom, run, scratch, topology};
+
+/// Two GPU nodes whose memory is held in a certain way.
+fn duo(memory: &str) -> PathBuf {
+    rack_file(&format!(
+        "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{memory: {{{memory}}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
+    ))
+}
+
+fn memory<'a>(report: &'a Value, node: &str) -> &'a Value {
+    let nodes = report["nodes"].as_array().expect("nodes");
+    &nodes.iter().find(|found| found["name"] == node).expect("it is listed")["memory"]
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {value}"))
+}
+
+fn skipped(test: &str, reason: &str) {
+    eprintln!("SKIPPED (1): {test}: {reason}");
+}
+
+/// The start ended with code 3, and its message says all of this.
+fn refused(ended: &Ended, words: &[&str]) {
+    assert_eq!(ended.code, Some(3), "{}\n{}", ended.stdout, ended.stderr);
+    for word in words {
+        assert!(ended.stderr.contains(word), "{word} is not in\n{}", ended.stderr);
+    }
+}
+
+/// A rack that stays with its job done, in a run directory of its own, and taken down with it.
+struct Standing {
+    session: PathBuf,
+    status: Value,
+    table: String,
+}
+
+impl Standing {
+    fn up(file: &Path, lockable_bytes: Option<u64>) -> Result<Self, Ended> {
+        let session = scratch("session");
+        std::fs::create_dir(&session).expect("the scratch folder can be written");
+        let mut command = rackloom(&["up", file.to_str().expect("a plain path"), "--job", "litmus"])
+            .in_run_directory(&session);
+        if let Some(bytes) = lockable_bytes {
+            command = command.with_lockable_memory(bytes);
+        }
+        let mut standing = Self { session, status: Value::Null, table: String::new() };
+        let ended = command.finish();
+        if ended.code != Some(0) {
+            return Err(ended);
+        }
+        standing.table = ended.stdout;
+        let status = rackloom(&["status", "--json"]).in_run_directory(&standing.session).finish();
+        standing.status = serde_json::from_str(&status.stdout).expect("JSON");
+        Ok(standing)
+    }
+
+    fn member(&self) -> &Value {
+        &self.status["racks"][0]["members"][0]
+    }
+
+    /// What the kernel says about the regions of the first node: a file of its process.
+    fn kernel(&self, file: &str) -> String {
+        let pid = number(self.member(), "/pid");
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("a process of this user")
+    }
+
+    /// The flags of every region of the first node.
+    fn region_flags(&self) -> Vec<String> {
+        let text = self.kernel("smaps");
+        let regions = text.split("/memfd:rackloom-region").skip(1);
+        let flags =
+            regions.filter_map(|region| region.lines().find_map(|line| line.strip_prefix("VmFlags:")));
+        flags.map(|flags| format!("{flags} ")).collect()
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        let _ = rackloom(&["down"]).in_run_directory(&self.session).finish();
+        let _ = std::fs::remove_dir_all(&self.session);
+    }
+}
+
+fn number_in(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+#[test]
+fn plain_memory_is_counted_and_given_back_whole() {
+    for name in ["ring-4.yaml", "star-4.yaml", "four-servers-of-two.yaml"] {
+        let ended = run(&topology(name)).with(&["--job", "litmus"]).finish();
+        let report = ended.passed();
+        let nodes = report["nodes"].as_array().expect("nodes").iter();
+        for memory in nodes.map(|node| &node["memory"]).filter(|memory| !memory.is_null()) {
+            let (given, back) = (number(memory, "/allocations"), number(memory, "/frees"));
+            assert!(given > 0 && given == back, "{name}: {memory}");
+            assert_eq!(number(memory, "/used_bytes/current"), 0, "{name}: {memory}");
+            let (used, reserved) =
+                (number(memory, "/used_bytes/high"), number(memory, "/reserved_bytes/high"));
+            assert!(0 < used && used <= reserved, "{name}: {memory}");
+            assert!(used <= number(memory, "/limit_bytes"), "{name}: {memory}");
+            assert_eq!(memory.get("leaks"), None, "{name}: {memory}");
+        }
+        for word in ["leak:", "held in or as", "note: memory"] {
+            assert!(!ended.stdout.contains(word), "plain memory is not worth a line\n{}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn huge_pages_are_a_wish_that_says_why_it_was_not_granted() {
+    let file = duo("huge_pages: true");
+    let ended = run(&file).finish();
+    let report = ended.passed();
+    let memory = memory(&report, "n0");
+    let reserved = number(memory, "/reserved_bytes/high");
+    let held = number(memory, "/huge_bytes") + number(memory, "/advised_bytes");
+    if number_in("/proc/meminfo", "HugePages_Total:").is_some_and(|total| total > 0) {
+        skipped("a machine without reserved huge pages", "this one has some");
+    } else {
+        assert_eq!(number(memory, "/huge_bytes"), 0);
+        assert!(memory["ungranted"].to_string().contains("0 of 0 reserved huge pages are free"), "{memory}");
+        assert!(ended.stdout.contains("note: memory: huge pages: "), "{}", ended.stdout);
+    }
+    assert_eq!(held, reserved, "all of it is huge, or advised to be: {memory}");
+    assert!(ended.stdout.contains("huge pages"), "{}", ended.stdout);
+
+    let standing = Standing::up(&file, None).unwrap_or_else(|ended| panic!("{}", ended.stderr));
+    let flags = standing.region_flags();
+    assert!(!flags.is_empty());
+    assert!(flags.iter().all(|flags| flags.contains(" hg ") || flags.contains(" ht ")), "{flags:?}");
+    assert!(standing.table.contains("memory is"), "{}", standing.table);
+    let plain = Standing::up(&duo("bytes: 16MiB"), None).unwrap_or_else(|ended| panic!("{}", ended.stderr));
+    let flags = plain.region_flags();
+    assert!(flags.iter().all(|flags| !flags.contains(" hg ") && !flags.contains(" lo ")), "{flags:?}");
+    assert!(!plain.table.contains("memory is"), "{}", plain.table);
+}
+
+#[test]
+fn locked_memory_is_locked_or_nothing_starts() {
+    let file = duo("locked: true");
+    let limit = ["RLIMIT_MEMLOCK of this process: 65536 bytes", "cannot lock", "hint:", "ulimit -l"];
+    refused(&run(&file).with_lockable_memory(65_536).finish(), &limit);
+    match Standing::up(&file, Some(65_536)) {
+        Err(ended) => refused(&ended, &limit),
+        Ok(standing) => panic!("came up\n{}", standing.table),
+    }
+    // What the rack asks for, not what the machine allows, decides.
+    let small = ["--job", "latency", "--bytes", "8", "--repetitions", "3", "--warm-up", "0"];
+    let ended = run(&file).with(&small).with_lockable_memory(65_536).finish();
+    let report = ended.passed();
+    for node in ["n0", "n1"] {
+        let memory = memory(&report, node);
+        assert_eq!(number(memory, "/locked_bytes"), number(memory, "/reserved_bytes/high"), "{memory}");
+    }
+    assert!(ended.stdout.contains("locked"), "{}", ended.stdout);
+    // With nothing to lock, one page is tried.
+    refused(&run(&file).with(&["--job", "none"]).with_lockable_memory(0).finish(), &["cannot lock", "hint:"]);
+}
+
+#[test]
+fn the_kernel_says_that_locked_memory_is_locked() {
+    match Standing::up(&duo("locked: true"), None) {
+        Ok(standing) => {
+            let flags = standing.region_flags();
+            assert!(!flags.is_empty() && flags.iter().all(|flags| flags.contains(" lo ")), "{flags:?}");
+            assert!(standing.table.contains("locked"), "{}", standing.table);
+            assert!(number(standing.member(), "/memory/locked_bytes") > 0);
+        }
+        Err(ended) => {
+            refused(&ended, &["RLIMIT_MEMLOCK"]);
+            skipped("locking what a litmus needs", ended.stderr.trim());
+        }
+    }
+}
+
+#[test]
+fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
+    if !Path::new("/sys/devices/system/node/node0").exists() {
+        return skipped("binding to NUMA node 0", "this machine has none");
+    }
+    let standing = match Standing::up(&duo("numa_node: 0"), None) {
+        Ok(standing) => standing,
+        Err(ended) => {
+            refused(&ended, &["cannot bind memory to NUMA node 0"]);
+            return skipped("binding to NUMA node 0", ended.stderr.trim());
+        }
+    };
+    assert_eq!(standing.member().pointer("/memory/numa_node"), Some(&Value::from(0)));
+    assert!(standing.table.contains("NUMA node 0"), "{}", standing.table);
+    let maps = standing.kernel("numa_maps");
+    let regions: Vec<_> = maps.lines().filter(|line| line.contains("memfd:rackloom-region")).collect();
+    assert!(!regions.is_empty() && regions.iter().all(|line| line.contains("bind:0")), "{regions:?}");
+
+    let report = run(&duo("numa_node: 0")).finish().passed();
+    assert_eq!(number(memory(&report, "n1"), "/numa_node"), 0);
+    let words = ["cannot bind memory to NUMA node 1000", "NUMA nodes of this machine: 0", "hint:"];
+    refused(&run(&duo("numa_node: 1000")).finish(), &words);
+    refused(&run(&duo("numa_node: 1000")).with(&["--job", "none"]).finish(), &words);
+}
+
+/// A peer that stops with the memory of another one mapped cannot let go of it, and the owner cannot free it.
+#[test]
+fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
+    let file = rack_file(
+        "name: held\nshape: {full-mesh: {nodes: 2}}\nservers: {box: [n0, n1]}\ntimers: {heartbeat_interval: 50ms}\n",
+    );
+    let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--type", "i32", "--algorithm", "ring"];
+    let clean = run(&file).with(&job).finish().passed();
+    assert_eq!(memory(&clean, "n0").get("leaks"), None);
+
+    let ended = run(&file).with(&job).in_environment("RACKLOOM_STOP_AT", "n1=step").finish();
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    let held = memory(&report, "n0");
+    let leaks = held["leaks"].as_array().unwrap_or_else(|| panic!("{held}"));
+    assert!(!leaks.is_empty());
+    for leak in leaks {
+        assert_eq!(leak["why"], "still mapped by n1");
+        assert!(number(leak, "/bytes") > 0, "{leak}");
+        let line = format!("leak: region{} of n0 (", leak["region"]);
+        assert!(ended.stdout.contains(&line), "{line}\n{}", ended.stdout);
+    }
+    let left: u64 = leaks.iter().map(|leak| number(leak, "/bytes")).sum();
+    assert_eq!(number(held, "/used_bytes/current"), left, "nothing else is left");
+    assert_eq!(number(held, "/allocations") - number(held, "/frees"), leaks.len() as u64);
+}

@@ -1,0 +1,78 @@
+//! What a person sees who waits: a bar that counts, on a terminal, and nowhere else.
+//!
+//! The terminal is one that `script` (util-linux) lends. The rack works until it is interrupted, so that nothing here depends on
+//! how fast the machine is.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::{monotonic_ns, rack_file, run, send, within};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const RUNS: &str = "1000000";
+
+/// The numbers of runs that a bar has shown, in order.
+fn runs_shown(text: &str) -> Vec<u64> {
+    let before = text.split(&format!(" of {RUNS} runs")).collect::<Vec<_>>();
+    let shown = before[..before.len() - 1].iter().filter_map(|text| text.rsplit([' ', '\u{1b}']).next());
+    shown.filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("SKIPPED (1): there is no `script` to lend a terminal");
+        return;
+    }
+    let file = rack_file("name: bar\nshape: {ring: {nodes: 3}}\n");
+    let line = format!(
+        "{} run {} --collective all-reduce --bytes 4KiB --algorithm ring --repetitions {RUNS} --warm-up 0",
+        env!("CARGO_BIN_EXE_rackloom"),
+        file.display()
+    );
+    let mut terminal = Command::new("script")
+        .args(["-qfec", &line, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("script starts");
+    let screen = Arc::new(Mutex::new(Vec::new()));
+    let (seen, mut output) = (Arc::clone(&screen), terminal.stdout.take().expect("it was piped"));
+    let reader = std::thread::spawn(move || {
+        let mut block = [0; 4096];
+        while let Ok(length @ 1..) = output.read(&mut block) {
+            seen.lock().expect("nobody panics with it").extend_from_slice(&block[..length]);
+        }
+    });
+    let runs = within(PATIENCE, "a bar that moves", || {
+        let text = String::from_utf8_lossy(&screen.lock().expect("nobody panics with it")).into_owned();
+        let runs = runs_shown(&text);
+        (runs.first() != runs.last()).then_some(runs)
+    });
+    assert!(runs.is_sorted(), "a bar goes forward: {runs:?}");
+    // Ctrl-C, as typed.
+    terminal.stdin.take().expect("it was piped").write_all(b"\x03").expect("the terminal takes it");
+    let ended = within(PATIENCE, "the end of the rack", || terminal.try_wait().expect("it is our child"));
+    reader.join().expect("it only reads");
+    assert_eq!(ended.code(), Some(6), "interrupted");
+}
+
+#[test]
+fn without_a_terminal_there_is_no_bar() {
+    let file = rack_file("name: nobar\nshape: {ring: {nodes: 3}}\n");
+    let options = ["--collective", "all-reduce", "--bytes", "4KiB", "--repetitions", RUNS];
+    let mut rack = run(&file).with(&options).start();
+    let origin_ns = rack.members().origin_monotonic_ns;
+    // Longer than a bar waits before it shows itself.
+    within(PATIENCE, "three seconds", || (monotonic_ns() > origin_ns + 3_000_000_000).then_some(()));
+    send(rack.supervisor(), Signal::INT);
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(6), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("runs"), "{}", ended.stderr);
+}
