@@ -7,6 +7,7 @@ mod take_seats;
 
 mod support;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -89,6 +90,7 @@ fn a_process_that_sits_until_it_is_killed() {
     let (rack, seat) = place.split_once('=').expect("a place");
     let node = Node::join(rack, seat).expect("the seat is vacant");
     let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+    node.wait_until_reached(&[NodeId(0)], PATIENCE).expect("its neighbour is there");
     // Until it is killed; if nobody does, the other test has given up long before.
     let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
     panic!("the rack went before the sitter was killed");
@@ -129,7 +131,8 @@ fn the_death_of_a_process_is_the_death_of_its_node() {
         move || node.wait_until(&region, 0, Condition::Equal, 1, NodeId(1)).wait()
     });
     sitter.kill().expect("it is ours");
-    sitter.wait().expect("it is ours");
+    let ended = sitter.wait().expect("it is ours");
+    assert_eq!(ended.signal(), Some(9), "it sat until it was killed");
     let died = Instant::now();
     let waited = waiting.join().expect("no panic");
     assert!(matches!(waited, Err(Error::PeerLost { peer: NodeId(1), .. })), "{waited:?}");

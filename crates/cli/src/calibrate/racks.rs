@@ -102,7 +102,7 @@ fn raw_cable(bench: &Bench, frame_bytes: Option<u64>, count: u64) -> Result<f64,
 
 /// Two nodes whose operations have a frame each.
 const TWO_UNPACKED: &str =
-    "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014\npacking: {mode: \"off\"}\n";
+    "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014B\npacking: {mode: \"off\"}\n";
 
 fn frames<'b>(
     bench: &'b Bench,

@@ -116,7 +116,7 @@ impl Data<'_> {
 
 /// Copy bytes from region to region. Both may change under the hands of peers, so they pass through a place of one's own.
 fn copy(from: &Region, from_offset: u64, to: &Region, to_offset: u64, length: usize) -> Result<(), Error> {
-    let mut chunk = [0; CHUNK_BYTES];
+    let mut chunk = [0_u8; CHUNK_BYTES];
     for start in (0..length).step_by(CHUNK_BYTES) {
         let chunk = &mut chunk[..CHUNK_BYTES.min(length - start)];
         from.read(from_offset + start as u64, chunk)?;
