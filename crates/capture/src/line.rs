@@ -1,6 +1,8 @@
 //! A frame as one line: time, where, what kind, operations, sequence numbers, acks, credits, comments.
 //!
+//! ```text
 //!        12.345678901  n0-p0 > n1-p0  data n0 to n1 request  seq 7 psn 3  [4 store r1+0x40 64B]  ack request psn 2 op 9  credits 31/28
+//! ```
 //!
 //! Names of members come from the capture's heading where it has them; a number that it does not name stays a number.
 

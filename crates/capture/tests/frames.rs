@@ -28,7 +28,6 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         first_operation: 11,
     };
     header.write(&mut frame);
-    seal_end_to_end(&mut frame);
     let link = LinkHeader {
         kind,
         epoch: 12,
@@ -42,6 +41,8 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         has_end_to_end_check: true,
     };
     link.write(&mut frame, 0x88b5, [2, 0x52, 0x4c, 0, 0, 0], [2, 0x52, 0x4c, 0, 0, 1]);
+    // The check reads the length, which the link header holds.
+    seal_end_to_end(&mut frame);
     frame
 }
 
