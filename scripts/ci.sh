@@ -36,6 +36,15 @@ want_numpy() {
     if has_numpy /usr/bin/python3; then export RACKLOOM_PYTHON=/usr/bin/python3; fi
 }
 
+# Captures are shown to Wireshark's dissector; without tshark the tests say that they were not.
+want_tshark() {
+    command -v tshark >/dev/null && return
+    step 'installing tshark'
+    # Who may capture from interfaces is a question for people; nothing is captured from one here.
+    { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq tshark; } ||
+        echo 'tshark cannot be installed; the dissector is not tried'
+}
+
 need_toolchain() {
     # shellcheck disable=SC1091
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
@@ -69,6 +78,7 @@ run_tests() {
 need_linker
 need_toolchain
 want_numpy
+want_tshark
 
 step 'cargo fmt --all --check'
 cargo fmt --all --check

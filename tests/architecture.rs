@@ -17,12 +17,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-collectives", &[]),
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-calibrate", &[]),
     (
         "rackloom-cli",
         &[
             "rackloom",
+            "rackloom-capture",
             "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-jobs",
@@ -40,6 +42,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
+    ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
 ];

@@ -2,15 +2,18 @@
 //!
 //! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
 //! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
-//! · `sim` · `check` · `calibrate` (how fast we are, beside raw loops) · `present`
+//! · `sim` · `check` · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files)
+//! · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
 mod arguments;
 mod arrays;
 mod calibrate;
 mod capacity;
+mod capture;
 mod check;
 mod control;
+mod decode;
 mod exit;
 mod expectations;
 mod failure;
@@ -52,6 +55,7 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
         Command::Plan(arguments) => schedule::run(&arguments).map(ExitCode::from),
+        Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),
         Command::Schema => check::schema().map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),

@@ -127,6 +127,20 @@ pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Put what is to be said about captures into the report. If they could not be written, a run that went well ends otherwise.
+pub(crate) fn note_captures(report: &mut Report, captured: Result<Vec<String>, Failure>, exit: Exit) -> Exit {
+    match captured {
+        Ok(notes) => {
+            report.notes.extend(notes);
+            exit
+        }
+        Err(failure) => {
+            failure.tell();
+            if exit == Exit::Pass { failure.exit } else { exit }
+        }
+    }
+}
+
 /// The code of a run that ended in order.
 pub(crate) fn exit_of(report: &Report) -> Exit {
     match report.verdict {

@@ -12,6 +12,7 @@ use rackloom_simulator::{LinkStatistics, Simulation, Stalled};
 
 use crate::arguments::SimArguments;
 use crate::arrays::{self, ArrayWriter};
+use crate::capture::SimulatedLinks;
 use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
@@ -25,14 +26,21 @@ const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
 
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides)?.with_arrays(&arguments.arrays)?;
+    let source = Source::read(&arguments.file, &arguments.overrides)?
+        .with_arrays(&arguments.arrays)?
+        .with_capture(&arguments.capture)?;
     let work = source.possible_work()?;
     arrays::make_place(&arguments.arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
+    source.capture.make_directory()?;
     let Work { plan, inputs, result_shapes } = work;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    let captures = source.capture.place(u64::from(std::process::id()));
+    if let Some(place) = &captures {
+        simulation.witness(SimulatedLinks::begin(place, &plan).map_err(cannot_capture)?);
+    }
     let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
     let stalled = run_under(&mut simulation, plan.endpoint_count(), &bar).err();
     drop(bar);
@@ -45,8 +53,16 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     if stalled.is_none() {
         expectations::judge(&plan, &mut report);
     }
+    drop(simulation);
+    let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
+    let exit = reporting::note_captures(&mut report, captured, exit);
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+fn cannot_capture(error: io::Error) -> Failure {
+    Failure::could_not_start("cannot write the captures", error)
+        .hint("each link takes a file; `ulimit -n` says how many may be open")
 }
 
 /// To the end, and say now and then how far it is.

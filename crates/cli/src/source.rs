@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::{ArrayOptions, JobOptions, Overrides, Transport, Wire};
 use crate::arrays::InputArrays;
+use crate::capture::CaptureOptions;
 use crate::failure::Failure;
 
 /// Everything from which a plan is built.
@@ -38,6 +39,9 @@ pub(crate) struct Source {
     pub(crate) rack: Option<String>,
     /// Where the user's arrays are, and where the results go.
     pub(crate) arrays: ArrayOptions,
+    /// Where captures go, if frames are captured.
+    #[serde(default)]
+    pub(crate) capture: CaptureOptions,
 }
 
 /// What a source comes to.
@@ -64,6 +68,7 @@ impl Source {
             force_wire: false,
             rack: None,
             arrays: ArrayOptions::default(),
+            capture: CaptureOptions::default(),
         })
     }
 
@@ -85,6 +90,12 @@ impl Source {
             absolute.map_err(|error| Failure::bad_input(error.to_string()))
         };
         self.arrays = ArrayOptions { input: absolute(&arrays.input)?, output: absolute(&arrays.output)? };
+        Ok(self)
+    }
+
+    /// With captures, whose place must mean the same in every seat.
+    pub(crate) fn with_capture(mut self, capture: &CaptureOptions) -> Result<Self, Failure> {
+        self.capture = capture.absolute()?;
         Ok(self)
     }
 

@@ -9,6 +9,7 @@
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
 pub mod clock;
+mod drops;
 pub mod fabric;
 mod mapping;
 pub mod memory;
@@ -22,6 +23,7 @@ mod window;
 pub mod wires;
 
 pub use clock::Clock;
+pub use drops::DropWatch;
 pub use memory::HostMemory;
 pub use runtime::Runtime;
 pub use waiting::WaitPolicy;

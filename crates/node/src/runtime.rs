@@ -10,6 +10,7 @@
 use rackloom_protocol::{Event, Instant, Member, Memory, PortId, Wires, drain};
 
 use crate::clock::Clock;
+use crate::drops::{DropWatch, Drops};
 use crate::memory::HostMemory;
 use crate::waiting::{self, SLEEP_NS_MAX, WaitPolicy};
 use crate::wires::Ports;
@@ -34,6 +35,7 @@ pub struct Runtime<M, R = HostMemory> {
     carrier_due: Instant,
     last_traffic: Instant,
     last_turn: Instant,
+    drops: Option<Drops>,
 }
 
 impl<M: Member, R: Memory> Runtime<M, R> {
@@ -41,7 +43,13 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     pub fn new(member: M, ports: Ports, memory: R, clock: Clock, policy: WaitPolicy) -> Self {
         let carriers = vec![true; ports.count()];
         let (carrier_due, last_traffic, last_turn) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
-        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic, last_turn }
+        let drops = None;
+        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic, last_turn, drops }
+    }
+
+    /// Show every received frame that the member does not use to `watch`, and why.
+    pub fn watch_drops(&mut self, watch: DropWatch) {
+        self.drops = Some(Drops::new(watch));
     }
 
     /// Now, in wall time.
@@ -169,7 +177,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     fn receive_frames(&mut self, now: Instant, port: PortId) -> bool {
         for taken in 0..FRAMES_PER_TURN_MAX {
             let Some(lease) = self.ports.receive(port) else { return taken > 0 };
-            self.member.handle_frame(now, port, lease, self.ports.leased(lease));
+            let bytes = self.ports.leased(lease);
+            match &mut self.drops {
+                None => self.member.handle_frame(now, port, lease, bytes),
+                Some(drops) => drops.handle_frame(&mut self.member, now, port, lease, bytes),
+            }
         }
         true
     }

@@ -8,7 +8,7 @@
 
 use rackloom_plan::LinkPlan;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
-use rackloom_protocol::{Event, Instant, NodeId, PortId};
+use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
 use crate::frames::{FrameId, FrameSlab};
 use crate::link::{Channel, ChannelId, LinkStatistics};
@@ -19,6 +19,16 @@ use crate::trace::{Fate, Trace};
 /// which direction, and its bytes.
 pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8])>;
 
+/// Somebody who sees what happens to every frame: for captures.
+pub trait FrameWitness {
+    /// A member sent a frame and this befalls it; `frame` is as it goes on, with its flipped bit.
+    fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict);
+    /// A frame that went in this direction arrived, and its receiver did not use it.
+    fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason);
+    /// A frame that went in this direction reached nobody, for another reason than its verdict.
+    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str);
+}
+
 /// All links, with what is under way on them.
 pub(crate) struct Fabric {
     pub(crate) queue: EventQueue,
@@ -26,6 +36,7 @@ pub(crate) struct Fabric {
     pub(crate) trace: Trace,
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
+    witness: Option<Box<dyn FrameWitness>>,
 }
 
 impl Fabric {
@@ -46,11 +57,34 @@ impl Fabric {
             trace: Trace::default(),
             channels,
             hook: None,
+            witness: None,
         }
     }
 
     pub(crate) fn set_hook(&mut self, hook: FrameHook) {
         self.hook = Some(hook);
+    }
+
+    pub(crate) fn set_witness(&mut self, witness: Box<dyn FrameWitness>) {
+        self.witness = Some(witness);
+    }
+
+    pub(crate) const fn has_witness(&self) -> bool {
+        self.witness.is_some()
+    }
+
+    /// The member that a frame was delivered to has not used it.
+    pub(crate) fn not_used(&mut self, now: Instant, frame: FrameId, reason: DropReason) {
+        self.testify(frame, |witness, edge, direction, bytes| {
+            witness.not_used(now, edge, direction, bytes, reason);
+        });
+    }
+
+    fn testify(&mut self, frame: FrameId, what: impl FnOnce(&mut dyn FrameWitness, u16, Direction, &[u8])) {
+        if let Some(witness) = &mut self.witness {
+            let (id, _) = self.frames.carrier(frame);
+            what(&mut **witness, id.edge(), id.direction(), self.frames.bytes(frame));
+        }
     }
 
     pub(crate) fn channel(&self, id: ChannelId) -> &Channel {
@@ -91,6 +125,13 @@ impl Fabric {
         }
         let arrival = channel.transmit(now, bytes.len());
         let verdict = channel.judge(bytes);
+        if let Some(bit) = verdict.corrupt_bit.filter(|_| !verdict.drop) {
+            self.frames.flip_bit(frame, bit);
+            channel.statistics.frames_corrupted += 1;
+        }
+        self.testify(frame, |witness, edge, direction, bytes| {
+            witness.sent(now, edge, direction, bytes, &verdict);
+        });
         if verdict.drop {
             self.lose(now, frame, Fate::Lost);
         } else {
@@ -101,10 +142,6 @@ impl Fabric {
     fn send(&mut self, frame: FrameId, arrival: Instant, verdict: Verdict) {
         let (id, _) = self.frames.carrier(frame);
         let channel = &mut self.channels[id.index()];
-        if let Some(bit) = verdict.corrupt_bit {
-            self.frames.flip_bit(frame, bit);
-            channel.statistics.frames_corrupted += 1;
-        }
         let twin = verdict.duplicate.then(|| self.frames.duplicate(frame));
         if twin.is_some() {
             channel.statistics.frames_duplicated += 1;
@@ -156,6 +193,11 @@ impl Fabric {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_dropped += 1;
         self.trace.frame(now, id, fate, self.frames.bytes(frame));
+        if let Some(why) = fate.beyond_verdict() {
+            self.testify(frame, |witness, edge, direction, bytes| {
+                witness.lost(now, edge, direction, bytes, why);
+            });
+        }
         self.frames.release(frame);
     }
 

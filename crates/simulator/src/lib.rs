@@ -26,7 +26,7 @@ pub mod outcome;
 pub mod rack;
 pub mod watchdog;
 
-pub use fabric::FrameHook;
+pub use fabric::{FrameHook, FrameWitness};
 pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS, wire_bytes};
 pub use outcome::{MemberState, Outcome, Statistics};
 pub use rack::actions::Action;

@@ -168,8 +168,13 @@ impl Seat {
         events: &mut Vec<Event>,
     ) -> Turn {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
+            let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
             let bytes = fabric.deliver(now, frame, self.node);
             self.body.member_mut().handle_frame(now, port, frame.lease(), bytes);
+            let counters = self.body.member().port_counters(port);
+            if let Some(reason) = before.and_then(|before| counters.dropped_since(&before)) {
+                fabric.not_used(now, frame, reason);
+            }
         }
         let memory_requests = self.memory_requests;
         let mut turn = self.rounds(now, fabric, events);

@@ -27,6 +27,18 @@ pub(crate) enum Fate {
     ReceiverFull = 5,
 }
 
+impl Fate {
+    /// Why a frame reached nobody although its verdict let it pass.
+    pub(crate) const fn beyond_verdict(self) -> Option<&'static str> {
+        match self {
+            Self::Delivered | Self::Lost => None,
+            Self::CutOff => Some("the link was cut"),
+            Self::ReceiverDead => Some("the receiver was dead"),
+            Self::ReceiverFull => Some("the receiver stood still and had no room"),
+        }
+    }
+}
+
 const EVENT: u8 = 0;
 
 /// The running hash.

@@ -6,11 +6,13 @@ mod job;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::job::{ArrayOptions, Job, JobOptions};
+pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
 
+use crate::capture::CaptureOptions;
 use crate::exit::Exit;
 
 /// Run an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
@@ -35,6 +37,9 @@ pub(crate) enum Command {
     /// Print the schedule of a rack's collective: who sends what to whom, and when
     #[command(after_help = Exit::help())]
     Plan(PlanArguments),
+    /// Print what a capture holds, one line per frame
+    #[command(after_help = Exit::help())]
+    Decode(DecodeArguments),
     /// Print a JSON schema of rack files, for editors
     Schema,
     /// Start a rack in the background; it stays until `down`
@@ -75,6 +80,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
+    pub(crate) capture: CaptureOptions,
+    #[command(flatten)]
     pub(crate) output: Output,
     /// Once all links are up, write who runs where (names and process ids) to this file
     #[arg(long, value_name = "FILE")]
@@ -103,6 +110,8 @@ pub(crate) struct UpArguments {
     pub(crate) force_wire: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
+    #[command(flatten)]
+    pub(crate) capture: CaptureOptions,
     #[command(flatten)]
     pub(crate) logging: Logging,
 }
@@ -191,7 +200,28 @@ pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
+    pub(crate) capture: CaptureOptions,
+    #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// What to show of a capture.
+#[derive(Debug, Args)]
+pub(crate) struct DecodeArguments {
+    /// The capture: a pcapng file that --capture or Wireshark wrote
+    pub(crate) file: PathBuf,
+    /// One JSON object per frame
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only frames that this member sends, gets or passes on over this link
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
+    /// Only frames of this kind (data, ack, hello, heartbeat, report, credit), or that hold such an operation (store, get, ...)
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(crate::decode::KINDS), hide_possible_values = true)]
+    pub(crate) kind: Option<String>,
+    /// Stop after so many frames that are shown
+    #[arg(long, value_name = "N")]
+    pub(crate) first: Option<u64>,
 }
 
 #[derive(Debug, Args)]

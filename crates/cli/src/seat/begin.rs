@@ -9,6 +9,7 @@ use rackloom_jobs::collective::Inputs;
 use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
+use super::captured::Captured;
 use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
@@ -31,12 +32,16 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let config = plan.member_config(node, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays)?;
+    let captured = Captured::begin(&plan, &config, &start)?;
+    let drops = captured.as_ref().map(Captured::drop_watch);
+    let watch_port = captured.map(Captured::port_watch);
+    let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays, watch_port)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let observer = Observer::new(&plan, node, &config, &start.vacant);
     let body = match member.role {
         MemberRole::Switch => {
-            let runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
+            let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
+            drops.into_iter().for_each(|watch| runtime.watch_drops(watch));
             Body::Switch(Box::new(runtime))
         }
         MemberRole::Endpoint => {
@@ -46,7 +51,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
             let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
-            let runtime = Runtime::new(endpoint, ports, memory, clock, policy);
+            let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
+            drops.into_iter().for_each(|watch| runtime.watch_drops(watch));
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
             let results = start.source.arrays.output.zip(shape);
             let results = results.map(|(directory, shape)| Results { directory, shape });

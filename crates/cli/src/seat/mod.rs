@@ -5,6 +5,7 @@
 //! never waits for the supervisor, which may be stopped, and ends when the socket does.
 
 mod begin;
+mod captured;
 mod memory;
 mod observe;
 mod serve;

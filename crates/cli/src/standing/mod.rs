@@ -53,10 +53,12 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &overrides)?
         .on_wire(arguments.wire, arguments.force_wire)
         .named(arguments.name.clone())
-        .with_arrays(&arguments.arrays)?;
+        .with_arrays(&arguments.arrays)?
+        .with_capture(&arguments.capture)?;
     let work = source.possible_work()?;
     capacity::must_suffice(&work.plan)?;
     arrays::make_place(&arguments.arrays, &work.is_written())?;
+    source.capture.make_directory()?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;

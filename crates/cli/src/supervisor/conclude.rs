@@ -19,8 +19,10 @@ pub(crate) struct Conclusion {
 impl Supervisor {
     /// Join the reports and say how it went. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
-        let Self { plan, rack, clock, .. } = self;
+        let Self { plan, rack, clock, source, .. } = self;
         let elapsed_ns = clock.now().0;
+        let captures = source.capture.place(clock.origin_ns());
+        let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
@@ -57,6 +59,7 @@ impl Supervisor {
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
             _ => reporting::exit_of(&report),
         };
+        let exit = reporting::note_captures(&mut report, captured, exit);
         Ok(Conclusion { report, exit })
     }
 }

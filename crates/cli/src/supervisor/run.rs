@@ -19,10 +19,12 @@ use crate::{arrays, capacity, present, reporting};
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?
         .on_wire(arguments.wire, arguments.force_wire)
-        .with_arrays(&arguments.arrays)?;
+        .with_arrays(&arguments.arrays)?
+        .with_capture(&arguments.capture)?;
     let work = source.possible_work()?;
     capacity::must_suffice(&work.plan)?;
     arrays::make_place(&arguments.arrays, &work.is_written())?;
+    source.capture.make_directory()?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;

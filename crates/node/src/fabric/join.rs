@@ -203,7 +203,7 @@ fn sit(
     let config = plan.member_config(id, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let (devices, cabling) = wires::open(plan, &config, &start.grant, true)?;
+    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None)?;
     let bell = cabling.doorbell().cloned().ok_or("the seat came without a doorbell")?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();

@@ -8,13 +8,14 @@ use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rackloom_plan::Plan;
-use rackloom_plan::impair::{Direction, Judge};
+use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::MemberConfig;
 
 use super::grant::{Grant, NewCable, SharedMemoryPort};
 use crate::namespaces::{bring_up, switch_on_all};
-use crate::wires::impaired::{Impaired, Timing};
+use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
+use crate::wires::tapped::Tapped;
 use crate::wires::{Device, Doorbell, packet, shared_memory};
 
 /// A modelled rate below this is slower than the wires are by themselves.
@@ -26,8 +27,10 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 /// How long an interface that has been laid already may take to appear.
 const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
 
+/// Gives each port, by its number, somebody who watches what is sent there; asked again for every new cable.
+pub type WatchPort = Box<dyn Fn(usize) -> Watch + Send>;
+
 /// The hand that exchanges cables while the seat runs.
-#[derive(Debug)]
 pub struct Cabling {
     plan: Plan,
     config: MemberConfig,
@@ -35,6 +38,7 @@ pub struct Cabling {
     inserters: Vec<Inserter>,
     /// The seat's own, on shared memory.
     doorbell: Option<Doorbell>,
+    watch_port: Option<WatchPort>,
 }
 
 /// One device per port, and the hand that exchanges what is in them. `stays`: the rack does, so cables may be exchanged.
@@ -46,6 +50,7 @@ pub fn open(
     config: &MemberConfig,
     grant: &Grant,
     stays: bool,
+    watch_port: Option<WatchPort>,
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
     let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
@@ -58,7 +63,8 @@ pub fn open(
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
-    let mut cabling = Cabling { plan: plan.clone(), config: config.clone(), inserters: Vec::new(), doorbell };
+    let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
+    let mut cabling = Cabling { plan, config, inserters, doorbell, watch_port };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
@@ -68,6 +74,12 @@ pub fn open(
         });
     }
     Ok((devices, cabling))
+}
+
+impl std::fmt::Debug for Cabling {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cabling").field("node", &self.config.node).finish_non_exhaustive()
+    }
 }
 
 impl Cabling {
@@ -112,13 +124,20 @@ impl Cabling {
         let profile = &link.profile;
         let felt = profile.delay_ns >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
         if !felt && !profile.has_faults() {
-            return device;
+            return match watch {
+                Some(mut watch) => {
+                    Box::new(Tapped::new(device, move |frame: &[u8]| watch(frame, &Verdict::default())))
+                }
+                None => device,
+            };
         }
         let direction =
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
-        Box::new(Impaired::new(device, judge, felt.then(|| Timing::of(profile))))
+        let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
+        Box::new(impaired.watched_by(watch))
     }
 }
 

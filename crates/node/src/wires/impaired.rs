@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use rackloom_plan::LinkProfile;
-use rackloom_plan::impair::Judge;
+use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_protocol::Instant;
 
 use super::{Device, DeviceCounters, DeviceLease, WakeSource};
@@ -60,8 +60,10 @@ struct Kept {
     overtakers_left: u8,
 }
 
+/// Called for every frame that is judged: as it goes on, with its flipped bit, and what befalls it.
+pub type Watch = Box<dyn FnMut(&[u8], &Verdict) + Send>;
+
 /// A device whose sent frames meet the faults of a link.
-#[derive(Debug)]
 pub struct Impaired<D> {
     device: D,
     judge: Judge,
@@ -74,6 +76,7 @@ pub struct Impaired<D> {
     held: Vec<Kept>,
     buffers: Vec<Vec<u8>>,
     counters: DeviceCounters,
+    watch: Option<Watch>,
 }
 
 impl<D: Device> Impaired<D> {
@@ -88,7 +91,15 @@ impl<D: Device> Impaired<D> {
             held: Vec::new(),
             buffers: Vec::new(),
             counters: DeviceCounters::default(),
+            watch: None,
         }
+    }
+
+    /// Show every frame and its fate to `watch`.
+    #[must_use]
+    pub fn watched_by(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
     }
 
     /// Copy the frame that lies in the device's room.
@@ -171,6 +182,12 @@ impl<D: Device> Impaired<D> {
     }
 }
 
+impl<D: std::fmt::Debug> std::fmt::Debug for Impaired<D> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Impaired").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
 impl<D: Device> Device for Impaired<D> {
     fn receive(&mut self) -> Option<DeviceLease> {
         self.device.receive()
@@ -203,15 +220,18 @@ impl<D: Device> Device for Impaired<D> {
         };
         let is_data = frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA);
         let verdict = self.judge.judge(length, is_data);
-        if verdict.drop {
-            self.counters.injected_drops += 1;
-            return;
-        }
         if let Some(bit) = verdict.corrupt_bit
             && let Some(byte) = frame.get_mut(bit as usize / 8)
         {
             *byte ^= 1 << (bit % 8);
             self.counters.injected_corruptions += 1;
+        }
+        if let Some(watch) = &mut self.watch {
+            watch(frame, &verdict);
+        }
+        if verdict.drop {
+            self.counters.injected_drops += 1;
+            return;
         }
         let copies = 1 + usize::from(verdict.duplicate);
         self.counters.injected_duplicates += u64::from(verdict.duplicate);
@@ -359,6 +379,30 @@ mod tests {
         assert!(twice > 0);
         assert_eq!(twice as u64, counters.injected_duplicates);
         assert_eq!(arrived.len(), FRAMES as usize + twice);
+    }
+
+    #[test]
+    fn a_watch_sees_every_frame_as_it_goes_on_and_what_befalls_it() {
+        let profile = LinkProfile { loss: 0.1, corrupt: 0.1, duplicate: 0.1, ..LinkProfile::default() };
+        let (near, mut far) = link(&profile, None);
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = std::sync::Arc::clone(&seen);
+        let watch: Watch =
+            Box::new(move |frame, verdict| sink.lock().unwrap().push((frame.to_vec(), *verdict)));
+        let mut near = near.watched_by(Some(watch));
+        let mut arrived = Vec::new();
+        for number in 0..FRAMES {
+            send(&mut near, number);
+            near.flush(Instant(u64::from(number)));
+            receive_all(&mut far, &mut arrived);
+        }
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), FRAMES as usize);
+        let passed = seen.iter().filter(|(_, verdict)| !verdict.drop);
+        let expected: Vec<_> = passed
+            .flat_map(|(frame, verdict)| vec![frame.clone(); 1 + usize::from(verdict.duplicate)])
+            .collect();
+        assert!(seen.iter().any(|(_, verdict)| verdict.drop) && arrived == expected);
     }
 
     #[test]

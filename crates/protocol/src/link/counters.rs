@@ -35,4 +35,10 @@ impl PortCounters {
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
+    /// Why a frame was not used, told by the counts before it came in; `None` if it was.
+    #[must_use]
+    pub fn dropped_since(&self, before: &[u64; DropReason::ALL.len()]) -> Option<DropReason> {
+        let mut reasons = DropReason::ALL.into_iter();
+        reasons.find(|reason| self.dropped[*reason as usize] != before[*reason as usize])
+    }
 }

@@ -13,7 +13,7 @@ use rackloom_protocol::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, FrameWitness};
 use crate::frames::FrameId;
 use crate::link::ChannelId;
 use crate::outcome::{Outcome, Statistics};
@@ -124,6 +124,11 @@ impl Simulation {
     /// Look at every frame that any member sends, before any fault befalls it.
     pub fn on_frame(&mut self, hook: impl FnMut(Instant, u16, Direction, &[u8]) + 'static) {
         self.fabric.set_hook(Box::new(hook));
+    }
+
+    /// Let somebody see what happens to every frame.
+    pub fn witness(&mut self, witness: impl FrameWitness + 'static) {
+        self.fabric.set_witness(Box::new(witness));
     }
 
     /// End a run with an error after this many occurrences. Without this call there is no such limit.

@@ -1,0 +1,74 @@
+//! The words of the comments: what was done to a frame, and why its receiver did not use it.
+//!
+//! One fact, one comment, in words that a person reads and a display filter finds (`frame.comment contains "dropped"`).
+
+use rackloom_plan::impair::Verdict;
+use rackloom_protocol::DropReason;
+
+/// How every comment about an injected fault begins.
+pub const INJECTED: &str = "injected: ";
+/// How every comment about the capture itself begins.
+pub const CAPTURE: &str = "capture: ";
+/// How the comment begins of the last frame of a file that may not grow.
+pub const FULL: &str = "capture: full at ";
+
+/// What a link did to a frame on purpose; nothing for most frames, and then nothing is allocated.
+pub fn injected(verdict: &Verdict) -> Vec<String> {
+    let mut comments = Vec::new();
+    let mut say = |text: String| comments.push(format!("{INJECTED}{text}"));
+    if verdict.drop {
+        say("dropped".to_owned());
+    }
+    if let Some(bit) = verdict.corrupt_bit {
+        say(format!("corrupted, bit {} of byte {}", bit % 8, bit / 8));
+    }
+    if verdict.duplicate {
+        say("duplicated".to_owned());
+    }
+    if verdict.reorder_by > 0 {
+        say(format!("delayed, to be overtaken by {}", verdict.reorder_by));
+    }
+    comments
+}
+
+/// Why the receiving end did not use a frame.
+#[must_use]
+pub fn refused(end: &str, reason: DropReason) -> String {
+    format!("dropped by {end}: {}", reason.name())
+}
+
+/// The frame reached no receiver.
+#[must_use]
+pub fn lost(why: &str) -> String {
+    format!("lost: {why}")
+}
+
+/// The last frame of a file that may not grow.
+#[must_use]
+pub fn full(bytes_max: u64) -> String {
+    format!("{FULL}{bytes_max} bytes, later frames are missing")
+}
+
+/// Frames that could not be written down in time.
+#[must_use]
+pub fn missed(count: u64) -> String {
+    format!("{CAPTURE}{count} frames before this one are missing, the disk was too slow")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_its_own_words_and_a_clean_frame_none() {
+        assert!(injected(&Verdict::default()).is_empty());
+        let verdict = Verdict { drop: true, corrupt_bit: Some(29), duplicate: true, reorder_by: 2 };
+        let expected = [
+            "injected: dropped",
+            "injected: corrupted, bit 5 of byte 3",
+            "injected: duplicated",
+            "injected: delayed, to be overtaken by 2",
+        ];
+        assert_eq!(injected(&verdict), expected);
+    }
+}

@@ -1,0 +1,156 @@
+//! A frame as one line: time, where, what kind, operations, sequence numbers, acks, credits, comments.
+//!
+//! ```text
+//!        12.345678901  n0-p0 > n1-p0  data n0 to n1 request  seq 7 psn 3  [4 store r1+0x40 64B]  ack request psn 2 op 9  credits 31/28
+//! ```
+//!
+//! Names of members come from the capture's heading where it has them; a number that it does not name stays a number.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use crate::describe::{Control, Described, FabricFields, LinkFields, OperationFields};
+use crate::reader::Direction;
+
+/// One line of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// When.
+    pub timestamp_ns: u64,
+    /// The interface that saw it.
+    pub interface: &'a str,
+    /// Which way it passed.
+    pub direction: Direction,
+    /// What it says.
+    pub frame: &'a Described,
+    /// Names by member.
+    pub members: &'a [String],
+    /// What befell it.
+    pub comments: &'a [String],
+}
+
+/// A member by its name, or by its number.
+struct Name<'a>(&'a [String], u16);
+
+impl Display for Name<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.get(usize::from(self.1)) {
+            Some(name) => formatter.write_str(name),
+            None => write!(formatter, "m{}", self.1),
+        }
+    }
+}
+
+impl Display for Line<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (seconds, nanoseconds) = (self.timestamp_ns / 1_000_000_000, self.timestamp_ns % 1_000_000_000);
+        let arrow = match self.direction {
+            Direction::Outbound => '>',
+            Direction::Inbound => '<',
+            Direction::Unknown => '-',
+        };
+        write!(formatter, "{seconds:5}.{nanoseconds:09}  {} {arrow}  ", self.interface)?;
+        if let Some(link) = &self.frame.link {
+            self.what(formatter, link)?;
+        } else {
+            let Described { source_mac, destination_mac, ether_type, frame_bytes, .. } = self.frame;
+            write!(formatter, "{source_mac} to {destination_mac} type {ether_type:#06x} {frame_bytes}B")?;
+        }
+        if let Some(problem) = self.frame.problem {
+            write!(formatter, "  ({})", if self.frame.is_ours() { problem } else { "not ours" })?;
+        }
+        self.comments.iter().try_for_each(|comment| write!(formatter, "  # {comment}"))
+    }
+}
+
+impl Line<'_> {
+    fn what(&self, formatter: &mut Formatter<'_>, link: &LinkFields) -> fmt::Result {
+        formatter.write_str(link.kind)?;
+        if let Some(header) = &self.frame.fabric {
+            self.routed(formatter, link, header)?;
+        }
+        if let Some(control) = &self.frame.control {
+            self.control(formatter, control)?;
+        }
+        write!(formatter, "  credits {}/{}", link.consumed, link.freed)
+    }
+
+    fn routed(&self, formatter: &mut Formatter<'_>, link: &LinkFields, header: &FabricFields) -> fmt::Result {
+        let name = |member| Name(self.members, member);
+        write!(formatter, " {} to {} {}", name(header.source), name(header.destination), header.class)?;
+        if link.kind == "data" {
+            write!(formatter, "  seq {} psn {}", link.seq, header.psn)?;
+        }
+        if header.ack_now {
+            formatter.write_str(" ack-now")?;
+        }
+        for operation in &self.frame.operations {
+            formatter.write_str("  [")?;
+            describe(formatter, operation)?;
+            formatter.write_char(']')?;
+        }
+        match &header.ack {
+            Some(ack) => write!(formatter, "  ack {} psn {} op {}", ack.class, ack.psn, ack.op),
+            None => Ok(()),
+        }
+    }
+
+    fn control(&self, formatter: &mut Formatter<'_>, control: &Control) -> fmt::Result {
+        match control {
+            Control::Hello { node, port, plane, life, heard, .. } => {
+                let node = Name(self.members, *node);
+                write!(formatter, " {node} port {port} plane {plane} life {life:x} heard {heard:x}")
+            }
+            Control::Heartbeat { number, heard, state, .. } => {
+                write!(formatter, " {number} heard {heard} {state}")
+            }
+            Control::Report { origin, number, edges, .. } => {
+                let up = edges.iter().filter(|edge| edge.up).count();
+                let origin = Name(self.members, *origin);
+                write!(formatter, " {number} of {origin}, {up} of {} links up", edges.len())
+            }
+            Control::Credit { answer_wanted: true } => formatter.write_str(" answer wanted"),
+            Control::Credit { .. } => Ok(()),
+        }
+    }
+}
+
+fn describe(formatter: &mut Formatter<'_>, fields: &OperationFields) -> fmt::Result {
+    if let Some(number) = fields.number {
+        write!(formatter, "{number} ")?;
+    }
+    formatter.write_str(fields.op)?;
+    match (fields.region, fields.offset) {
+        (Some(region), Some(offset)) => write!(formatter, " r{region}+{offset:#x}")?,
+        (Some(region), None) => write!(formatter, " r{region}")?,
+        (None, Some(offset)) => write!(formatter, " {offset:#x}")?,
+        (None, None) => {}
+    }
+    let numbers = [
+        ("of", fields.of.map(u64::from)),
+        ("tag", fields.tag),
+        ("at", fields.position.map(u64::from)),
+        ("value", fields.value),
+        ("compare", fields.compare.filter(|_| fields.atomic == Some("compare-swap"))),
+        ("budget", fields.budget),
+        ("psn", fields.next_psn.map(u64::from)),
+        ("op", fields.next_op.map(u64::from)),
+    ];
+    for word in [fields.atomic, fields.signal, fields.of_class, fields.reason].into_iter().flatten() {
+        write!(formatter, " {word}")?;
+    }
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            write!(formatter, " {name} {number}")?;
+        }
+    }
+    if let Some(length) = fields.length.or(fields.width) {
+        write!(formatter, " {length}B")?;
+    }
+    if let Some(total) = fields.total.filter(|total| Some(*total) != fields.length) {
+        write!(formatter, " of {total}B")?;
+    }
+    if fields.hole == Some(true) {
+        formatter.write_str(" hole")?;
+    }
+    fields.bitmap.as_ref().map_or(Ok(()), |bitmap| write!(formatter, " has {bitmap}"))
+}

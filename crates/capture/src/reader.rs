@@ -1,0 +1,462 @@
+//! pcapng, read as a stream: one packet at a time, whoever wrote it.
+//!
+//! Both byte orders, any unit of time, any number of sections and interfaces; blocks that are of no interest are passed
+//! over, as the format wants it. What cannot be believed is an error that says what, at which byte, and what to do: a
+//! file that ends within a block is the usual one, because its writer was killed.
+//!
+//! It holds one block at a time and believes no length before it has seen that many bytes.
+
+use std::io::{self, Read};
+
+use crate::block;
+
+/// Longest block that is believed; frames are a hundred times shorter.
+const BLOCK_BYTES_MAX: u32 = 16 << 20;
+/// First bytes of files that are often taken for pcapng: classic captures, in both byte orders and units of time.
+const CLASSIC_MAGICS: [u32; 4] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1];
+
+/// Which way a packet passed its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The file does not say.
+    Unknown,
+    /// The interface received it.
+    Inbound,
+    /// The interface sent it.
+    Outbound,
+}
+
+/// What a file says of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// Units of its timestamps per second: a power of ten or of two.
+    units_per_s: u128,
+    is_ethernet: bool,
+    link_type: u16,
+}
+
+/// What a file says before its packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Sections before this one, and itself.
+    pub number: u32,
+    /// Its comments.
+    pub comments: Vec<String>,
+    /// Its interfaces, as far as they have been described.
+    pub interfaces: Vec<Interface>,
+}
+
+/// One packet of a file.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// Where it stands.
+    pub section: &'a Section,
+    /// Which interface of its section.
+    pub interface: u32,
+    /// When, in nanoseconds since the file's origin.
+    pub timestamp_ns: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// Its length before it was cut, if it was.
+    pub original_bytes: u32,
+    /// Its bytes.
+    pub frame: &'a [u8],
+    /// Its comments.
+    pub comments: Vec<String>,
+}
+
+/// Why a file cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The bytes cannot be had.
+    #[error("cannot read: {0}")]
+    Io(#[from] io::Error),
+    /// There is nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// The file ends too early. What came before was given.
+    #[error("the file ends within a block")]
+    Truncated {
+        /// First byte of the block.
+        offset: u64,
+    },
+    /// The file is of another kind.
+    #[error("{what}")]
+    Foreign {
+        /// What is known about it.
+        what: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A block contradicts itself.
+    #[error("{what}")]
+    Malformed {
+        /// First byte of the block.
+        offset: u64,
+        /// How.
+        what: String,
+    },
+}
+
+impl ReadError {
+    /// Where in the file.
+    #[must_use]
+    pub const fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Truncated { offset } | Self::Malformed { offset, .. } => Some(*offset),
+            Self::Io(_) | Self::Empty | Self::Foreign { .. } => None,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "name a file that exists and that you may read",
+            Self::Empty => "its writer was killed before it wrote anything, or has yet to begin",
+            Self::Truncated { .. } => {
+                "its writer was killed or is still writing; every frame before that was read"
+            }
+            Self::Foreign { hint, .. } => hint,
+            Self::Malformed { .. } => {
+                "the file was changed or cut after it was written; frames before that were read"
+            }
+        }
+    }
+}
+
+/// Where the last read ended.
+enum Filled {
+    All,
+    Nothing,
+    Partly,
+}
+
+/// A pcapng file that is being read.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    /// First byte of the block after this one.
+    offset: u64,
+    big_endian: bool,
+    section: Section,
+    body: Vec<u8>,
+}
+
+impl Record<'_> {
+    /// The name of its interface; empty if it has none.
+    #[must_use]
+    pub fn interface_name(&self) -> &str {
+        self.section.interfaces.get(self.interface as usize).map_or("", |interface| interface.name.as_str())
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Read from the beginning of a file. Buffering is the caller's.
+    pub const fn new(input: R) -> Self {
+        Self {
+            input,
+            offset: 0,
+            big_endian: false,
+            section: Section { number: 0, comments: Vec::new(), interfaces: Vec::new() },
+            body: Vec::new(),
+        }
+    }
+
+    /// The section that is being read.
+    #[must_use]
+    pub const fn section(&self) -> &Section {
+        &self.section
+    }
+
+    /// The next packet; `None` at the end of the file.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        loop {
+            let start = self.offset;
+            let Some(kind) = self.next_block()? else {
+                return if self.section.number > 0 { Ok(None) } else { Err(ReadError::Empty) };
+            };
+            match kind {
+                block::SECTION_HEADER => self.begin_section(),
+                block::INTERFACE_DESCRIPTION => self.describe_interface(start)?,
+                block::ENHANCED_PACKET => break self.packet(start).map(Some),
+                _ => {}
+            }
+        }
+    }
+
+    /// Read the next block into `body`: its type.
+    fn next_block(&mut self) -> Result<Option<u32>, ReadError> {
+        let start = self.offset;
+        let mut head = [0; 8];
+        match fill(&mut self.input, &mut head)? {
+            Filled::All => {}
+            Filled::Nothing => return Ok(None),
+            Filled::Partly if start == 0 => return Err(not_pcapng()),
+            Filled::Partly => return Err(ReadError::Truncated { offset: start }),
+        }
+        let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        let mut done = 8;
+        self.body.clear();
+        if kind == block::SECTION_HEADER {
+            // Its byte order stands behind the length that is written in it.
+            self.append(start, 4)?;
+            done += 4;
+            self.big_endian = false;
+            self.big_endian = match self.u32(0) {
+                block::BYTE_ORDER_MAGIC => false,
+                magic if magic.swap_bytes() == block::BYTE_ORDER_MAGIC => true,
+                _ if start == 0 => return Err(not_pcapng()),
+                _ => return Err(malformed(start, "a section without a byte order")),
+            };
+        } else if self.section.number == 0 {
+            return Err(if CLASSIC_MAGICS.contains(&kind) { classic() } else { not_pcapng() });
+        }
+        let length = [head[4], head[5], head[6], head[7]];
+        let (kind, length) = if self.big_endian {
+            (kind.swap_bytes(), u32::from_be_bytes(length))
+        } else {
+            (kind, u32::from_le_bytes(length))
+        };
+        if !length.is_multiple_of(4) || !(done + 4..=BLOCK_BYTES_MAX).contains(&length) {
+            return Err(malformed(start, &format!("a block of {length} bytes")));
+        }
+        self.append(start, length - done)?;
+        let trailer = self.u32(self.body.len() - 4);
+        if trailer != length {
+            return Err(malformed(
+                start,
+                &format!("a block of {length} bytes that ends as one of {trailer}"),
+            ));
+        }
+        self.body.truncate(self.body.len() - 4);
+        self.offset = start + u64::from(length);
+        Ok(Some(kind))
+    }
+
+    /// More of the block. Memory grows with what is there, not with what is said.
+    fn append(&mut self, start: u64, bytes: u32) -> Result<(), ReadError> {
+        let got = self.input.by_ref().take(u64::from(bytes)).read_to_end(&mut self.body)?;
+        if got == bytes as usize { Ok(()) } else { Err(ReadError::Truncated { offset: start }) }
+    }
+
+    fn begin_section(&mut self) {
+        let options = self.options(16);
+        let comments = options.filter(|(code, _)| *code == block::OPTION_COMMENT).map(text).collect();
+        let number = self.section.number.saturating_add(1);
+        self.section = Section { number, comments, interfaces: Vec::new() };
+    }
+
+    fn describe_interface(&mut self, start: u64) -> Result<(), ReadError> {
+        if self.body.len() < 8 {
+            return Err(malformed(start, "an interface that is cut short"));
+        }
+        let link_type = self.u16(0);
+        let is_ethernet = link_type == block::ETHERNET;
+        let mut interface = Interface { name: String::new(), units_per_s: 1_000_000, is_ethernet, link_type };
+        for option in self.options(8) {
+            match option {
+                (block::OPTION_INTERFACE_NAME, _) => interface.name = text(option),
+                (block::OPTION_TIMESTAMP_RESOLUTION, &[resolution]) => {
+                    let units = units_per_s(resolution);
+                    interface.units_per_s =
+                        units.ok_or_else(|| malformed(start, "a unit of time that nobody can count"))?;
+                }
+                _ => {}
+            }
+        }
+        self.section.interfaces.push(interface);
+        Ok(())
+    }
+
+    fn packet(&self, start: u64) -> Result<Record<'_>, ReadError> {
+        if self.body.len() < 20 {
+            return Err(malformed(start, "a packet that is cut short"));
+        }
+        let number = self.u32(0);
+        let interface = self.section.interfaces.get(number as usize).ok_or_else(|| {
+            malformed(start, &format!("a packet of interface {number}, which nobody described"))
+        })?;
+        if !interface.is_ethernet {
+            let what = format!("a capture of link type {}, which is not Ethernet", interface.link_type);
+            return Err(ReadError::Foreign { what, hint: "rackloom frames are Ethernet frames" });
+        }
+        let (length, original_bytes) = (self.u32(12) as usize, self.u32(16));
+        let frame = self.body.get(20..).and_then(|rest| rest.get(..length));
+        let frame = frame.ok_or_else(|| malformed(start, &format!("a packet of {length} bytes in less")))?;
+        let units = u128::from(self.u32(4)) << 32 | u128::from(self.u32(8));
+        let timestamp_ns = units * 1_000_000_000 / interface.units_per_s;
+        let (mut direction, mut comments) = (Direction::Unknown, Vec::new());
+        for option in self.options(20 + length.next_multiple_of(4)) {
+            match option {
+                (block::OPTION_COMMENT, _) => comments.push(text(option)),
+                (block::OPTION_PACKET_FLAGS, flags) => direction = self.direction(flags),
+                _ => {}
+            }
+        }
+        let timestamp_ns = u64::try_from(timestamp_ns).unwrap_or(u64::MAX);
+        Ok(Record {
+            section: &self.section,
+            interface: number,
+            timestamp_ns,
+            direction,
+            original_bytes,
+            frame,
+            comments,
+        })
+    }
+
+    fn direction(&self, flags: &[u8]) -> Direction {
+        let lowest = if self.big_endian { flags.last() } else { flags.first() };
+        match lowest.map(|byte| u32::from(byte & 3)) {
+            Some(block::FLAG_INBOUND) => Direction::Inbound,
+            Some(block::FLAG_OUTBOUND) => Direction::Outbound,
+            _ => Direction::Unknown,
+        }
+    }
+
+    /// The options that begin at this byte of the body. Ends quietly where they make no sense.
+    fn options(&self, at: usize) -> impl Iterator<Item = (u16, &[u8])> {
+        let mut rest = self.body.get(at..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (head, after) = rest.split_at_checked(4)?;
+            let code = self.u16_of([head[0], head[1]]);
+            let length = usize::from(self.u16_of([head[2], head[3]]));
+            let value = after.get(..length).filter(|_| code != 0)?;
+            rest = after.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some((code, value))
+        })
+    }
+
+    const fn u16_of(&self, bytes: [u8; 2]) -> u16 {
+        if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    /// Two bytes of the body. The caller has checked its length.
+    fn u16(&self, at: usize) -> u16 {
+        self.u16_of([self.body[at], self.body[at + 1]])
+    }
+
+    /// Four bytes of the body. The caller has checked its length.
+    fn u32(&self, at: usize) -> u32 {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&self.body[at..at + 4]);
+        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+}
+
+/// As many bytes as there are, up to all of them.
+fn fill(input: &mut impl Read, mut room: &mut [u8]) -> io::Result<Filled> {
+    let wanted = room.len();
+    while !room.is_empty() {
+        match input.read(room) {
+            Ok(0) => return Ok(if room.len() == wanted { Filled::Nothing } else { Filled::Partly }),
+            Ok(count) => room = &mut room[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Filled::All)
+}
+
+fn text((_, value): (u16, &[u8])) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// The top bit chooses between powers of two and of ten. No more than fits into 64 bits.
+fn units_per_s(resolution: u8) -> Option<u128> {
+    let power = u32::from(resolution & 0x7f);
+    let units = if resolution & 0x80 == 0 { 10u128.checked_pow(power) } else { 2u128.checked_pow(power) };
+    units.filter(|units| *units <= u128::from(u64::MAX))
+}
+
+fn malformed(offset: u64, what: &str) -> ReadError {
+    ReadError::Malformed { offset, what: what.to_owned() }
+}
+
+fn not_pcapng() -> ReadError {
+    let what = "this is no pcapng file".to_owned();
+    ReadError::Foreign { what, hint: "name a file that `--capture` or Wireshark wrote" }
+}
+
+fn classic() -> ReadError {
+    let what = "this is a classic pcap file".to_owned();
+    ReadError::Foreign { what, hint: "`editcap -F pcapng OLD NEW` makes pcapng of it" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(bytes: &[u8]) -> Result<Vec<(u32, u64, Vec<u8>)>, ReadError> {
+        let mut reader = Reader::new(bytes);
+        let mut found = Vec::new();
+        while let Some(record) = reader.next_record()? {
+            found.push((record.interface, record.timestamp_ns, record.frame.to_vec()));
+        }
+        Ok(found)
+    }
+
+    /// A section, an interface with the given options, and a packet of four bytes at one unit of time, in big endian.
+    fn big_endian(options: &[u8]) -> Vec<u8> {
+        let enclosed = |kind: u32, body: &[u8]| {
+            let length = (body.len() as u32 + 12).to_be_bytes();
+            [&kind.to_be_bytes()[..], &length, body, &length].concat()
+        };
+        let section = [&block::BYTE_ORDER_MAGIC.to_be_bytes()[..], &[0, 1, 0, 0], &[0xff; 8]].concat();
+        let interface = [&[0, 1, 0, 0, 0, 0, 0, 0], options].concat();
+        let packet = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4, 1, 2, 3, 4];
+        [enclosed(block::SECTION_HEADER, &section), enclosed(1, &interface), enclosed(6, &packet)].concat()
+    }
+
+    #[test]
+    fn other_byte_orders_and_units_of_time_are_understood() {
+        let frame = vec![1, 2, 3, 4];
+        assert_eq!(
+            read_all(&big_endian(&[])).unwrap(),
+            [(0, 1_000, frame.clone())],
+            "microseconds unless said"
+        );
+        let milliseconds = [0, 9, 0, 1, 3, 0, 0, 0];
+        assert_eq!(read_all(&big_endian(&milliseconds)).unwrap(), [(0, 1_000_000, frame.clone())]);
+        let eighths = [0, 9, 0, 1, 0x83, 0, 0, 0];
+        assert_eq!(read_all(&big_endian(&eighths)).unwrap(), [(0, 125_000_000, frame)]);
+        let absurd = [0, 9, 0, 1, 99, 0, 0, 0];
+        assert!(matches!(read_all(&big_endian(&absurd)), Err(ReadError::Malformed { offset: 28, .. })));
+    }
+
+    #[test]
+    fn foreign_files_are_named() {
+        let told = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
+        assert_eq!(told(b""), "the file is empty");
+        assert_eq!(told(b"hello"), "this is no pcapng file");
+        assert_eq!(told(b"a longer text than a head"), "this is no pcapng file");
+        assert_eq!(told(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]), "this is a classic pcap file");
+        let mut other = big_endian(&[]);
+        other[28 + 9] = 113;
+        assert_eq!(told(&other), "a capture of link type 113, which is not Ethernet");
+    }
+
+    #[test]
+    fn a_cut_file_gives_what_is_whole_and_says_where_it_ends() {
+        let bytes = [big_endian(&[]), big_endian(&[])].concat();
+        for cut in 1..bytes.len() {
+            let mut reader = Reader::new(&bytes[..cut]);
+            let mut frames = 0;
+            let end = loop {
+                match reader.next_record() {
+                    Ok(Some(_)) => frames += 1,
+                    end => break end.map(|_| ()),
+                }
+            };
+            assert_eq!(frames, cut / (bytes.len() / 2), "cut at {cut}");
+            match end {
+                Err(ReadError::Truncated { offset }) => assert!(offset < cut as u64, "cut at {cut}"),
+                Err(error) => assert!(cut < 8, "cut at {cut}: {error}"),
+                Ok(()) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The thread that writes captures to disk, so that the path of a frame never waits for one.
+//!
+//! A pen appends to memory; ten times a second, or when much has come together, the scribe takes what is there away and
+//! writes it out. What a process that is killed had not written is thus a tenth of a second at most. If the disk cannot
+//! follow, a real rack goes on and the capture says what it lacks; the simulator, whose clock is its own, waits.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rackloom_capture::{Heading, Recorder};
+
+use super::Place;
+
+/// How long what is written may stay in memory.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// So much at one link calls the scribe at once.
+const URGENT_BYTES: usize = 256 << 10;
+/// More than this at one link is not kept in memory.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// What to do when the disk cannot follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Go on and leave frames out.
+    None,
+    /// Wait: nothing else is going on meanwhile.
+    Endless,
+}
+
+/// One file and what waits for it.
+struct Sheet {
+    file: File,
+    path: PathBuf,
+    recorder: Mutex<Recorder>,
+    /// Tells those who wait that there is room again.
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct Calls {
+    ended: bool,
+    urgent: bool,
+}
+
+struct Desk {
+    sheets: Vec<Arc<Sheet>>,
+    calls: Mutex<Calls>,
+    bell: Condvar,
+}
+
+/// What writes on one sheet.
+#[derive(Clone)]
+pub(crate) struct Pen {
+    sheet: Arc<Sheet>,
+    desk: Arc<Desk>,
+    patience: Patience,
+}
+
+/// The thread, as long as this lives; then everything has been written out.
+pub(crate) struct Scribe {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scribe {
+    /// A part for each of these links, written by the process with this number; and a pen for each, in order.
+    pub(crate) fn begin(
+        place: &Place,
+        process: u64,
+        links: &[Heading],
+        patience: Patience,
+    ) -> io::Result<(Self, Vec<Pen>)> {
+        let open = |heading: &Heading| {
+            let path = place.part(heading, process);
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            let file = File::create(&path).map_err(named)?;
+            let recorder = Mutex::new(Recorder::new(heading, place.bytes_max));
+            Ok(Arc::new(Sheet { file, path, recorder, room: Condvar::new() }))
+        };
+        let sheets = links.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+        let desk = Arc::new(Desk { sheets, calls: Mutex::default(), bell: Condvar::new() });
+        let pen = |sheet: &Arc<Sheet>| Pen { sheet: Arc::clone(sheet), desk: Arc::clone(&desk), patience };
+        let pens = desk.sheets.iter().map(pen).collect();
+        let theirs = Arc::clone(&desk);
+        let thread =
+            std::thread::Builder::new().name("capture".to_owned()).spawn(move || theirs.write_out())?;
+        Ok((Self { desk, thread: Some(thread) }, pens))
+    }
+}
+
+impl Drop for Scribe {
+    fn drop(&mut self) {
+        lock(&self.desk.calls).ended = true;
+        self.desk.bell.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Pen {
+    /// Write, if there is room; else wait or leave it out.
+    pub(crate) fn write(&self, what: impl FnOnce(&mut Recorder)) {
+        let mut recorder = lock(&self.sheet.recorder);
+        if recorder.waiting_bytes() > WAITING_BYTES_MAX {
+            if self.patience == Patience::None {
+                return recorder.miss();
+            }
+            while recorder.waiting_bytes() > WAITING_BYTES_MAX {
+                self.desk.call();
+                let waited = self.sheet.room.wait_timeout(recorder, INTERVAL);
+                recorder = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        let before = recorder.waiting_bytes();
+        what(&mut recorder);
+        if before < URGENT_BYTES && recorder.waiting_bytes() >= URGENT_BYTES {
+            drop(recorder);
+            self.desk.call();
+        }
+    }
+}
+
+impl Desk {
+    fn call(&self) {
+        lock(&self.calls).urgent = true;
+        self.bell.notify_one();
+    }
+
+    /// The scribe's life. A sheet that cannot be written any more is given up, and the others go on.
+    fn write_out(&self) {
+        let mut given_up = vec![false; self.sheets.len()];
+        let mut empty = Vec::new();
+        loop {
+            let calls = lock(&self.calls);
+            let waits = |calls: &mut Calls| !calls.ended && !calls.urgent;
+            let waited = self.bell.wait_timeout_while(calls, INTERVAL, waits);
+            let mut calls = waited.unwrap_or_else(PoisonError::into_inner).0;
+            calls.urgent = false;
+            let is_last = calls.ended;
+            drop(calls);
+            for (sheet, given_up) in self.sheets.iter().zip(&mut given_up) {
+                let full = lock(&sheet.recorder).take(std::mem::take(&mut empty));
+                sheet.room.notify_all();
+                if !*given_up && let Err(error) = (&sheet.file).write_all(&full) {
+                    tracing::error!("the capture {} ends here: {error}", sheet.path.display());
+                    *given_up = true;
+                }
+                empty = full;
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rackloom_plan::Plan;
+    use rackloom_plan::impair::Verdict;
+    use rackloom_protocol::Instant;
+
+    use super::*;
+
+    fn place(name: &str) -> (Place, Vec<Heading>, Plan) {
+        let directory = std::env::temp_dir().join(format!("rackloom-scribe-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a scratch folder");
+        let plan = Plan::parse("name: r\nshape: {ring: {nodes: 3}}\n", "test").expect("a plan");
+        let links = (0..2).filter_map(|edge| Heading::of(&plan, edge)).collect();
+        (Place { directory, run: 7, bytes_max: 1 << 24 }, links, plan)
+    }
+
+    fn frames_in(path: &Path) -> usize {
+        let file = std::fs::read(path).expect("the file is there");
+        let mut reader = rackloom_capture::Reader::new(&file[..]);
+        let mut count = 0;
+        while reader.next_record().expect("a whole file").is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn whatever_was_written_is_on_disk_when_the_scribe_has_gone_and_parts_become_files() {
+        let (place, links, plan) = place("whole");
+        let (scribe, pens) = Scribe::begin(&place, 1, &links, Patience::Endless).expect("files");
+        for number in 0..20_000 {
+            let frame = [number as u8; 900];
+            pens[0].write(|to| to.sent(Instant(number), 0, &frame, &Verdict::default()));
+        }
+        pens[1].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
+        drop(scribe);
+        let part = place.part(&links[0], 1);
+        assert_eq!(std::fs::metadata(&part).expect("a part").len() >> 20, 16, "it ends at its limit");
+        let notes = place.join(&plan).expect("parts can be joined");
+        assert_eq!(notes, ["the capture n0-p0--n1-p1.pcapng is full; --capture-bytes allows more"]);
+        assert!(!part.exists());
+        assert_eq!(frames_in(&place.directory.join(file(&links[1]))), 1);
+        std::fs::remove_dir_all(&place.directory).expect("the folder can go");
+    }
+
+    fn file(heading: &Heading) -> String {
+        format!("{}.pcapng", heading.link)
+    }
+
+    #[test]
+    fn what_is_written_reaches_the_disk_while_the_scribe_still_lives() {
+        let (place, links, _) = place("soon");
+        let (_scribe, pens) = Scribe::begin(&place, 1, &links, Patience::None).expect("files");
+        pens[0].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        let part = place.part(&links[0], 1);
+        while std::fs::metadata(&part).expect("a part").len() == 0 {
+            assert!(std::time::Instant::now() < deadline, "nothing was written");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(frames_in(&part), 1);
+        std::fs::remove_dir_all(&place.directory).expect("the folder can go");
+    }
+}

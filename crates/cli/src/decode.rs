@@ -1,0 +1,211 @@
+//! `rackloom decode`: what a capture holds, frame by frame, for people and for machines.
+//!
+//! It streams: the file may be larger than memory, and may still be growing. What was read before a mistake is shown before
+//! the mistake is told.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+
+use rackloom_capture::heading::members_of;
+use rackloom_capture::line::Line;
+use rackloom_capture::{Described, Direction, ReadError, Reader, Record, describe};
+use serde::Serialize;
+
+use crate::arguments::DecodeArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What `--kind` knows: kinds of frames, then kinds of operations. `ack` is both.
+pub(crate) const KINDS: [&str; 21] = [
+    "data",
+    "ack",
+    "hello",
+    "heartbeat",
+    "report",
+    "credit",
+    "select",
+    "store",
+    "load",
+    "atomic",
+    "signal",
+    "put",
+    "get",
+    "message",
+    "offer",
+    "pull",
+    "load-reply",
+    "atomic-reply",
+    "get-data",
+    "refusal",
+    "received",
+];
+
+/// One frame as JSON.
+#[derive(Serialize)]
+struct Object<'a> {
+    number: u64,
+    time_ns: u64,
+    interface: &'a str,
+    direction: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_bytes: Option<u32>,
+    #[serde(flatten)]
+    frame: &'a Described,
+    comments: &'a [String],
+}
+
+/// Which frames are shown.
+struct Choice<'a> {
+    node: Option<&'a str>,
+    kind: Option<&'a str>,
+}
+
+/// Show a capture.
+pub(crate) fn run(arguments: &DecodeArguments) -> Result<Exit, Failure> {
+    let file = File::open(&arguments.file).map_err(|error| told(&ReadError::Io(error), arguments))?;
+    let mut output = BufWriter::new(io::stdout().lock());
+    let shown = show(arguments, Reader::new(BufReader::new(file)), &mut output);
+    let flushed = output.flush();
+    match shown.and_then(|()| flushed.map_err(Trouble::Output)) {
+        Ok(()) => Ok(Exit::Pass),
+        Err(Trouble::Input(error)) => Err(told(&error, arguments)),
+        Err(Trouble::UnknownNode(node, members)) => Err(unknown(&node, &members)),
+        // `rackloom decode ... | head` is no mistake.
+        Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Pass),
+        Err(Trouble::Output(error)) => Err(Failure::could_not_start("cannot print", error)),
+    }
+}
+
+enum Trouble {
+    Input(ReadError),
+    Output(io::Error),
+    UnknownNode(String, Vec<String>),
+}
+
+fn show<R: io::Read>(
+    arguments: &DecodeArguments,
+    mut reader: Reader<R>,
+    output: &mut impl Write,
+) -> Result<(), Trouble> {
+    let choice = Choice { node: arguments.node.as_deref(), kind: arguments.kind.as_deref() };
+    let mut left = arguments.first.unwrap_or(u64::MAX);
+    let (mut number, mut section, mut members) = (0, 0, Vec::new());
+    while left > 0 {
+        let Some(record) = reader.next_record().map_err(Trouble::Input)? else { break };
+        if section != record.section.number {
+            section = record.section.number;
+            members = members_of(&record.section.comments);
+            choice.check(&members)?;
+        }
+        number += 1;
+        let frame = describe(record.frame);
+        if choice.takes(&frame, record.interface_name(), &members) {
+            left -= 1;
+            let printed = match arguments.json {
+                true => print_object(number, &record, &frame, output),
+                false => print_line(&record, &frame, &members, output),
+            };
+            printed.map_err(Trouble::Output)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_line(
+    record: &Record<'_>,
+    frame: &Described,
+    members: &[String],
+    output: &mut impl Write,
+) -> io::Result<()> {
+    let line = Line {
+        timestamp_ns: record.timestamp_ns,
+        interface: record.interface_name(),
+        direction: record.direction,
+        frame,
+        members,
+        comments: &record.comments,
+    };
+    writeln!(output, "{line}")
+}
+
+fn print_object(
+    number: u64,
+    record: &Record<'_>,
+    frame: &Described,
+    output: &mut impl Write,
+) -> io::Result<()> {
+    let is_cut = record.original_bytes as usize > record.frame.len();
+    let object = Object {
+        number,
+        time_ns: record.timestamp_ns,
+        interface: record.interface_name(),
+        direction: match record.direction {
+            Direction::Outbound => "outbound",
+            Direction::Inbound => "inbound",
+            Direction::Unknown => "unknown",
+        },
+        original_bytes: is_cut.then_some(record.original_bytes),
+        frame,
+        comments: &record.comments,
+    };
+    serde_json::to_writer(&mut *output, &object)?;
+    writeln!(output)
+}
+
+impl Choice<'_> {
+    /// A capture that names its members knows whom it cannot hold.
+    fn check(&self, members: &[String]) -> Result<(), Trouble> {
+        match self.node {
+            Some(node) if !members.is_empty() && !members.iter().any(|member| member == node) => {
+                Err(Trouble::UnknownNode(node.to_owned(), members.to_vec()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn takes(&self, frame: &Described, interface: &str, members: &[String]) -> bool {
+        self.takes_node(frame, interface, members) && self.takes_kind(frame)
+    }
+
+    fn takes_node(&self, frame: &Described, interface: &str, members: &[String]) -> bool {
+        let Some(node) = self.node else { return true };
+        if let Some(header) = &frame.fabric {
+            let is_named = |number: u16| match members.get(usize::from(number)) {
+                Some(name) => name == node,
+                None => format!("m{number}") == node,
+            };
+            if is_named(header.source) || is_named(header.destination) {
+                return true;
+            }
+        }
+        // The interface of an end is called after its member and port.
+        interface.rsplit_once("-p").is_some_and(|(member, _)| member == node)
+    }
+
+    fn takes_kind(&self, frame: &Described) -> bool {
+        let Some(kind) = self.kind else { return true };
+        frame.link.as_ref().is_some_and(|link| link.kind == kind)
+            || frame.operations.iter().any(|operation| operation.op == kind)
+    }
+}
+
+fn told(error: &ReadError, arguments: &DecodeArguments) -> Failure {
+    let path = arguments.file.display();
+    let place = error.offset().map_or_else(|| path.to_string(), |offset| format!("{path}, byte {offset}"));
+    Failure::bad_input(error.to_string()).at(place).hint(error.hint())
+}
+
+fn unknown(node: &str, members: &[String]) -> Failure {
+    Failure::bad_input(format!("--node: the rack of this capture has no {node}"))
+        .hint(format!("its members are {}", members.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_frame_can_be_asked_for() {
+        assert!(rackloom_capture::describe::KINDS.iter().all(|kind| KINDS.contains(kind)));
+    }
+}

@@ -1,0 +1,68 @@
+//! What a seat writes down of its links: what it sends, what befalls that, and what it gets and does not use.
+
+use rackloom::seat::wires::WatchPort;
+use rackloom::wires::impaired::Watch;
+use rackloom::{Clock, DropWatch};
+use rackloom_capture::{Heading, comment};
+use rackloom_plan::Plan;
+use rackloom_protocol::{Instant, MemberConfig};
+
+use crate::capture::{Patience, Pen, Scribe};
+use crate::control::Start;
+
+/// One end of a link, with what writes about it.
+#[derive(Clone)]
+struct End {
+    pen: Pen,
+    clock: Clock,
+    interface: u32,
+    name: String,
+}
+
+/// The ends of a seat, by port.
+pub(super) struct Captured {
+    ends: Vec<End>,
+    /// Goes last: then everything is on disk.
+    _scribe: Scribe,
+}
+
+impl Captured {
+    /// One part per port, if captures are wanted. The seat's incarnation tells its parts from those of others.
+    pub(super) fn begin(plan: &Plan, config: &MemberConfig, start: &Start) -> Result<Option<Self>, String> {
+        let Some(place) = start.source.capture.place(start.origin_monotonic_ns) else { return Ok(None) };
+        let edges = config.ports.iter().map(|port| port.edge);
+        let links: Vec<_> = edges.clone().filter_map(|edge| Heading::of(plan, edge)).collect();
+        let (scribe, pens) =
+            Scribe::begin(&place, start.incarnation, &links, Patience::None).map_err(|error| {
+                format!("cannot write a capture: {error}; hint: see that the folder is still there")
+            })?;
+        let clock = Clock::with_origin(start.origin_monotonic_ns);
+        let ends = pens.into_iter().zip(links).zip(edges).map(|((pen, link), edge)| {
+            let interface = u32::from(plan.links[usize::from(edge)].edge.a != config.node);
+            End { pen, clock, interface, name: link.ends[interface as usize].clone() }
+        });
+        Ok(Some(Self { ends: ends.collect(), _scribe: scribe }))
+    }
+
+    /// For all that is sent; it keeps the scribe.
+    pub(super) fn port_watch(self) -> WatchPort {
+        Box::new(move |port| self.watch(port))
+    }
+
+    fn watch(&self, port: usize) -> Watch {
+        let end = self.ends[port].clone();
+        Box::new(move |frame, verdict| {
+            end.pen.write(|to| to.sent(end.clock.now(), end.interface, frame, verdict));
+        })
+    }
+
+    /// For what comes in at any port and is not used.
+    pub(super) fn drop_watch(&self) -> DropWatch {
+        let ends = self.ends.clone();
+        Box::new(move |port, frame, reason| {
+            let Some(end) = ends.get(port.index()) else { return };
+            let now: Instant = end.clock.now();
+            end.pen.write(|to| to.not_used(now, end.interface, frame, comment::refused(&end.name, reason)));
+        })
+    }
+}

@@ -1,0 +1,318 @@
+//! Captures: what is in the files is what the report says happened, on every wire and in the simulator.
+//!
+//! The report counts, a capture shows: each frame once, each fault on the frame that it befell. What Wireshark makes of the
+//! files is tested in `tests/dissector.rs`.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Ended, Running, injected, over_links, rack_file, rackloom, run, scratch, send, sim, within};
+
+/// Three nodes, so that frames are also passed on.
+const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\n";
+const FAULTS: [&str; 8] = ["--loss", "1%", "--corrupt", "0.5%", "--duplicate", "1%", "--reorder", "1%"];
+const LINKS: [&str; 3] = ["n0-p0--n1-p1.pcapng", "n1-p0--n2-p1.pcapng", "n2-p0--n0-p1.pcapng"];
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+/// What is in a directory, by name.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("the directory is there");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn decode(path: &Path, options: &[&str]) -> Ended {
+    rackloom(&[&["decode", text(path)][..], options].concat()).finish()
+}
+
+/// The frames of a capture that can be read.
+fn frames(path: &Path) -> Vec<Value> {
+    let ended = decode(path, &["--json"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn comments(frame: &Value) -> impl Iterator<Item = &str> {
+    frame["comments"].as_array().expect("a list").iter().map(|comment| comment.as_str().expect("text"))
+}
+
+/// How many comments begin like this.
+fn commented(frames: &[Value], beginning: &str) -> u64 {
+    frames.iter().flat_map(comments).filter(|comment| comment.starts_with(beginning)).count() as u64
+}
+
+/// All captures of a directory, each frame once and in order of time.
+fn all_frames(directory: &Path) -> Vec<Value> {
+    assert_eq!(names(directory), LINKS, "one file per link and nothing else");
+    let mut all = Vec::new();
+    for name in LINKS {
+        let frames = frames(&directory.join(name));
+        let times: Vec<_> = frames.iter().map(|frame| frame["time_ns"].as_u64().expect("a time")).collect();
+        assert!(times.is_sorted(), "{name} is in order of time");
+        let from = |end: usize| {
+            let end = name.trim_end_matches(".pcapng").split("--").nth(end).expect("two ends").to_owned();
+            frames.iter().filter(|frame| frame["interface"] == end.as_str()).count()
+        };
+        assert_eq!(from(0) + from(1), frames.len(), "{name}");
+        assert!(from(0) > 10 && from(1) > 10, "{name}: both ends speak");
+        all.extend(frames);
+    }
+    all
+}
+
+/// Received frames that were not used, by reason.
+fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for link in report["links"].as_array().expect("a list of links") {
+        for (reason, count) in link["dropped"].as_object().expect("a table") {
+            *sums.entry(reason.clone()).or_default() += count.as_u64().expect("a count");
+        }
+    }
+    sums
+}
+
+fn dropped_by_comment(frames: &[Value]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    let reasons = frames.iter().flat_map(comments).filter_map(|comment| comment.strip_prefix("dropped by "));
+    for reason in reasons {
+        let (_, reason) = reason.split_once(": ").expect("end and reason");
+        *sums.entry(reason.to_owned()).or_default() += 1;
+    }
+    sums
+}
+
+#[test]
+fn the_simulators_captures_hold_every_frame_and_every_fault() {
+    let directory = scratch("captures");
+    let file = rack_file(RING);
+    let ended = sim(&file).with(&["--capture", text(&directory)]).with(&FAULTS).finish();
+    let report = ended.passed();
+    let frames = all_frames(&directory);
+    assert_eq!(frames.len() as u64, over_links(&report, |link| link["frames"].as_u64().expect("a count")));
+    for (comment, what) in [
+        ("injected: dropped", "dropped"),
+        ("injected: corrupted", "corrupted"),
+        ("injected: duplicated", "duplicated"),
+        ("injected: delayed", "reordered"),
+    ] {
+        assert!(injected(&report, what) > 0);
+        assert_eq!(commented(&frames, comment), injected(&report, what), "{comment}");
+    }
+    let by_comment = dropped_by_comment(&frames);
+    assert_eq!(by_comment, dropped_by_reason(&report));
+    for reason in ["hop-check", "duplicate"] {
+        assert!(by_comment.contains_key(reason), "{by_comment:?}");
+    }
+    assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "nobody else was on the link");
+}
+
+#[test]
+fn a_simulated_capture_changes_nothing_and_repeats_to_the_byte() {
+    let file = rack_file(RING);
+    let (first, second) = (scratch("first"), scratch("second"));
+    let hash =
+        |options: &[&str]| sim(&file).with(options).with(&FAULTS).finish().passed()["trace_hash"].clone();
+    let without = hash(&[]);
+    for directory in [&first, &second] {
+        assert_eq!(hash(&["--capture", text(directory)]), without);
+    }
+    for name in LINKS {
+        let bytes = |directory: &Path| std::fs::read(directory.join(name)).expect("a capture");
+        assert!(bytes(&first) == bytes(&second), "{name} differs");
+    }
+}
+
+/// The report of a run is made before its last frames: a capture holds at least what it counts.
+fn captures_of_processes_hold_what_the_report_counts(wire: &str) {
+    let directory = scratch("captures");
+    let file = rack_file(RING);
+    let options = ["--capture", text(&directory), "--wire", wire];
+    let report = run(&file).with(&options).with(&FAULTS).finish().passed();
+    let frames = all_frames(&directory);
+    assert_eq!(commented(&frames, "capture: "), 0, "nothing was left out");
+    let counted = over_links(&report, |link| link["frames"].as_u64().expect("a count"));
+    assert!(frames.len() as u64 >= counted, "{} frames of {counted}", frames.len());
+    for (comment, what) in [("injected: dropped", "dropped"), ("injected: corrupted", "corrupted")] {
+        let (shown, counted) = (commented(&frames, comment), injected(&report, what));
+        assert!(counted > 0 && shown >= counted, "{comment}: {shown} of {counted}");
+    }
+    let by_comment = dropped_by_comment(&frames);
+    for (reason, counted) in dropped_by_reason(&report) {
+        let shown = by_comment.get(&reason).copied().unwrap_or_default();
+        assert!(shown >= counted, "{reason}: {shown} of {counted}");
+    }
+    let foreign = frames.iter().filter(|frame| frame["direction"] == "inbound").count();
+    assert_eq!(foreign, 0, "every frame that was not used is found where it was sent");
+}
+
+#[test]
+fn captures_over_shared_memory_hold_what_the_report_counts() {
+    captures_of_processes_hold_what_the_report_counts("shared-memory");
+}
+
+#[test]
+fn captures_of_raw_frames_hold_what_the_report_counts() {
+    captures_of_processes_hold_what_the_report_counts("packet");
+}
+
+/// A rack whose litmus does not end by itself within any test.
+fn busy_rack(directory: &Path) -> Running {
+    let job = "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
+    let options = ["--capture", text(directory), "--capture-bytes", "2MiB"];
+    run(&rack_file(&format!("{RING}{job}"))).with(&options).start()
+}
+
+#[test]
+fn a_killed_node_leaves_captures_that_can_be_read() {
+    let directory = scratch("captures");
+    let mut rack = busy_rack(&directory);
+    let members = rack.members();
+    // Something of it has been written.
+    within(Duration::from_secs(60), "the first frames on disk", || {
+        let parts = std::fs::read_dir(&directory).ok()?;
+        let sizes = parts.filter_map(|part| part.ok()?.metadata().ok()).map(|part| part.len());
+        (sizes.filter(|bytes| *bytes > 4096).count() >= 6).then_some(())
+    });
+    send(members.pid("n1"), Signal::KILL);
+    let ended = rack.finish();
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    let frames = all_frames(&directory);
+    assert!(frames.iter().any(|frame| frame["kind"] == "data" && frame["source"] == 1));
+}
+
+#[test]
+fn what_a_killed_supervisor_leaves_can_be_read_part_by_part() {
+    let directory = scratch("captures");
+    let mut rack = busy_rack(&directory);
+    let members = rack.members();
+    send(rack.supervisor(), Signal::KILL);
+    members.all_gone(Duration::from_secs(60));
+    drop(rack);
+    let parts = names(&directory);
+    assert_eq!(parts.len(), 6, "each end of each link wrote one: {parts:?}");
+    for part in parts {
+        let ended = decode(&directory.join(&part), &[]);
+        let is_torn = ended.stderr.contains("the file ends within a block");
+        assert!(
+            ended.code == Some(0) || is_torn || ended.stderr.contains("the file is empty"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_rack_that_stays_has_its_captures_when_it_is_down() {
+    let (directory, session) = (scratch("captures"), scratch("session"));
+    std::fs::create_dir_all(&session).expect("a scratch folder");
+    let file = rack_file("name: stays\nshape: {ring: {nodes: 3}}\n");
+    let up =
+        rackloom(&["up", text(&file), "--capture", text(&directory)]).in_run_directory(&session).finish();
+    assert_eq!(up.code, Some(0), "{}", up.stderr);
+    assert_eq!(names(&directory).len(), 6, "a part per end while it is up");
+    let down = rackloom(&["down", "stays"]).in_run_directory(&session).finish();
+    assert_eq!(down.code, Some(0), "{}", down.stderr);
+    assert_eq!(names(&directory), LINKS);
+    let hello = frames(&directory.join(LINKS[0])).into_iter().find(|frame| frame["kind"] == "hello");
+    assert!(hello.is_some_and(|hello| hello["hello"]["frame_bytes_max"].as_u64() > Some(1000)));
+}
+
+#[test]
+fn a_capture_stops_at_its_limit_and_says_so() {
+    let directory = scratch("captures");
+    let options = ["--capture", text(&directory), "--capture-bytes", "128KiB"];
+    let ended = sim(&rack_file(RING)).with(&options).finish();
+    let report = ended.passed();
+    let notes = report["notes"].as_array().expect("a list of notes").iter();
+    assert_eq!(notes.filter(|note| note.as_str().is_some_and(|note| note.contains("is full"))).count(), 3);
+    for name in LINKS {
+        let path = directory.join(name);
+        let length = std::fs::metadata(&path).expect("a capture").len();
+        assert!((128 << 10..(128 << 10) + 10_000).contains(&length), "{name}: {length} bytes");
+        let frames = frames(&path);
+        let last = frames.last().expect("frames");
+        assert_eq!(comments(last).last(), Some("capture: full at 131072 bytes, later frames are missing"));
+    }
+}
+
+/// A small capture, of which everything is known.
+fn small_capture() -> PathBuf {
+    let directory = scratch("captures");
+    let rack = "name: small\nshape: {ring: {nodes: 3}}\njob: none\n";
+    sim(&rack_file(rack)).with(&["--capture", text(&directory)]).finish().passed();
+    directory.join(LINKS[0])
+}
+
+#[test]
+fn decode_shows_what_is_asked_for() {
+    let path = small_capture();
+    let lines = |options: &[&str]| {
+        let ended = decode(&path, options);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = lines(&[]);
+    assert!(all.len() > 4);
+    assert_eq!(lines(&["--first", "3"]), all[..3]);
+    let hellos = lines(&["--kind", "hello"]);
+    assert!(!hellos.is_empty() && hellos.len() < all.len());
+    assert!(hellos.iter().all(|line| line.contains("  hello n")));
+    let of_n1 = lines(&["--node", "n1"]);
+    assert!(!of_n1.is_empty() && of_n1.iter().all(|line| line.contains("  n1-p1 >  ")), "{of_n1:#?}");
+    assert!(lines(&["--kind", "atomic"]).is_empty());
+}
+
+#[test]
+fn decode_refuses_what_it_cannot_read_with_place_and_hint() {
+    let path = small_capture();
+    let whole = std::fs::read(&path).expect("a capture");
+    let lines = decode(&path, &[]).stdout.lines().count();
+    std::fs::write(&path, &whole[..whole.len() - 7]).expect("it can be written");
+    let torn = decode(&path, &[]);
+    assert_eq!((torn.code, torn.stdout.lines().count()), (Some(2), lines - 1), "what is whole is shown");
+    let classic = scratch("classic.pcap");
+    std::fs::write(&classic, [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]).expect("it can be written");
+    let cases = [
+        (torn, ["the file ends within a block", ", byte "]),
+        (decode(&classic, &[]), ["this is a classic pcap file", "editcap"]),
+        (decode(&rack_file(RING), &[]), ["this is no pcapng file", "where: "]),
+        (decode(Path::new("no-such.pcapng"), &[]), ["cannot read: No such file", "where: no-such.pcapng"]),
+        (decode(Path::new("/"), &[]), ["cannot read: ", "where: /"]),
+    ];
+    for (ended, parts) in cases {
+        assert_eq!(ended.code, Some(2));
+        for part in parts.iter().chain(&["error: ", "where: ", "hint: "]) {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+    }
+    std::fs::write(&path, &whole).expect("it can be written");
+    let nobody = decode(&path, &["--node", "n9"]);
+    assert_eq!(nobody.code, Some(2));
+    assert!(nobody.stderr.contains("has no n9") && nobody.stderr.contains("n0, n1, n2"), "{}", nobody.stderr);
+}
+
+#[test]
+fn what_cannot_be_captured_is_refused_before_anything_starts() {
+    let file = rack_file(RING);
+    for command in ["run", "sim", "up"] {
+        for (options, part) in [
+            (&["--capture", "/proc/none"][..], "cannot make the directory of captures"),
+            (&["--capture", "/tmp", "--capture-bytes", "1KiB"], "64KiB at least"),
+            (&["--capture-bytes", "1MiB"], "--capture <DIR>"),
+        ] {
+            let ended = rackloom(&[&[command, text(&file)][..], options].concat()).finish();
+            assert_eq!(ended.code, Some(2), "{command} {options:?}");
+            assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        }
+    }
+}
