@@ -120,7 +120,7 @@ pub struct OperationReport {
 /// One direction of one link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// `n0->n1`; a second link between the same two is `n0->n1#2`.
+    /// `n0->n1`; a second link between the same two is `n0->n1#1`, as the plan calls it `n0--n1#1`.
     pub name: String,
     /// Frames that the sending end handed to its device. If that end died with its counters: frames that the other end took.
     pub frames: u64,
@@ -308,8 +308,8 @@ fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Ve
     let mut reports = Vec::with_capacity(context.links.len() * 2);
     for (edge, &(a, b)) in context.links.iter().enumerate() {
         let times = times_named.entry((a.min(b), a.max(b))).or_default();
+        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
         *times += 1;
-        let suffix = if *times > 1 { format!("#{times}") } else { String::new() };
         for (from, to) in [(a, b), (b, a)] {
             let name = format!("{}->{}{suffix}", name(from), name(to));
             reports.push(link_report(name, port(from, edge), port(to, edge)));

@@ -64,7 +64,7 @@ fn each_link_direction_takes_frames_from_its_sender_and_drops_from_its_receiver(
     let rows: Vec<_> = report.links.iter().map(|link| (link.name.as_str(), link.frames)).collect();
     assert_eq!(
         rows,
-        [("n0->s0", 5), ("s0->n0", 11), ("n1->s0", 7), ("s0->n1", 12), ("n1->s0#2", 9), ("s0->n1#2", 13)]
+        [("n0->s0", 5), ("s0->n0", 11), ("n1->s0", 7), ("s0->n1", 12), ("n1->s0#1", 9), ("s0->n1#1", 13)]
     );
     assert_eq!(report.links[0].dropped["hop-check"], 3);
     assert!(report.links[1].dropped.is_empty());
