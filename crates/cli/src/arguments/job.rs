@@ -102,7 +102,7 @@ impl Job {
 }
 
 /// A size with its unit; without one it is bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),

@@ -3,6 +3,7 @@
 //! Nothing here reads a file or judges a plan.
 
 mod job;
+mod plan;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions};
+pub(crate) use self::plan::PlanArguments;
 
 use crate::exit::Exit;
 
@@ -198,17 +200,6 @@ pub(crate) struct SimArguments {
 pub(crate) struct CheckArguments {
     /// The rack file
     pub(crate) file: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PlanArguments {
-    /// The rack file
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    /// Rounds of the schedule that are printed
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) rounds: u32,
 }
 
 #[derive(Debug, Args)]
