@@ -131,7 +131,6 @@ impl Work {
         let mut result = self.job.result();
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
-        result.notes.extend(held.ungranted.iter().map(|why| format!("memory: {why}")));
         result.memory = Some(held);
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result

@@ -178,3 +178,21 @@ fn what_all_members_note_is_noted_once_and_is_no_failure() {
         (Verdict::Pass, ["smaller than asked".to_owned()].as_slice())
     );
 }
+
+#[test]
+fn a_wish_for_memory_that_was_not_granted_names_the_nodes() {
+    let with_memory = |name: String, ungranted: &[&str]| {
+        let ungranted = ungranted.iter().map(|why| (*why).to_owned()).collect();
+        let memory = Some(MemoryReport { ungranted, ..MemoryReport::default() });
+        let job = Some(JobResult { complete: true, memory, ..JobResult::default() });
+        MemberReport { job, ..MemberReport::silent(name, None, MemberState::Finished) }
+    };
+    let whys: [&[&str]; 3] = [&["no huge pages"], &[], &["no huge pages", "no advice"]];
+    let few: Vec<_> =
+        whys.iter().zip(0..).map(|(whys, place)| with_memory(format!("n{place}"), whys)).collect();
+    let report = Report::assemble(context(), &few);
+    assert_eq!(report.notes, ["memory of n2: no advice", "memory of n0, n2: no huge pages"]);
+    let many: Vec<_> = (0..10).map(|place| with_memory(format!("n{place}"), &["no huge pages"])).collect();
+    let report = Report::assemble(context(), &many);
+    assert_eq!(report.notes, ["memory of n0, n1, n2, n3, n4, n5, n6, n7 and 2 more: no huge pages"]);
+}
