@@ -16,6 +16,7 @@ fn refused(arguments: &[&str]) -> Ended {
     let ended = rackloom(arguments).finish();
     assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
     assert_eq!(ended.stdout, "", "nothing but the error is printed");
+    assert!(ended.stderr.contains("hint:"), "no hint in\n{}", ended.stderr);
     ended
 }
 

@@ -328,6 +328,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
     let ring_path = ring.to_str().expect("a plain path");
     let ended = session.rackloom(&["up", ring_path, "--vacant", "n9"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("hint:  its GPU nodes are n0, n1, n2, n3"), "{}", ended.stderr);
     session.up(&ring, &["--vacant", "n2,n3"]);
     let rack = session.rack("ring-4");
     assert_eq!((rack["state"].as_str(), rack["links_up"].as_u64()), (Some("up"), Some(1)));
