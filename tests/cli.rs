@@ -16,6 +16,7 @@ fn refused(arguments: &[&str]) -> Ended {
     let ended = rackloom(arguments).finish();
     assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
     assert_eq!(ended.stdout, "", "nothing but the error is printed");
+    assert!(ended.stderr.contains("hint:"), "no hint in\n{}", ended.stderr);
     ended
 }
 
@@ -126,6 +127,20 @@ fn a_schedule_is_printed_whole_or_as_a_choice() {
     insta::assert_snapshot!("plan-choices", plan(&[]));
     refused(&["plan", ring]);
     refused(&["plan", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
+    // What changes no schedule is not taken.
+    for option in
+        ["--loss", "--transport", "--repetitions", "--warm-up", "--seed", "--op", "--job", "--sizes"]
+    {
+        let ended = refused(&["plan", ring, "--collective", "all-reduce", option, "1"]);
+        assert!(ended.stderr.contains(&format!("unexpected argument '{option}'")), "{}", ended.stderr);
+    }
+    // What is taken changes it.
+    let collective = ["--collective", "broadcast", "--algorithm", "binomial"];
+    let of = |more: &[&str]| help(&[&["plan", ring][..], &collective, more].concat());
+    let plain = of(&[]);
+    for more in [["--root", "n1"], ["--bytes", "12B"], ["--type", "f64"], ["--rounds", "1"]] {
+        assert_ne!(of(&more), plain, "{more:?} changes nothing");
+    }
 }
 
 #[test]

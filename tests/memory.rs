@@ -133,7 +133,7 @@ fn huge_pages_are_a_wish_that_says_why_it_was_not_granted() {
     } else {
         assert_eq!(number(memory, "/huge_bytes"), 0);
         assert!(memory["ungranted"].to_string().contains("0 of 0 reserved huge pages are free"), "{memory}");
-        assert!(ended.stdout.contains("note: memory: huge pages: "), "{}", ended.stdout);
+        assert!(ended.stdout.contains("note: memory of n0, n1: huge pages: "), "{}", ended.stdout);
     }
     assert_eq!(held, reserved, "all of it is huge, or advised to be: {memory}");
     assert!(ended.stdout.contains("huge pages"), "{}", ended.stdout);

@@ -28,14 +28,33 @@ fn did_something(ended: &Ended, what: &str) -> usize {
     report["nodes"].as_array().expect("nodes").len()
 }
 
+/// The links of a printed plan: the first words of the lines of its table of links.
+fn links_of_plan(plan: &str) -> Vec<&str> {
+    let table = plan.lines().skip_while(|line| !line.starts_with("link ")).skip(1);
+    let rows = table.take_while(|line| !line.is_empty());
+    rows.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+/// The links of a report, whose every other row is the direction that the file names.
+fn links_of_report(ended: &Ended) -> Vec<String> {
+    let report = ended.passed();
+    let links = report["links"].as_array().expect("links").iter().step_by(2);
+    links.map(|link| link["name"].as_str().expect("a name").replace("->", "--")).collect()
+}
+
 #[test]
 fn every_shipped_rack_does_its_job_on_both_engines() {
     for file in shipped() {
         let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
         let checked = rackloom(&["check", file.to_str().expect("a plain path")]).finish();
         assert_eq!(checked.code, Some(0), "{name}: {}", checked.stderr);
-        let processes = did_something(&run(&file).finish(), &format!("run {name}"));
-        let modelled = did_something(&sim(&file).finish(), &format!("sim {name}"));
+        let (ran, simulated) = (run(&file).finish(), sim(&file).finish());
+        let processes = did_something(&ran, &format!("run {name}"));
+        let modelled = did_something(&simulated, &format!("sim {name}"));
         assert_eq!(processes, modelled, "{name}: both engines have the same members");
+        let links = links_of_plan(&checked.stdout);
+        assert!(!links.is_empty(), "{name}: no table of links in\n{}", checked.stdout);
+        assert_eq!(links_of_report(&ran), links, "{name}: a link has one name");
+        assert_eq!(links_of_report(&simulated), links, "{name}: a link has one name");
     }
 }

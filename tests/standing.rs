@@ -191,6 +191,14 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
             members.iter().all(|member| member["state"] == "up").then_some(())
         });
     }
+    for rack in session.racks() {
+        assert_eq!(rack["verdict"], "pass", "{rack}");
+        assert!(rack["members"].as_array().expect("members").iter().all(|node| node["verdict"] == "pass"));
+    }
+    let shown = session.passes(&["status", "a"]);
+    assert!(shown.contains("job litmus: pass"), "{shown}");
+    let nodes = shown.lines().filter(|line| line.starts_with('n') && line.ends_with("pass")).count();
+    assert_eq!(nodes, 3, "{shown}");
     for name in ["b", "a", "c"] {
         let json = scratch("down.json");
         let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
@@ -276,6 +284,29 @@ fn a_killed_node_shows_and_the_rack_stays() {
     session.passes(&["down"]);
 }
 
+/// What `status` says of a job is what `down` says of it.
+#[test]
+fn a_death_after_the_job_counts_against_it() {
+    let session = Session::begin();
+    let file =
+        rack_file("name: a\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
+    session.up(&file, &["--job", "litmus"]);
+    let rack = within(PATIENCE, "the end of the litmus", || {
+        let rack = session.rack("a");
+        (!rack["verdict"].is_null()).then_some(rack)
+    });
+    assert_eq!(rack["verdict"], "pass");
+    let dead = member(&rack, "n1")["pid"].as_i64().expect("a pid");
+    send(Pid::from_raw(dead as i32).expect("no zero"), Signal::KILL);
+    within(PATIENCE, "the loss of n1", || {
+        let rack = session.rack("a");
+        (member(&rack, "n1")["state"] == "lost").then(|| assert_eq!(rack["verdict"], "fail", "{rack}"))
+    });
+    let ended = session.rackloom(&["down"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.contains("litmus: fail"), "{}", ended.stdout);
+}
+
 #[test]
 fn a_stopped_member_is_silent_and_holds_up_nobody() {
     let session = Session::begin();
@@ -297,6 +328,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
     let ring_path = ring.to_str().expect("a plain path");
     let ended = session.rackloom(&["up", ring_path, "--vacant", "n9"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("hint:  its GPU nodes are n0, n1, n2, n3"), "{}", ended.stderr);
     session.up(&ring, &["--vacant", "n2,n3"]);
     let rack = session.rack("ring-4");
     assert_eq!((rack["state"].as_str(), rack["links_up"].as_u64()), (Some("up"), Some(1)));

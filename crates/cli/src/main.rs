@@ -32,15 +32,15 @@ mod supervisor;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::arguments::{Arguments, Command, SeatArguments};
+use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
-    log_to_stderr(&command);
-    match obey(command) {
+    let obeyed = arguments::parse().and_then(|arguments| {
+        log_to_stderr(&arguments.command);
+        obey(arguments.command)
+    });
+    match obeyed {
         Ok(code) => code,
         Err(failure) => {
             failure.tell();

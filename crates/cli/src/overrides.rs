@@ -76,7 +76,7 @@ impl JobOptions {
         job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
         self.refuse_meaningless(job.collective)?;
         if let Some(root) = &self.root {
-            job.root = node_named(plan, root)?;
+            job.root = endpoint_named(plan, "--root", root)?;
         }
         Ok(())
     }
@@ -145,16 +145,19 @@ impl JobOptions {
 }
 
 /// So many nodes a hint names.
-const ROOTS_NAMED: usize = 8;
+const NODES_NAMED: usize = 8;
 
-fn node_named(plan: &Plan, name: &str) -> Result<NodeId, Failure> {
+/// The GPU node that an option names.
+pub(crate) fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
     let node = plan.node_named(name);
     let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
-    let names = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
-    let names: Vec<_> = names.map(|member| member.name.as_str()).take(ROOTS_NAMED).collect();
     node.ok_or_else(|| {
-        Failure::bad_input(format!("--root: {name} is no GPU node of rack {}", plan.name))
-            .hint(format!("its GPU nodes are {}", names.join(", ")))
+        let names = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+        let names: Vec<_> = names.map(|member| member.name.as_str()).collect();
+        let (named, more) = names.split_at(names.len().min(NODES_NAMED));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        Failure::bad_input(format!("{option}: {name} is no GPU node of rack {}", plan.name))
+            .hint(format!("its GPU nodes are {}{more}", named.join(", ")))
     })
 }
 

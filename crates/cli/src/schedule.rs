@@ -17,7 +17,7 @@ use crate::{present, reporting};
 
 /// Print the schedule of the rack's collective.
 pub(crate) fn run(arguments: &PlanArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &arguments.overrides)?.plan()?;
+    let plan = Source::read(&arguments.file, &arguments.schedule.overrides())?.plan()?;
     let JobKind::Collective(job) = plan.job.kind else {
         let what = format!("job {} has no schedule", plan.job.kind.name());
         return Err(Failure::bad_input(what).hint("name a collective, such as --collective all-reduce"));

@@ -118,21 +118,23 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number
         .ok()
         .and_then(|number| number.checked_mul(unit))
-        .ok_or_else(|| "not a size; write 4096, 4KiB or 1MiB".to_owned())
+        .ok_or_else(|| "not a size; hint: write 4096, 4KiB or 1MiB".to_owned())
 }
 
 fn sizes(text: &str) -> Result<Range, String> {
-    let shape = || "not a range of sizes; write 8B..1MiB or 8B..1MiB*4".to_owned();
+    let shape = || "not a range of sizes; hint: write 8B..1MiB or 8B..1MiB*4".to_owned();
     let (from, rest) = text.split_once("..").ok_or_else(shape)?;
     let (to, factor) = rest.split_once('*').unwrap_or((rest, "2"));
     let factor = factor.trim().parse().ok().filter(|factor| (2..=1024).contains(factor));
     let range = Range {
         from_bytes: size(from.trim())?,
         to_bytes: size(to.trim())?,
-        factor: factor.ok_or("the factor is not a number from 2 to 1024")?,
+        factor: factor.ok_or("the factor is not a number from 2 to 1024; hint: 8B..1MiB*4 grows by four")?,
     };
     if range.from_bytes == 0 || range.from_bytes > range.to_bytes {
-        return Err("sizes begin at one byte and grow".to_owned());
+        return Err(
+            "sizes begin at one byte and grow; hint: write the smaller size first, as in 8B..1MiB".to_owned()
+        );
     }
     Ok(range)
 }

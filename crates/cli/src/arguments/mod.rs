@@ -2,7 +2,9 @@
 //!
 //! Nothing here reads a file or judges a plan.
 
+mod complaint;
 mod job;
+mod plan;
 
 use std::path::PathBuf;
 
@@ -10,7 +12,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::complaint::parse;
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
+pub(crate) use self::plan::PlanArguments;
 
 use crate::capture::CaptureOptions;
 use crate::exit::Exit;
@@ -231,17 +235,6 @@ pub(crate) struct CheckArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PlanArguments {
-    /// The rack file
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    /// Rounds of the schedule that are printed
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) rounds: u32,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Also write the report as JSON; "-" is standard output
     #[arg(long, value_name = "FILE")]
@@ -258,7 +251,7 @@ impl Output {
 /// A size that a frame of the packet wire can have.
 fn frame_bytes(text: &str) -> Result<usize, String> {
     let bytes = text.parse().ok().filter(|bytes| (64..=9014).contains(bytes));
-    bytes.ok_or_else(|| "a frame has 64 to 9014 bytes".to_owned())
+    bytes.ok_or_else(|| "no size of a frame; hint: a frame has 64 to 9014 bytes".to_owned())
 }
 
 /// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.
@@ -310,8 +303,15 @@ fn share(text: &str) -> Result<f64, String> {
         Some(number) => (number.trim_end(), 100.0),
         None => (text, 1.0),
     };
-    let value = number.parse::<f64>().map_err(|_| "not a number; write 0.01 or 1%".to_owned())? / divisor;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("not between 0 and 1 (0% and 100%)".to_owned()) }
+    let value = number
+        .parse::<f64>()
+        .map_err(|_| "not a number; hint: write a share such as 0.01 or 1%".to_owned())?
+        / divisor;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err("not between 0 and 1; hint: write a share such as 0.01 or 1%".to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(crate) mod request;
 use std::path::PathBuf;
 
 use rackloom_jobs::Portion;
-use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport};
+use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, Verdict};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bounded::BoundedLines;
@@ -131,4 +131,7 @@ pub(crate) struct SeatStatus {
     pub(crate) memory: Option<MemoryReport>,
     /// Whether its job is over.
     pub(crate) finished: bool,
+    /// Of a job that is over: whether everything about it was right so far. Switches have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Verdict>,
 }

@@ -3,7 +3,7 @@
 //! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
 //! refuse fields they do not know, so that a misspelled wish is not granted as another one.
 
-use rackloom_jobs::report::{EventRecord, MemoryReport, Report};
+use rackloom_jobs::report::{EventRecord, MemoryReport, Report, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -116,6 +116,9 @@ pub(crate) struct RackStatus {
     pub(crate) wire: String,
     /// Name of the job.
     pub(crate) job: String,
+    /// How the job went; absent while it is not over, where there is none, and where the file expects something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Verdict>,
     /// Identity of the rack on the wire.
     pub(crate) epoch: u16,
     /// Hash of the plan.
@@ -145,6 +148,9 @@ pub(crate) struct MemberStatus {
     pub(crate) tenant: u32,
     /// `vacant`, `starting`, `working`, `up`, `silent` or `lost`.
     pub(crate) state: String,
+    /// How its part of the job went; absent while it is not over, and of those who do not do it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Verdict>,
     /// How a lost one ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,

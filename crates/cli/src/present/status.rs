@@ -1,6 +1,7 @@
 //! How standing racks are, as tables.
 
-use rackloom_jobs::report::MemoryReport;
+use rackloom_jobs::report::{MemoryReport, Verdict};
+use rackloom_plan::JobKind;
 
 use super::table::{Column, Table};
 use super::units;
@@ -8,12 +9,42 @@ use crate::control::request::{MemberStatus, RackStatus};
 
 /// One rack: a line about it, then its members.
 pub(crate) fn rack_status(status: &RackStatus) -> String {
-    let RackStatus { name, pid, state, wire, job, links_up, links_total, uptime_ns, .. } = status;
+    let RackStatus { name, pid, state, wire, links_up, links_total, uptime_ns, .. } = status;
+    let job = job(status);
     let uptime = units::time(*uptime_ns);
     format!(
-        "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · job {job} · {links_up} of {links_total} links up\n\n{}",
+        "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up\n\n{}",
         members_status(status)
     )
+}
+
+/// Which job, and how it is.
+fn job(status: &RackStatus) -> String {
+    let name = &status.job;
+    let mut nodes = status.members.iter().filter(|member| is_node(member));
+    match status.verdict {
+        _ if !has_job(status) => format!("job {name}"),
+        Some(verdict) => format!("job {name}: {}", word(verdict)),
+        None if nodes.all(|node| node.verdict.is_some()) => {
+            format!("job {name}: over, `down` holds it against what the file expects")
+        }
+        None => format!("job {name}: not over"),
+    }
+}
+
+fn has_job(status: &RackStatus) -> bool {
+    status.job != JobKind::None.name()
+}
+
+fn is_node(member: &MemberStatus) -> bool {
+    member.memory_bytes > 0
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail => "fail",
+    }
 }
 
 /// The members of a rack.
@@ -31,13 +62,18 @@ pub(crate) fn members_status(status: &RackStatus) -> String {
         Column::Right("links up"),
         Column::Right("uptime"),
     ];
+    if has_job(status) {
+        columns.push(Column::Left("job"));
+    }
     if is_special {
         columns.push(Column::Left("memory is"));
     }
     let mut table = Table::new(&columns);
     for member in &status.members {
         let held = is_special.then(|| held(member).unwrap_or_else(|| "-".to_owned()));
-        table.row(row(member).into_iter().chain(held));
+        let part = member.verdict.map_or("-", word).to_owned();
+        let part = has_job(status).then_some(part);
+        table.row(row(member).into_iter().chain(part).chain(held));
     }
     table.render()
 }
@@ -50,7 +86,6 @@ fn held(member: &MemberStatus) -> Option<String> {
 fn row(member: &MemberStatus) -> [String; 10] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let links_up = or_dash(member.links_up.map(|up| up.to_string()));
-    let is_node = member.memory_bytes > 0;
     [
         member.name.clone(),
         member.role.clone(),
@@ -62,7 +97,7 @@ fn row(member: &MemberStatus) -> [String; 10] {
             None => member.state.clone(),
         },
         or_dash(member.memory_used_bytes.map(units::bytes)),
-        or_dash(is_node.then(|| units::bytes(member.memory_bytes))),
+        or_dash(is_node(member).then(|| units::bytes(member.memory_bytes))),
         format!("{links_up}/{}", member.links_total),
         or_dash(member.uptime_ns.map(units::time)),
     ]

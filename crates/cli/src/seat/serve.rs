@@ -241,11 +241,12 @@ impl Seat {
     }
 
     fn status(&mut self) -> SeatStatus {
-        let memory = match &mut self.body {
-            Body::Endpoint(work) => Some(work.memory()),
-            Body::Switch(_) => None,
+        let (memory, verdict) = match &mut self.body {
+            Body::Endpoint(work) => (Some(work.memory()), work.verdict()),
+            Body::Switch(_) => (None, None),
         };
-        SeatStatus { links_up: self.observer.links_up() as u16, memory, finished: self.body.is_finished() }
+        let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
+        SeatStatus { links_up, memory, finished, verdict }
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {

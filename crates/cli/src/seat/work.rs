@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use rackloom::{HostMemory, Runtime};
-use rackloom_jobs::report::MemoryReport;
+use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
@@ -115,6 +115,12 @@ impl Work {
         memory::describe(self.runtime.memory_mut())
     }
 
+    /// Of a job that is over: whether everything was right so far. A peer that dies later still counts against it.
+    pub(super) fn verdict(&mut self) -> Option<Verdict> {
+        let is_pass = self.finished && self.unwritten.is_none() && self.job.result().is_pass();
+        self.finished.then_some(if is_pass { Verdict::Pass } else { Verdict::Fail })
+    }
+
     /// What the job has found, and whether the user has got it. The memory of a job that is over is given back.
     pub(super) fn result(&mut self) -> JobResult {
         let mut held = self.memory();
@@ -125,7 +131,6 @@ impl Work {
         let mut result = self.job.result();
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
-        result.notes.extend(held.ungranted.iter().map(|why| format!("memory: {why}")));
         result.memory = Some(held);
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result

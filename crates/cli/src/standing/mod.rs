@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use rackloom_jobs::report::{Report, Verdict};
 use rackloom_plan::{JobKind, Plan};
-use rackloom_protocol::MemberRole;
 use serde::Serialize;
 
 pub(crate) use self::directory::{Claim, RunDirectory};
@@ -35,6 +34,7 @@ use crate::control::request::{Answer, Nothing, RackStatus, Request};
 use crate::control::{Channel, Heard};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::overrides::endpoint_named;
 use crate::source::Source;
 use crate::{arrays, capacity, present, reporting};
 
@@ -184,14 +184,7 @@ fn ask_status(stream: &UnixStream, name: &str) -> Result<RackStatus, Failure> {
 
 /// Seats that are left for others, by place in the plan.
 fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
-    let seat = |name: &String| {
-        let node = plan.node_named(name);
-        let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
-        node.map(|node| node.0).ok_or_else(|| {
-            Failure::bad_input(format!("--vacant: {name} is no GPU node of rack {}", plan.name))
-        })
-    };
-    names.iter().map(seat).collect()
+    names.iter().map(|name| Ok(endpoint_named(plan, "--vacant", name)?.0)).collect()
 }
 
 /// Start the supervisor, and wait until it says how it went.

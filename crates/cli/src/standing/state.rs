@@ -1,6 +1,7 @@
 //! How a standing rack is, from what its supervisor knows and its seats have just said.
 
-use rackloom_plan::JobKind;
+use rackloom_jobs::report::Verdict;
+use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::control::request::{MemberStatus, PROTOCOL, RackStatus};
@@ -14,6 +15,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
     let now_ns = clock.now().0;
     let graph = plan.graph();
     let has_job = plan.job.kind != JobKind::None;
+    let expects = plan.expect != Expectations::default();
     let members: Vec<_> = plan
         .members
         .iter()
@@ -30,6 +32,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 server: member.server.clone(),
                 tenant: member.tenant.0.into(),
                 state: state(seat, has_job && !is_switch).to_owned(),
+                verdict: answered.and_then(|status| status.verdict).filter(|_| does_job(seat, has_job)),
                 note: seat.death.clone(),
                 memory_used_bytes: memory.as_ref().map(|memory| memory.used_bytes.current),
                 memory_bytes: member.memory_bytes,
@@ -53,6 +56,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         state: state.to_owned(),
         wire: plan.wire.name().to_owned(),
         job: plan.job.kind.name().to_owned(),
+        verdict: verdict(&rack.seats).filter(|_| has_job && !expects),
         epoch: plan.epoch,
         config_hash: format!("{:016x}", plan.config_hash),
         uptime_ns: now_ns,
@@ -60,6 +64,27 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         links_total: plan.links.len(),
         members,
     }
+}
+
+/// Whether the rack's job is this seat's. Whoever follows a dead node does not do it over.
+fn does_job(seat: &Seat, has_job: bool) -> bool {
+    has_job && seat.is_endpoint && seat.earlier_deaths.is_empty()
+}
+
+/// How the job went, once it is over on every node, as `down` would say it: a node that died without a report is a
+/// failure. Nothing while a seat is vacant or its process has not answered.
+fn verdict(seats: &[Seat]) -> Option<Verdict> {
+    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint);
+    let of_seat = |seat: &Seat| match &seat.status {
+        _ if seat.ended => Some(Verdict::Fail),
+        Some(status) if !seat.is_vacant => status.verdict,
+        _ => None,
+    };
+    if endpoints().any(|seat| of_seat(seat).is_none()) {
+        return None;
+    }
+    let is_pass = endpoints().all(|seat| of_seat(seat) == Some(Verdict::Pass));
+    Some(if is_pass { Verdict::Pass } else { Verdict::Fail })
 }
 
 /// One word.
@@ -71,5 +96,51 @@ fn state(seat: &Seat, has_job: bool) -> &'static str {
         Some(_) if !seat.is_up() => "starting",
         Some(status) if has_job && !status.finished => "working",
         Some(_) => "up",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::SeatStatus;
+    use crate::supervisor::rack::Rack;
+
+    /// A GPU node that has answered, otherwise than usual in one respect.
+    fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
+        let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
+        let mut seat = rack.seats.remove(0);
+        seat.status = Some(SeatStatus { links_up: 2, memory: None, finished: verdict.is_some(), verdict });
+        change(&mut seat);
+        seat
+    }
+
+    fn seat(verdict: Option<Verdict>) -> Seat {
+        seat_with(verdict, |_| {})
+    }
+
+    fn switch() -> Seat {
+        seat_with(None, |seat| seat.is_endpoint = false)
+    }
+
+    #[test]
+    fn a_job_has_a_verdict_when_it_is_over_everywhere() {
+        let (pass, fail) = (Some(Verdict::Pass), Some(Verdict::Fail));
+        let lost = seat_with(pass, |seat| seat.ended = true);
+        let vacant = seat_with(pass, |seat| seat.is_vacant = true);
+        let silent = seat_with(pass, |seat| seat.status = None);
+        assert_eq!(verdict(&[seat(pass), seat(pass), switch()]), pass);
+        assert_eq!(verdict(&[seat(pass), seat(fail), switch()]), fail);
+        assert_eq!(verdict(&[seat(pass), lost]), fail, "who is dead does not report");
+        for unknown in [seat(None), vacant, silent] {
+            assert_eq!(verdict(&[seat(pass), unknown]), None);
+        }
+    }
+
+    #[test]
+    fn only_those_who_do_the_job_have_a_part_of_its_verdict() {
+        assert!(does_job(&seat(None), true) && !does_job(&seat(None), false));
+        let successor = seat_with(None, |seat| seat.earlier_deaths.push("killed by signal 9".to_owned()));
+        assert!(!does_job(&successor, true));
+        assert!(!does_job(&switch(), true));
     }
 }

@@ -14,6 +14,9 @@ use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
 use crate::measure::{KindMeasurement, Measurements, OperationKind};
 
+/// A note that concerns many members names so many of them.
+const NAMES_LISTED: usize = 8;
+
 /// Whether the run did what it was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -120,7 +123,7 @@ pub struct OperationReport {
 /// One direction of one link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// `n0->n1`; a second link between the same two is `n0->n1#2`.
+    /// `n0->n1`; a second link between the same two is `n0->n1#1`, as the plan calls it `n0--n1#1`.
     pub name: String,
     /// Frames that the sending end handed to its device. If that end died with its counters: frames that the other end took.
     pub frames: u64,
@@ -219,12 +222,7 @@ impl Report {
             events,
             events_omitted,
             verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
-            notes: jobs
-                .iter()
-                .flat_map(|job| job.notes.iter().cloned())
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect(),
+            notes: notes(members),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
@@ -241,6 +239,27 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
         paths: job.and_then(|job| job.paths),
         memory: job.and_then(|job| job.memory.clone()),
     }
+}
+
+/// What members note, each thing once, and who holds memory otherwise than the file wishes.
+fn notes(members: &[MemberReport]) -> Vec<String> {
+    let jobs = || members.iter().filter_map(|member| Some((member.name.as_str(), member.job.as_ref()?)));
+    let said: BTreeSet<_> = jobs().flat_map(|(_, job)| job.notes.iter().cloned()).collect();
+    let mut ungranted = BTreeMap::<&str, Vec<&str>>::new();
+    for (name, job) in jobs() {
+        for why in job.memory.iter().flat_map(|memory| &memory.ungranted) {
+            ungranted.entry(why).or_default().push(name);
+        }
+    }
+    let memory = ungranted.into_iter().map(|(why, names)| format!("memory of {}: {why}", listed(&names)));
+    said.into_iter().chain(memory).collect()
+}
+
+/// The first names, and how many there are beyond.
+fn listed(names: &[&str]) -> String {
+    let (first, beyond) = names.split_at(names.len().min(NAMES_LISTED));
+    let more = if beyond.is_empty() { String::new() } else { format!(" and {} more", beyond.len()) };
+    format!("{}{more}", first.join(", "))
 }
 
 fn operation_report(kind: OperationKind, measured: &KindMeasurement) -> OperationReport {
@@ -308,8 +327,8 @@ fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Ve
     let mut reports = Vec::with_capacity(context.links.len() * 2);
     for (edge, &(a, b)) in context.links.iter().enumerate() {
         let times = times_named.entry((a.min(b), a.max(b))).or_default();
+        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
         *times += 1;
-        let suffix = if *times > 1 { format!("#{times}") } else { String::new() };
         for (from, to) in [(a, b), (b, a)] {
             let name = format!("{}->{}{suffix}", name(from), name(to));
             reports.push(link_report(name, port(from, edge), port(to, edge)));

@@ -64,7 +64,7 @@ fn each_link_direction_takes_frames_from_its_sender_and_drops_from_its_receiver(
     let rows: Vec<_> = report.links.iter().map(|link| (link.name.as_str(), link.frames)).collect();
     assert_eq!(
         rows,
-        [("n0->s0", 5), ("s0->n0", 11), ("n1->s0", 7), ("s0->n1", 12), ("n1->s0#2", 9), ("s0->n1#2", 13)]
+        [("n0->s0", 5), ("s0->n0", 11), ("n1->s0", 7), ("s0->n1", 12), ("n1->s0#1", 9), ("s0->n1#1", 13)]
     );
     assert_eq!(report.links[0].dropped["hop-check"], 3);
     assert!(report.links[1].dropped.is_empty());
@@ -177,4 +177,22 @@ fn what_all_members_note_is_noted_once_and_is_no_failure() {
         (report.verdict, report.notes.as_slice()),
         (Verdict::Pass, ["smaller than asked".to_owned()].as_slice())
     );
+}
+
+#[test]
+fn a_wish_for_memory_that_was_not_granted_names_the_nodes() {
+    let with_memory = |name: String, ungranted: &[&str]| {
+        let ungranted = ungranted.iter().map(|why| (*why).to_owned()).collect();
+        let memory = Some(MemoryReport { ungranted, ..MemoryReport::default() });
+        let job = Some(JobResult { complete: true, memory, ..JobResult::default() });
+        MemberReport { job, ..MemberReport::silent(name, None, MemberState::Finished) }
+    };
+    let whys: [&[&str]; 3] = [&["no huge pages"], &[], &["no huge pages", "no advice"]];
+    let few: Vec<_> =
+        whys.iter().zip(0..).map(|(whys, place)| with_memory(format!("n{place}"), whys)).collect();
+    let report = Report::assemble(context(), &few);
+    assert_eq!(report.notes, ["memory of n2: no advice", "memory of n0, n2: no huge pages"]);
+    let many: Vec<_> = (0..10).map(|place| with_memory(format!("n{place}"), &["no huge pages"])).collect();
+    let report = Report::assemble(context(), &many);
+    assert_eq!(report.notes, ["memory of n0, n1, n2, n3, n4, n5, n6, n7 and 2 more: no huge pages"]);
 }

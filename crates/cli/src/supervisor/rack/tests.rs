@@ -156,7 +156,7 @@ fn staying(vacant: &[usize]) -> Rack {
 }
 
 fn status() -> Notice {
-    Notice::Status(SeatStatus { links_up: 1, memory: None, finished: true })
+    Notice::Status(SeatStatus { links_up: 1, memory: None, finished: true, verdict: None })
 }
 
 #[test]

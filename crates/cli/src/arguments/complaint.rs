@@ -1,0 +1,105 @@
+//! A command line that cannot be understood is refused as everything else is: what, and a hint in the last line.
+//!
+//! The parser finds the mistake, and the first paragraph of its words is kept; its suggestions become the hint.
+//! A value's own parser may know better what to write: it says so behind `; hint: `.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::Arguments;
+use crate::failure::Failure;
+
+/// The command line of this process. Whoever asks for help or the version gets it, and the process ends.
+pub(crate) fn parse() -> Result<Arguments, Failure> {
+    Arguments::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+        _ => complaint(&error, &asked_command()),
+    })
+}
+
+/// As much of the command line as help can be had for: `rackloom run`, or `rackloom`.
+fn asked_command() -> String {
+    let first = std::env::args().nth(1).unwrap_or_default();
+    match Arguments::command().find_subcommand(&first).filter(|command| !command.is_hide_set()) {
+        Some(command) => format!("rackloom {}", command.get_name()),
+        None => "rackloom".to_owned(),
+    }
+}
+
+fn complaint(error: &clap::Error, command: &str) -> Failure {
+    let text = error.render().to_string();
+    // Behind the first paragraph come suggestions, the usage and a pointer to the help, of which the hint is made.
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let (what, hint) = match first.split_once("; hint: ") {
+        Some((what, hint)) => (what, hint.to_owned()),
+        None => (first, hint_for(error, command)),
+    };
+    // A value that is none of a list: the list is the hint.
+    let what = what.split("\n  [possible values: ").next().unwrap_or(what);
+    Failure::bad_input(what.trim_end()).hint(hint)
+}
+
+/// What to do about a mistake whose finder gave no advice.
+fn hint_for(error: &clap::Error, command: &str) -> String {
+    let suggested =
+        [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
+    if let Some(near) = suggested.into_iter().find_map(|kind| words(error, kind).into_iter().next()) {
+        return format!("did you mean {near}?");
+    }
+    let option = words(error, ContextKind::InvalidArg).into_iter().next().unwrap_or_default();
+    let option = option.split(' ').next().unwrap_or_default();
+    let values = words(error, ContextKind::ValidValue);
+    match error.kind() {
+        ErrorKind::InvalidValue if !values.is_empty() => format!("{option} is one of {}", values.join(", ")),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            format!("`{command} --help` says what {option} takes")
+        }
+        ErrorKind::ArgumentConflict => "leave one of them out".to_owned(),
+        ErrorKind::InvalidSubcommand => "`rackloom --help` lists the commands".to_owned(),
+        _ => format!("`{command} --help` lists what it takes"),
+    }
+}
+
+/// What the parser knows under this heading.
+fn words(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text],
+        Some(ContextValue::Strings(texts)) => texts.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(arguments: &[&str]) -> String {
+        let error = Arguments::try_parse_from(arguments).expect_err("it is refused");
+        complaint(&error, "rackloom run").to_string()
+    }
+
+    #[test]
+    fn every_kind_of_mistake_ends_with_a_hint() {
+        for (arguments, hint) in [
+            (&["run", "r", "--loss", "1.5"][..], "write a share such as 0.01 or 1%"),
+            (&["run", "r", "--sizes", "8KiB..4KiB"], "write the smaller size first, as in 8B..1MiB"),
+            (&["run", "r", "--job", "hope"], "--job is one of litmus, collective, latency, bandwidth, none"),
+            (&["run", "r", "--repetitions", "0"], "`rackloom run --help` says what --repetitions takes"),
+            (&["run", "r", "--bytes", "8", "--sizes", "8..9"], "leave one of them out"),
+            (&["run", "r", "--lost"], "did you mean --loss?"),
+            (&["run", "r", "--job", "latencies"], "did you mean latency?"),
+            (&["run", "r", "--seed"], "`rackloom run --help` says what --seed takes"),
+            (&["runn"], "did you mean run?"),
+            (&["plan", "r", "--loss", "0.1"], "`rackloom run --help` lists what it takes"),
+            (&["run"], "`rackloom run --help` lists what it takes"),
+            (&["fly"], "`rackloom --help` lists the commands"),
+        ] {
+            let text = refused(&[&["rackloom"][..], arguments].concat());
+            assert!(text.ends_with(&format!("\n  hint:  {hint}")), "{text}");
+            assert_eq!(text.matches("hint").count(), 1, "{text}");
+            assert!(!text.contains("--help'") && !text.contains("Usage"), "{text}");
+        }
+    }
+}
