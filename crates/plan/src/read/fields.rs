@@ -141,8 +141,11 @@ impl<'text> Reader<'text> {
         several: &str,
     ) -> Option<&'static str> {
         debug_assert_eq!(fields.table.choose, Choose::One, "{} is no choice", fields.table.name);
-        let mut named =
-            fields.table.names().filter(|name| fields.entries.iter().any(|entry| entry.key == *name));
+        let is_named = |name: &str| {
+            // Which of two tables of one key counts is another question than which key of a table.
+            fields.entries.iter().any(|entry| entry.key == name && !entry.is_of_repetition)
+        };
+        let mut named = fields.table.names().filter(|name| is_named(name));
         match (named.next(), named.next()) {
             (first, None) => first,
             (_, Some(_)) => {

@@ -55,7 +55,8 @@ pub(crate) fn rack(
         }
     };
     let mut reader = Reader::new(source);
-    let (plan, has_shape) = plan(&mut reader, &document);
+    document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
+    let (plan, has_shape) = plan(&mut reader, &document.value);
     let (source, mut mistakes, places) = reader.finish();
     if has_shape {
         mistakes.extend(check::mistakes(&plan, &places, &source, fit, judge));
