@@ -11,7 +11,8 @@ use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::{
-    CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes, WireKind,
+    CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes, Unreadable,
+    WireKind,
 };
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
@@ -55,11 +56,8 @@ pub(crate) struct Work {
 
 impl Source {
     pub(crate) fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::bad_input(format!("cannot read the rack file: {error}"))
-                .at_path(file)
-                .hint("rack files that come with the project are in topologies/")
-        })?;
+        let text = rackloom_plan::text_of(file)
+            .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
         Ok(Self {
             name: file.display().to_string(),
             text,

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use rackloom_protocol::RetransmissionMode;
 use rackloom_protocol::wire::layout::OPERATION_HEADER;
 
+use crate::job::JobPlan;
 use crate::mistake::{Complaint, Mistake, Source};
 use crate::objection::Objection;
 use crate::places::Places;
@@ -43,12 +44,13 @@ pub(crate) enum Fit {
 /// Everything that is wrong with a plan; the judge has the last word, on the job of a plan that is whole otherwise.
 pub(crate) fn mistakes(
     plan: &Plan,
+    jobs: &[JobPlan],
     places: &Places,
     source: &Source<'_>,
     fit: Fit,
     judge: &dyn Fn(&Plan) -> Vec<Objection>,
 ) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, places, source, fit);
+    let mut check = Inspection::new(plan, jobs, places, source, fit);
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
@@ -59,8 +61,13 @@ pub(crate) fn mistakes(
 }
 
 /// As [`mistakes`], for a file whose shape could not be built.
-pub(crate) fn mistakes_of_settings(plan: &Plan, places: &Places, source: &Source<'_>) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, places, source, Fit::Open);
+pub(crate) fn mistakes_of_settings(
+    plan: &Plan,
+    jobs: &[JobPlan],
+    places: &Places,
+    source: &Source<'_>,
+) -> Vec<Mistake> {
+    let mut check = Inspection::new(plan, jobs, places, source, Fit::Open);
     check.settings();
     check.mistakes
 }
@@ -68,6 +75,8 @@ pub(crate) fn mistakes_of_settings(plan: &Plan, places: &Places, source: &Source
 /// One pass over a plan.
 struct Inspection<'run> {
     plan: &'run Plan,
+    /// All jobs that the file names; more than one is a mistake already.
+    jobs: &'run [JobPlan],
     places: &'run Places,
     source: &'run Source<'run>,
     fit: Fit,
@@ -79,9 +88,16 @@ struct Inspection<'run> {
 }
 
 impl<'run> Inspection<'run> {
-    const fn new(plan: &'run Plan, places: &'run Places, source: &'run Source<'run>, fit: Fit) -> Self {
+    const fn new(
+        plan: &'run Plan,
+        jobs: &'run [JobPlan],
+        places: &'run Places,
+        source: &'run Source<'run>,
+        fit: Fit,
+    ) -> Self {
         Self {
             plan,
+            jobs,
             places,
             source,
             fit,

@@ -4,14 +4,21 @@
 //! file deserves to hear about all its mistakes at once. `serde-saphyr` does the YAML; the tree keeps what was written,
 //! so that `0.01`, `off` and `007` reach the readers of values as text, never as a guess about their type.
 //!
+//! A key that stands twice is noted and hides nothing: what its tables say is read together, and of single values and lists
+//! the first counts.
+//!
 //! The tree knows nothing about racks.
 
-use core::fmt;
+mod raw;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
+
+use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 
 use crate::mistake::{Complaint, Place, quoted};
+use raw::Raw;
 
 /// A rack file larger than this is refused unread, in bytes.
 pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
@@ -42,6 +49,16 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) key_place: Place,
     pub(crate) value: Value,
+    /// Whether it stands in a table whose key stands twice, and not in the first of the two.
+    pub(crate) is_of_repetition: bool,
+}
+
+/// A whole file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) value: Value,
+    /// Keys that stand a second time, each with its place there.
+    pub(crate) repetitions: Vec<(Place, Complaint)>,
 }
 
 impl Content {
@@ -57,27 +74,43 @@ impl Content {
 }
 
 /// Read one YAML document. A syntax error is the one mistake that hides all others.
-pub(crate) fn parse(text: &str) -> Result<Value, (Option<Place>, Complaint)> {
+pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
         let hint = "describe a regular rack by a `shape` instead of lists, or leave out comments";
         return Err((None, Complaint::about(message).hint(hint)));
     }
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let place = error.location().filter(|location| location.line() > 0).map(place_of);
-        (place, in_our_words(&error))
-    })?;
-    Ok(keep(raw, text))
+    let mut keeper = Keeper { text, repetitions: BTreeMap::new() };
+    let value = match raw(text, DuplicateKeyPolicy::Error) {
+        Ok(raw) => keeper.keep(raw),
+        Err(serde_saphyr::Error::DuplicateMappingKey { key, location }) => {
+            let value = keeper.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(placed)?);
+            // Of keys that are numbers the reader hands over the last alone; the first of those it has named here.
+            keeper.repeated(place_of(location), key.as_deref().unwrap_or("?"));
+            value
+        }
+        Err(error) => return Err(placed(error)),
+    };
+    Ok(Document { value, repetitions: keeper.repetitions.into_values().collect() })
+}
+
+fn raw(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Spanned<Raw>, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        duplicate_keys: duplicate_keys,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+fn placed(error: serde_saphyr::Error) -> (Option<Place>, Complaint) {
+    let place = error.location().filter(|location| location.line() > 0).map(place_of);
+    (place, in_our_words(&error))
 }
 
 /// The reader's messages speak to programmers where a user of the file can do something else.
 fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
     match error {
-        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-            Complaint::about(format!("the key {} stands here twice", quoted(key)))
-                .hint("keep one of them, or write what both say in one place")
-        }
         serde_saphyr::Error::MultipleDocuments { .. } => {
             Complaint::about("the file holds more than one document").hint("one file describes one rack")
         }
@@ -109,32 +142,80 @@ fn hint_for(message: &str) -> &'static str {
     }
 }
 
-/// What the YAML reader hands over, before places are attached.
-enum Raw {
-    Empty,
-    Scalar(String),
-    List(Vec<Spanned<Raw>>),
-    Table(Vec<(Spanned<String>, Spanned<Raw>)>),
+/// Turns what the reader hands over into the tree.
+struct Keeper<'text> {
+    text: &'text str,
+    repetitions: BTreeMap<(u32, u32), (Place, Complaint)>,
 }
 
-fn keep(raw: Spanned<Raw>, text: &str) -> Value {
-    let place = place_of(raw.referenced);
-    let content = match raw.value {
-        Raw::Empty => Content::Empty,
-        Raw::Scalar(scalar) => Content::Text(as_written(raw.defined, text).map_or(scalar, str::to_owned)),
-        Raw::List(items) => Content::List(items.into_iter().map(|item| keep(item, text)).collect()),
-        Raw::Table(entries) => Content::Table(
-            entries
-                .into_iter()
-                .map(|(key, value)| Entry {
-                    key_place: place_of(key.referenced),
-                    key: key.value,
-                    value: keep(value, text),
-                })
-                .collect(),
-        ),
-    };
-    Value { place, content }
+/// A table whose key stands several times: its lines one after the other, each with the number of the table it is from.
+type Lines = Vec<(u32, Spanned<String>, Spanned<Raw>)>;
+
+impl Keeper<'_> {
+    fn keep(&mut self, raw: Spanned<Raw>) -> Value {
+        let place = place_of(raw.referenced);
+        let content = match raw.value {
+            Raw::Empty => Content::Empty,
+            Raw::Scalar(scalar) => {
+                Content::Text(as_written(raw.defined, self.text).map_or(scalar, str::to_owned))
+            }
+            Raw::List(items) => Content::List(items.into_iter().map(|item| self.keep(item)).collect()),
+            Raw::Table(entries) => {
+                Content::Table(self.table(entries.into_iter().map(|(key, value)| (0, key, value)).collect()))
+            }
+        };
+        Value { place, content }
+    }
+
+    /// The lines of a table, those of one key together.
+    fn table(&mut self, lines: Lines) -> Vec<Entry> {
+        let mut index_of = BTreeMap::new();
+        let mut kept: Vec<(u32, Spanned<String>, Vec<Spanned<Raw>>)> = Vec::new();
+        for (table, key, value) in lines {
+            match index_of.entry(key.value.clone()) {
+                Slot::Vacant(slot) => {
+                    slot.insert(kept.len());
+                    kept.push((table, key, vec![value]));
+                }
+                Slot::Occupied(slot) => {
+                    let (first_table, _, values) = &mut kept[*slot.get()];
+                    values.push(value);
+                    // Two tables of one key have been complained about as a whole.
+                    if *first_table == table {
+                        self.repeated(place_of(key.defined), &key.value);
+                    }
+                }
+            }
+        }
+        kept.into_iter().map(|(table, key, values)| self.entry(table, key, values)).collect()
+    }
+
+    fn entry(&mut self, table: u32, key: Spanned<String>, values: Vec<Spanned<Raw>>) -> Entry {
+        let mut values = values.into_iter();
+        let first = values.next().unwrap_or_else(|| unreachable!("every key came with a value"));
+        let value = match first {
+            Spanned { value: Raw::Table(entries), referenced, .. } => {
+                let more =
+                    values.map(|value| if let Raw::Table(more) = value.value { more } else { Vec::new() });
+                let tables = (0..).zip(std::iter::once(entries).chain(more));
+                let lines = tables.flat_map(|(number, entries)| {
+                    entries.into_iter().map(move |(key, value)| (number, key, value))
+                });
+                Value { place: place_of(referenced), content: Content::Table(self.table(lines.collect())) }
+            }
+            single => self.keep(single),
+        };
+        let key_place = place_of(key.referenced);
+        Entry { key_place, key: key.value, value, is_of_repetition: table > 0 }
+    }
+
+    fn repeated(&mut self, place: Place, key: &str) {
+        // An alias shows the same lines again.
+        self.repetitions.entry((place.line, place.column)).or_insert_with(|| {
+            let complaint = Complaint::about(format!("the key {} stands here twice", quoted(key)));
+            (place, complaint.hint("keep one of them, or write what both say in one place"))
+        });
+    }
 }
 
 /// The characters of a plain scalar in the file; `None` if it is quoted, so that the unquoted text counts.
@@ -153,70 +234,6 @@ fn place_of(location: Location) -> Place {
         line: narrow(location.line()),
         column: narrow(location.column()),
         length: narrow(location.span().len()),
-    }
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Empty)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_string()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Scalar(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Raw, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = sequence.next_element()? {
-            items.push(item);
-        }
-        Ok(Raw::List(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Raw::Table(entries))
     }
 }
 
@@ -256,7 +273,7 @@ mod tests {
     fn scalars_stay_as_written() {
         let text =
             "a: off\nb: 0x88B5\nc: 1e-4\nd: 007\ne: \"1.50\"\nf: 100Gbit/s\ng: true\nh: ~\ni: 'a b'\n5: -1\n";
-        let shown = show(&parse(text).unwrap());
+        let shown = show(&parse(text).unwrap().value);
         for scalar in [
             "a@1:1+1=off@1:4+3",
             "=0x88B5@",
@@ -276,7 +293,7 @@ mod tests {
     #[test]
     fn places_count_characters_and_survive_comments_lists_and_aliases() {
         let text = "# c\nlist:\n  - 5 # five\n  - {x: y}\né: z\nanchor: &a 7\nalias: *a\n";
-        let shown = show(&parse(text).unwrap());
+        let shown = show(&parse(text).unwrap().value);
         for part in
             ["5@3:5+1", "{x@4:6+1=y@4:9+1}@4:5+1", "é@5:1+1=z@5:4+1", "=7@6:12+1", "alias@7:1+5=7@7:8+2"]
         {
@@ -287,7 +304,6 @@ mod tests {
     #[test]
     fn what_is_no_single_document_is_refused_with_its_place() {
         for (text, line, part) in [
-            ("a: 1\na: 2", 2, "`a` stands here twice"),
             ("a: [1", 1, "bracket"),
             ("a: b: c", 1, "not allowed"),
             ("---\na: 1\n---\nb: 1", 4, "more than one document"),
@@ -297,5 +313,27 @@ mod tests {
             assert_eq!(place.map(|place| place.line), Some(line), "{text}");
             assert!(complaint.message.contains(part), "{}", complaint.message);
         }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_noted_and_its_tables_are_read_together() {
+        let text =
+            "a: 1\nt: {x: 1, y: [5]}\na: 2\nt: {x: 7, z: 3, z: 4}\n1: {}\n1: {}\nl: &l {p: 0, p: 1}\nm: *l\n";
+        let document = parse(text).unwrap();
+        let places: Vec<_> =
+            document.repetitions.iter().map(|(place, _)| (place.line, place.column)).collect();
+        assert_eq!(places, [(3, 1), (4, 1), (4, 17), (7, 14)]);
+        assert!(document.repetitions[0].1.message.contains("`a` stands here twice"));
+        let shown = show(&document.value);
+        for part in ["a@1:1+1=1@", "{x@2:5+1=1@", "z@4:11+1=3@"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_stand_twice_are_noted_too() {
+        let document = parse("5: a\n5: b\n").unwrap();
+        assert_eq!(document.repetitions.len(), 1);
+        assert_eq!(document.repetitions[0].0.line, 2);
     }
 }

@@ -24,6 +24,7 @@ mod random;
 mod read;
 mod schema;
 mod shape;
+mod text;
 mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
@@ -36,3 +37,4 @@ pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
 };
 pub use schema::json::schema;
+pub use text::{Unreadable, text_of};

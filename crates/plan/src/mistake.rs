@@ -75,6 +75,8 @@ impl Mistake {
 pub(crate) struct Complaint {
     pub(crate) message: String,
     pub(crate) hint: String,
+    /// Whether it is about a number that its type cannot hold, so that whoever knows the range should name it.
+    pub(crate) is_beyond_type: bool,
 }
 
 /// The beginning of a complaint. It cannot be told to anybody before it has a hint, so that no mistake is shown without.
@@ -93,6 +95,11 @@ impl Complaint {
         Self { message: message.into(), ..self }
     }
 
+    /// The same about a number that its type cannot hold.
+    pub(crate) fn beyond_type(self) -> Self {
+        Self { is_beyond_type: true, ..self }
+    }
+
     /// The same message with another hint.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
@@ -101,7 +108,7 @@ impl Complaint {
 
 impl Unhinted {
     pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
-        Complaint { message: self.message, hint: hint.into() }
+        Complaint { message: self.message, hint: hint.into(), is_beyond_type: false }
     }
 }
 
@@ -120,7 +127,7 @@ impl<'text> Source<'text> {
     pub(crate) fn mistake(&self, place: Option<Place>, complaint: Complaint) -> Mistake {
         let place = place.unwrap_or_default();
         let snippet = self.snippet(place);
-        let Complaint { message, hint } = complaint;
+        let Complaint { message, hint, .. } = complaint;
         Mistake { message, line: place.line, column: place.column, hint, snippet }
     }
 

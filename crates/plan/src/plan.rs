@@ -23,8 +23,7 @@ use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::places::Places;
 use crate::read;
-
-const CANNOT_READ_HINT: &str = "rack files that come with the project are in topologies/";
+use crate::text::{Unreadable, text_of};
 
 /// A rack and what it shall do.
 #[derive(Clone, Debug)]
@@ -223,9 +222,9 @@ impl Plan {
     /// Every mistake of the file, with line, column and hint; or one without a place if the file cannot be read.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let origin = path.display().to_string();
-        let text = read::text_of(path).map_err(|message| {
+        let text = text_of(path).map_err(|Unreadable { message, hint }| {
             let source = Source::new(&origin, "");
-            source.error(vec![source.mistake(None, Complaint::about(message).hint(CANNOT_READ_HINT))])
+            source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
         })?;
         Self::parse(&text, &origin)
     }
@@ -266,7 +265,8 @@ impl Plan {
     /// Every value that is out of range or contradicts another; without places, because no file is at hand.
     pub fn check(&self) -> Result<(), PlanError> {
         let source = Source::new(&self.name, "");
-        let mistakes = check::mistakes(self, &Places::default(), &source, Fit::Judged, &|_| Vec::new());
+        let mistakes =
+            check::mistakes(self, &[self.job], &Places::default(), &source, Fit::Judged, &|_| Vec::new());
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
     }
 

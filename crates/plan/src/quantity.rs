@@ -88,7 +88,8 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     match value {
         Some(Some(value)) => Ok(value),
         Some(None) => Err(Complaint::about(format!("{} is too large", quoted(text)))
-            .hint("its range stands in docs/topology-file.md and in `rackloom schema`")),
+            .hint("its range stands in docs/topology-file.md and in `rackloom schema`")
+            .beyond_type()),
         None => Err(Complaint::about(format!("{} is not a whole number", quoted(text)))
             .hint("write digits without a unit, like `64`")),
     }

@@ -93,7 +93,7 @@ fn broken_yaml_is_shown_with_its_place() {
 fn a_file_that_cannot_be_read_says_so() {
     let error = Plan::read(std::path::Path::new("/nonexistent/rack.yaml")).unwrap_err();
     assert_eq!((error.mistakes.len(), error.mistakes[0].line), (1, 0));
-    assert!(error.to_string().starts_with("error: cannot read the file"), "{error}");
+    assert!(error.to_string().starts_with("error: cannot read the rack file"), "{error}");
     assert!(error.to_string().contains("--> /nonexistent/rack.yaml"), "{error}");
 }
 
@@ -330,6 +330,57 @@ fn a_key_that_means_nothing_to_the_collective_is_refused() {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{}", job(&format!("collective: {fine}")));
         Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+#[test]
+fn segments_belong_to_the_algorithm_that_cuts() {
+    let job = |settings: &str| format!("job: {{collective: {{{settings}, segments: 4}}}}");
+    for (settings, algorithm) in
+        [("collective: barrier", "auto"), ("algorithm: ring", "ring"), ("collective: broadcast", "auto")]
+    {
+        let message = format!("`job.collective.segments` means nothing to algorithm {algorithm}");
+        expect(&job(settings), &[&message]);
+    }
+    // Nobody knows what a misspelled algorithm would have taken.
+    expect(&job("algorithm: ring-pipelin"), &["`ring-pipelin` is not a choice"]);
+    let fine = job("collective: broadcast, algorithm: ring-pipeline");
+    Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{fine}"), "rack.yaml")
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_job_is_not_measured_against_memory_that_the_file_does_not_name() {
+    let error = wrong("name: r\nshape: {ring: {nodes: 4}}\njob: {collective: {bytes: 16MiB}}\n");
+    assert!(error.mistakes[0].message.ends_with("more than the 16MiB that a node has by default"), "{error}");
+    // Which of two jobs it would be is not known, and what stands in for them is judged by nobody.
+    expect(
+        "defaults: {memory: 512KiB}\njob: {latency: {}, bandwidth: {}}",
+        &["a rack has one job, found several"],
+    );
+}
+
+#[test]
+fn a_judge_hears_of_a_job_whose_numbers_are_wrong_what_depends_on_none() {
+    use rackloom_plan::{Objection, Subject};
+    let told = |job: &str| {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {{collective: {{{job}}}}}\n");
+        let judge = |plan: &Plan| {
+            let JobKind::Collective(job) = plan.job.kind else { panic!("{:?}", plan.job) };
+            assert!(job.sweep.repetitions > 0, "no judge is shown a number that is out of its range");
+            let subjects = [Subject::Algorithm, Subject::Memory, Subject::Tenants, Subject::Collective];
+            subjects.map(|about| Objection::from_words(about, &format!("{about:?}"))).into()
+        };
+        let error = Plan::parse_judged(&text, "rack.yaml", judge).expect_err("the judge objects");
+        error.mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>()
+    };
+    let said = |messages: &[String], word: &str| messages.iter().any(|message| message == word);
+    let whole = told("algorithm: ring");
+    assert_eq!(whole.len(), 4, "{whole:?}");
+    let broken = told("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
+    assert_eq!(broken.len(), 4, "{broken:?}");
+    assert!(said(&broken, "Algorithm") && said(&broken, "Tenants") && !said(&broken, "Memory"), "{broken:?}");
+    let unknown = told("algorithm: rign, repetitions: 0");
+    assert!(!said(&unknown, "Algorithm") && said(&unknown, "Tenants"), "{unknown:?}");
 }
 
 #[test]

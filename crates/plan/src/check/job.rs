@@ -1,13 +1,19 @@
 //! The job's own settings, and what the run is held against.
 
 use crate::check::Inspection;
-use crate::job::{CollectiveName, CollectivePlan, JobKind, Sweep};
+use crate::job::{AlgorithmName, CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
 use crate::mistake::Complaint;
 use crate::quantity::{Unit, shown};
 use crate::schema::{self, Table};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
-    let job = check.plan.job;
+    for job in check.jobs {
+        settings(check, job);
+    }
+    expectations(check);
+}
+
+fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
     match job.kind {
         JobKind::None => {}
         JobKind::Litmus => {
@@ -21,9 +27,9 @@ pub(super) fn check(check: &mut Inspection<'_>) {
             sweep(check, &schema::COLLECTIVE, &plan.sweep);
             elements(check, &plan);
             meaningless(check, plan.collective);
+            segments(check, &plan);
         }
     }
-    expectations(check);
 }
 
 fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
@@ -80,6 +86,17 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
             let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
             check.complain(&[&path], Complaint::about(message).hint(hint));
         }
+    }
+}
+
+/// Only one algorithm cuts the array as it is told; where `auto` takes that one, it chooses the number as well.
+fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
+    let path = schema::COLLECTIVE.path_of("segments");
+    let is_written = check.places.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
+    if is_written && plan.algorithm != AlgorithmName::RingPipeline {
+        let message = format!("`{path}` means nothing to algorithm {}", plan.algorithm);
+        let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmName::RingPipeline);
+        check.complain(&[&path], Complaint::about(message).hint(hint));
     }
 }
 

@@ -7,6 +7,7 @@ use rackloom_protocol::{MemberRole, NodeId};
 use crate::check::hops::{self, Neighbours};
 use crate::check::objections::size_paths;
 use crate::check::{Fit, Inspection};
+use crate::defaults;
 use crate::mistake::{Complaint, quoted};
 use crate::plan::{MemberPlan, TenantPlan};
 use crate::quantity::{Unit, shown};
@@ -73,22 +74,27 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
         return;
     }
     let sized_by = size_paths(check.plan.job.kind);
-    let mut paths = vec![path.as_str()];
+    let mut paths = vec![path.as_str(), "job"];
     paths.extend(sized_by.iter().map(String::as_str));
     let needed = check.plan.memory_needed_by_job();
     let is_whole = check.intact(&paths) && check.intact(&["shape"]);
     if check.fit == Fit::Judged && is_whole && needed > member.memory_bytes {
         check.job_is_too_large = true;
+        let whose = match check.places.find(&path) {
+            Some(_) => format!("of `{path}`"),
+            None if member.memory_bytes == defaults::MEMORY_BYTES => "that a node has by default".to_owned(),
+            None => "that a node has".to_owned(),
+        };
         let message = format!(
-            "the {} takes {} at once, more than the {} of `{path}`",
+            "the {} takes {} at once, more than the {} {whose}",
             check.plan.job.kind.name(),
             shown(needed, Unit::Bytes),
             shown(member.memory_bytes, Unit::Bytes)
         );
-        check.complain(
-            &paths,
-            Complaint::about(message).hint("give the nodes more memory, or the job smaller sizes"),
-        );
+        let hint = "give the nodes more memory, or the job smaller sizes";
+        // Not at the word `job`: the sizes that it stands for are written nowhere.
+        let paths: Vec<&str> = paths.into_iter().filter(|path| *path != "job").collect();
+        check.complain(&paths, Complaint::about(message).hint(hint));
     }
 }
 

@@ -1,22 +1,26 @@
 //! Where the objections of a judge belong in the file.
 //!
-//! A judge sees the finished plan, in which every value that could not be read has a stand-in. So it is asked only if the
-//! job is what the user wrote, and its words about a value that was complained about already are not repeated.
+//! A judge sees the finished plan, in which every value that could not be read has a stand-in. So its words about a value
+//! that was complained about already are not repeated; and where a size or a number of the job has a mistake, it is shown
+//! the job without any, and heard only about what depends on none: the algorithm and the tenants.
 
 use rackloom_protocol::MemberRole;
 
 use crate::check::Inspection;
-use crate::job::JobKind;
+use crate::job::{CollectivePlan, JobKind, Sizes, Sweep};
 use crate::mistake::Complaint;
 use crate::objection::{Objection, Subject};
+use crate::plan::Plan;
 
-/// Ask the judge, if there is a whole job and a whole shape to judge.
-pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&crate::Plan) -> Vec<Objection>) {
-    let is_whole = check.intact(&["shape"]) && check.intact_below("job");
-    if !is_whole || check.plan.endpoint_count() < 2 {
+/// Ask the judge, if there is a job and a whole shape to judge.
+pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&Plan) -> Vec<Objection>) {
+    if !check.intact(&["shape", "job"]) || check.plan.endpoint_count() < 2 {
         return;
     }
-    for Objection { about, message, hint } in judge(check.plan) {
+    let is_whole = check.intact_below("job");
+    let mut objections = if is_whole { judge(check.plan) } else { judge(&without_numbers(check.plan)) };
+    objections.retain(|one| is_whole || matches!(one.about, Subject::Algorithm | Subject::Tenants));
+    for Objection { about, message, hint } in objections {
         let paths = paths(check, about);
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let is_known = about == Subject::Memory && check.job_is_too_large;
@@ -24,6 +28,24 @@ pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&crate::Plan) -> 
             check.complain(&paths, Complaint::about(message).hint(hint));
         }
     }
+}
+
+/// The plan with the least that its job can be.
+fn without_numbers(plan: &Plan) -> Plan {
+    let least = Sweep { sizes: Sizes::one(0), repetitions: 1, warm_up: 0 };
+    let mut plan = plan.clone();
+    plan.job.kind = match plan.job.kind {
+        JobKind::Collective(job) => JobKind::Collective(CollectivePlan {
+            collective: job.collective,
+            algorithm: job.algorithm,
+            sweep: least,
+            ..CollectivePlan::default()
+        }),
+        JobKind::Latency(_) => JobKind::Latency(least),
+        JobKind::Bandwidth(_) => JobKind::Bandwidth(least),
+        JobKind::Litmus | JobKind::None => JobKind::None,
+    };
+    plan
 }
 
 /// Where to point, the best place first.

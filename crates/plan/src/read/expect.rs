@@ -1,6 +1,9 @@
 //! `expect`: what the report holds the run against.
 
+use std::collections::BTreeSet;
+
 use crate::expect::{Expectations, ExpectedVerdict};
+use crate::mistake::{Complaint, quoted};
 use crate::quantity::{nanoseconds, whole};
 use crate::read::fields::{Fields, Reader};
 use crate::read::topology::member_at;
@@ -13,18 +16,24 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     let base = Expectations::default();
     let verdicts = ExpectedVerdict::ALL.iter().map(|verdict| (verdict.name(), *verdict)).collect::<Vec<_>>();
     let lost_path = fields.path_of("nodes_lost");
-    let mut nodes_lost = Vec::new();
+    let mut nodes_lost = BTreeSet::new();
     for item in reader.items(fields.find("nodes_lost"), &lost_path) {
-        nodes_lost.extend(shape.and_then(|shape| member_at(reader, shape, item, &lost_path)));
+        let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &lost_path)) else {
+            continue;
+        };
+        if !nodes_lost.insert(member)
+            && let Ok(name) = reader.scalar(item, &lost_path)
+        {
+            let complaint = Complaint::about(format!("{} stands here twice", quoted(name)));
+            reader.complain(item.place, complaint.hint("name each member once"));
+        }
     }
-    nodes_lost.sort_unstable();
-    nodes_lost.dedup();
     Expectations {
         verdict: reader.choice(&fields, "verdict", base.verdict, &verdicts),
         operations_complete: reader.flag(&fields, "operations_complete", base.operations_complete),
         elapsed_max_ns: reader.value(&fields, "elapsed_max", None, |text| nanoseconds(text).map(Some)),
         retransmitted_min: reader.value(&fields, "retransmitted_min", None, |text| whole(text).map(Some)),
         retransmitted_max: reader.value(&fields, "retransmitted_max", None, |text| whole(text).map(Some)),
-        nodes_lost,
+        nodes_lost: nodes_lost.into_iter().collect(),
     }
 }

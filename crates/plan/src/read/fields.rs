@@ -120,10 +120,9 @@ impl<'text> Reader<'text> {
         let Some(value) = fields.find(key) else { return otherwise };
         let path = fields.path_of(key);
         self.places.note(path.clone(), value.place);
-        match self
-            .scalar(value, &path)
-            .and_then(|text| parse(text).map_err(|complaint| prefixed(&path, complaint)))
-        {
+        match self.scalar(value, &path).and_then(|text| {
+            parse(text).map_err(|complaint| prefixed(&path, with_range(fields.table, key, complaint)))
+        }) {
             Ok(read) => read,
             Err(complaint) => {
                 self.places.note_broken(path);
@@ -141,8 +140,8 @@ impl<'text> Reader<'text> {
         several: &str,
     ) -> Option<&'static str> {
         debug_assert_eq!(fields.table.choose, Choose::One, "{} is no choice", fields.table.name);
-        let mut named =
-            fields.table.names().filter(|name| fields.entries.iter().any(|entry| entry.key == *name));
+        // Which of two tables of one key counts is another question than which key of a table.
+        let mut named = fields.named(|entry| !entry.is_of_repetition);
         match (named.next(), named.next()) {
             (first, None) => first,
             (_, Some(_)) => {
@@ -212,6 +211,12 @@ impl<'doc> Fields<'doc> {
         self.find(key).is_some_and(|value| matches!(value.content, Content::Table(_)))
     }
 
+    /// The keys of the declaration that stand here in such entries.
+    pub(crate) fn named(&self, is_meant: impl Fn(&Entry) -> bool) -> impl Iterator<Item = &'static str> {
+        let stands = move |name: &str| self.entries.iter().any(|entry| entry.key == name && is_meant(entry));
+        self.table.names().filter(move |name| stands(name))
+    }
+
     /// The declaration of the table.
     pub(crate) const fn table(&self) -> &'static Table {
         self.table
@@ -247,6 +252,16 @@ pub(crate) fn in_range(table: &Table, key: &str, number: u64) -> Result<u64, Com
     let (least, most) = (shown(least, unit), shown(most, unit));
     let message = format!("{} is outside {least} to {most}", shown(number, unit));
     Err(Complaint::about(message).hint(format!("write {least} to {most}")))
+}
+
+/// A complaint about a number that its type cannot hold, with the range that its key declares.
+pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Complaint {
+    let Some((least, most, unit)) = table.range_if_any(key).filter(|_| complaint.is_beyond_type) else {
+        return complaint;
+    };
+    let (least, most) = (shown(least, unit), shown(most, unit));
+    let message = format!("{}, outside {least} to {most}", complaint.message);
+    complaint.reworded(message).with_hint(format!("write {least} to {most}"))
 }
 
 /// Whether a key is declared with exactly these words.

@@ -15,30 +15,60 @@ use crate::read::topology::member_at;
 use crate::schema;
 use crate::shape::Shape;
 
+/// What the file says under `job`.
+pub(crate) struct Jobs {
+    /// The job of the rack, or what stands in for it.
+    pub(crate) job: JobPlan,
+    /// All jobs that stand there; more than one is a mistake, and they are judged all the same.
+    pub(crate) all: Vec<JobPlan>,
+}
+
+impl Jobs {
+    fn one(job: JobPlan) -> Self {
+        Self { job, all: vec![job] }
+    }
+}
+
 /// Read the job: `job: none`, or `job: {litmus: {...}}`.
-pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> JobPlan {
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Jobs {
     let base = defaults::JOB;
-    let Some(value) = rack.find("job") else { return base };
+    let Some(value) = rack.find("job") else { return Jobs::one(base) };
     reader.places.note("job".to_owned(), value.place);
     if matches!(value.content, Content::Text(_)) {
         let words: Vec<_> =
             JobKind::NAMES.iter().filter_map(|name| Some((*name, JobKind::from_name(name)?))).collect();
-        return JobPlan { kind: reader.choice(rack, "job", base.kind, &words), ..base };
+        return Jobs::one(JobPlan { kind: reader.choice(rack, "job", base.kind, &words), ..base });
     }
     let jobs = reader.open_under(rack, "job", &schema::JOB);
-    let Some(name) = reader.chosen(value, &jobs, "a rack has one job, found several") else { return base };
+    let chosen = reader.chosen(value, &jobs, "a rack has one job, found several");
+    if chosen.is_none() {
+        reader.places.note_broken("job".to_owned());
+    }
+    let mut read = Jobs { job: base, all: Vec::new() };
+    for name in jobs.named(|_| true) {
+        let job = job(reader, &jobs, shape, name);
+        read.all.push(job);
+        if chosen == Some(name) {
+            read.job = job;
+        }
+    }
+    read
+}
+
+fn job(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>, name: &'static str) -> JobPlan {
+    let base = defaults::JOB;
     let kind = match name {
-        "collective" => JobKind::Collective(collective(reader, &jobs, shape)),
+        "collective" => JobKind::Collective(collective(reader, jobs, shape)),
         "latency" => {
-            let fields = reader.open_under(&jobs, name, &schema::LATENCY);
+            let fields = reader.open_under(jobs, name, &schema::LATENCY);
             JobKind::Latency(sweep(reader, &fields, Sweep::LATENCY))
         }
         "bandwidth" => {
-            let fields = reader.open_under(&jobs, name, &schema::BANDWIDTH);
+            let fields = reader.open_under(jobs, name, &schema::BANDWIDTH);
             JobKind::Bandwidth(sweep(reader, &fields, Sweep::BANDWIDTH))
         }
         _ => {
-            let fields = reader.open_under(&jobs, "litmus", &schema::LITMUS);
+            let fields = reader.open_under(jobs, "litmus", &schema::LITMUS);
             return JobPlan {
                 kind: JobKind::Litmus,
                 bytes_max: reader.value(&fields, "bytes_max", base.bytes_max, bytes_as),

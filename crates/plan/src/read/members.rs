@@ -13,7 +13,7 @@ use crate::document::Entry;
 use crate::mistake::{Complaint, Place, quoted};
 use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
 use crate::quantity::{bytes, whole};
-use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::fields::{Fields, Reader, prefixed, with_range};
 use crate::read::seats::{Wishes, server_name, wishes};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
@@ -177,8 +177,11 @@ fn tenant_number(reader: &mut Reader<'_>, entry: &Entry) -> Option<u16> {
     match whole(&entry.key) {
         Ok(number) => Some(number),
         Err(complaint) => {
-            let hint = "tenants are numbers: `1: {memory_max: 16MiB}`";
-            reader.complain(entry.key_place, prefixed("tenants", complaint).with_hint(hint));
+            let complaint = match complaint.is_beyond_type {
+                true => with_range(&schema::DEFAULTS, "tenant", complaint),
+                false => complaint.with_hint("tenants are numbers: `1: {memory_max: 16MiB}`"),
+            };
+            reader.complain(entry.key_place, prefixed("tenants", complaint));
             None
         }
     }

@@ -12,32 +12,21 @@ mod seats;
 mod settings;
 mod topology;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use crate::check;
 use crate::check::Fit;
 use crate::defaults;
-use crate::document::{self, FILE_BYTES_MAX, Value};
+use crate::document::{self, Value};
+use crate::job::JobPlan;
 use crate::mistake::{Complaint, PlanError, Source, quoted};
 use crate::objection::Objection;
 use crate::plan::{Checks, LinkPlan, Plan, WireKind};
 use crate::quantity::{nanoseconds, whole};
 use crate::schema;
 use fields::{Fields, Reader};
+use job::Jobs;
 use settings::bytes_as;
 use topology::member_name;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed};
-
-/// The text of a file that is not absurdly large.
-pub(crate) fn text_of(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text))
-        .map_err(|error| format!("cannot read the file: {error}"))?;
-    Ok(text)
-}
 
 /// Read a rack from text, and judge what is asked for.
 pub(crate) fn rack(
@@ -55,24 +44,34 @@ pub(crate) fn rack(
         }
     };
     let mut reader = Reader::new(source);
-    let (plan, has_shape) = plan(&mut reader, &document);
+    document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
+    let Read { plan, jobs, has_shape } = plan(&mut reader, &document.value);
     let (source, mut mistakes, places) = reader.finish();
     if has_shape {
-        mistakes.extend(check::mistakes(&plan, &places, &source, fit, judge));
+        mistakes.extend(check::mistakes(&plan, &jobs, &places, &source, fit, judge));
     } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &places, &source));
+        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &places, &source));
     }
     if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
 }
 
-/// Read all tables; whether there is a shape to judge.
-fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
+/// What the tables come to.
+struct Read {
+    plan: Plan,
+    /// All jobs that the file names.
+    jobs: Vec<JobPlan>,
+    /// Whether there is a shape to judge.
+    has_shape: bool,
+}
+
+/// Read all tables.
+fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.place);
     let members = members::read(reader, &rack, shape.as_ref());
     let tenants = members::tenants(reader, &rack);
     let profiles = links::read(reader, &rack, shape.as_ref());
-    let job = job::read(reader, &rack, shape.as_ref());
+    let Jobs { job, all: jobs } = job::read(reader, &rack, shape.as_ref());
     let expect = expect::read(reader, &rack, shape.as_ref());
     let credit_choice = settings::credits(reader, &rack);
     let has_shape = shape.is_some();
@@ -116,7 +115,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> (Plan, bool) {
         credit_choice,
     };
     plan.settle();
-    (plan, has_shape)
+    Read { plan, jobs, has_shape }
 }
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {

@@ -13,7 +13,7 @@ pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let value = bytes(text)?;
     T::try_from(value).map_err(|_| {
         let hint = "its range stands in docs/topology-file.md and in `rackloom schema`";
-        Complaint::about(format!("{value} bytes is too large")).hint(hint)
+        Complaint::about(format!("{value} bytes is too large")).hint(hint).beyond_type()
     })
 }
 

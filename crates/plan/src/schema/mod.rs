@@ -135,14 +135,17 @@ impl Table {
         if self.name == RACK.name { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
+    /// The range of a key's values and their unit, if it has one.
+    pub(crate) fn range_if_any(&self, key: &str) -> Option<(u64, u64, Unit)> {
+        self.find(key).and_then(|key| key.kind.range())
+    }
+
     /// The range of a key's values and their unit.
     ///
     /// # Panics
     /// If the table has no such key or the key no range: the declaration and the check have parted.
     pub(crate) fn range_of(&self, key: &str) -> (u64, u64, Unit) {
-        self.find(key)
-            .and_then(|key| key.kind.range())
-            .unwrap_or_else(|| unreachable!("`{key}` of `{}` has no range", self.name))
+        self.range_if_any(key).unwrap_or_else(|| unreachable!("`{key}` of `{}` has no range", self.name))
     }
 }
 

@@ -79,6 +79,13 @@ fn a_default_that_is_spelled_out_changes_nothing() {
         };
         for key in table.keys {
             let Some(value) = literal(key.default) else { continue };
+            if key.name == "segments" {
+                // Refused without the algorithm that it belongs to.
+                let job =
+                    |more| hash(&format!("{base}job: {{collective: {{algorithm: ring-pipeline{more}}}}}\n"));
+                assert_eq!(job(format!(", segments: {value}")), job(String::new()));
+                continue;
+            }
             let path = table.path_of(key.name);
             let path = if table.name == MEMORY.name { format!("defaults.{path}") } else { path };
             let (outer, inner) = path.rsplit_once('.').unwrap_or(("", &path));

@@ -1,0 +1,71 @@
+//! The text of a rack file, or why there is none.
+//!
+//! A file that is absurdly large is not read to its end; whoever parses what came refuses it. What the text says is not
+//! looked at here.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use crate::document::FILE_BYTES_MAX;
+
+/// Why a file could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// What is wrong, in lower case.
+    pub message: String,
+    /// What to name instead, or to do with the file.
+    pub hint: &'static str,
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// Whatever the system says, or that it is no text, with a hint.
+pub fn text_of(path: &Path) -> Result<String, Unreadable> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(&error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Unreadable {
+            message: format!("the rack file is no UTF-8 text: line {line} holds other bytes"),
+            hint: "save it as UTF-8; names in it have letters, digits, `_`, `.` and `-` only",
+        }
+    })
+}
+
+fn unreadable(error: &std::io::Error) -> Unreadable {
+    let hint = match error.kind() {
+        ErrorKind::IsADirectory => "name one file of this directory",
+        ErrorKind::PermissionDenied => "it is somebody else's; change its permissions, or name a copy",
+        _ => "rack files that come with the project are in topologies/",
+    };
+    Unreadable { message: format!("cannot read the rack file: {error}"), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_fits_what_was_named() {
+        let directory = text_of(Path::new("/")).expect_err("a directory has no text");
+        assert!(directory.hint.contains("one file of this directory"), "{directory:?}");
+        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("nobody made it");
+        assert!(missing.hint.contains("topologies/"), "{missing:?}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_with_its_line() {
+        let name = format!("rackloom-text-{}.yaml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, b"name: r\nseed: \xff\n").expect("the directory of temporary files is there");
+        let told = text_of(&path);
+        std::fs::remove_file(&path).expect("it was written above");
+        let told = told.expect_err("the bytes are no text");
+        assert!(told.message.contains("line 2") && told.hint.contains("UTF-8"), "{told:?}");
+    }
+}
