@@ -384,7 +384,7 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
             &[
                 "rank1.npy: the elements are big-endian",
                 "rank2.npy: the array is in Fortran order",
-                "rank3.npy: shape (2, 3)",
+                "rank0.npy: shape (6,), that of rank3.npy is (2, 3)",
                 "rank4.npy: shape (6,) needs 24 bytes of data, the file has 23",
                 "rank5.npy: no such file",
                 "hint",
@@ -392,6 +392,21 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
         );
     }
     assert!(!output.exists());
+}
+
+#[test]
+fn given_arrays_are_neither_overwritten_nor_left_out_in_silence() {
+    let input = arrays("f32", &values("f32", "sum", 5, 6));
+    let read = || std::fs::read(input.join("rank0.npy")).expect("it is there");
+    let (before, dotted) = (read(), input.join("."));
+    for engine in ["shared-memory", "sim"] {
+        let same = job(engine, "{ring: {nodes: 5}}", "all-reduce", "f32", &input, &dotted).finish();
+        refused(&same, &["would replace the arrays that --input gives", "hint:"]);
+        let fewer = job(engine, RING, "all-reduce", "f32", &input, &scratch("output")).finish();
+        let left_over = format!("rank{}.npy: the rack has {} ranks", nodes(RING), nodes(RING));
+        refused(&fewer, &[&left_over, "hint:"]);
+    }
+    assert_eq!(read(), before);
 }
 
 #[test]

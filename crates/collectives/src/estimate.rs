@@ -5,7 +5,8 @@
 //! a topology is said once, in [`Moves`]. On a ring a message over *h* hops pays alpha *h* times and shares its links
 //! with the others of the same move.
 //!
-//! Time for reducing is not in it: it is the same number of operations for each algorithm but the one-shot.
+//! Time for reducing is not in it: it is the same number of operations for each algorithm but the one-shot, and but the
+//! direct reduce, whose root does all of them.
 
 use crate::algorithm::{Algorithm, Request, SEGMENTS_MAX};
 use crate::choose::{Fabric, TopologyKind};
@@ -30,6 +31,7 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         Algorithm::TwoShot => 2.0 * moves.everybody_ns(bytes / ranks),
         Algorithm::HalvingDoubling => moves.halving_doubling_ns(bytes),
         Algorithm::Direct => match request.collective {
+            Collective::Reduce { .. } => moves.root_ns(bytes),
             Collective::Gather { .. } | Collective::Scatter { .. } => moves.root_ns(bytes / ranks),
             _ => moves.everybody_ns(bytes / ranks),
         },

@@ -138,6 +138,18 @@ fn a_broadcast_is_cut_into_as_many_segments_as_pay() {
     assert!(time(best) <= time(best - 1.0) && time(best) <= time(best + 1.0), "{segments} segments");
 }
 
+/// To the root of a ring of 8 it is 4 hops, and each of its two links carries 4 arrays; a tree takes 1 + 2 + 4 hops and
+/// 3 arrays. So direct wins iff S < 3 alpha b.
+#[test]
+fn a_reduce_goes_straight_to_the_root_where_latency_counts_more_than_its_links() {
+    let ring = fabric(TopologyKind::Ring);
+    let at = |factor: f64| {
+        let bytes = (factor * 3.0 * ALPHA_NS * RATE) as usize;
+        chosen(Collective::Reduce { root: 2 }, 8, bytes, &ring).algorithm
+    };
+    assert_eq!((at(0.99), at(1.01)), (Algorithm::Direct, Algorithm::Binomial));
+}
+
 #[test]
 fn ranks_that_share_servers_get_a_barrier_of_two_levels() {
     let star = fabric(TopologyKind::Star);

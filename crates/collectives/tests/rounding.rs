@@ -43,14 +43,27 @@ impl Format {
 }
 
 fn all_reduce(format: Format, algorithm: Algorithm, inputs: &[Vec<u16>]) -> Vec<u16> {
+    let outputs = outputs(Collective::AllReduce, format, algorithm, inputs);
+    assert!(outputs.iter().all(|output| *output == outputs[0]), "{algorithm}: ranks differ");
+    outputs[0].clone()
+}
+
+fn outputs(
+    collective: Collective,
+    format: Format,
+    algorithm: Algorithm,
+    inputs: &[Vec<u16>],
+) -> Vec<Vec<u16>> {
     let (ranks, elements) = (inputs.len(), inputs[0].len());
-    let request = Request { collective: Collective::AllReduce, ranks, elements, servers: &[] };
+    let request = Request { collective, ranks, elements, servers: &[] };
     let schedule = build(&request, algorithm).unwrap();
     let bytes: Vec<Vec<u8>> =
         inputs.iter().map(|input| input.iter().flat_map(|bits| bits.to_le_bytes()).collect()).collect();
     let outputs = run(&schedule, ReduceOperation::Sum, format.element, &bytes).unwrap();
-    assert!(outputs.iter().all(|output| *output == outputs[0]), "{algorithm}: ranks differ");
-    outputs[0].chunks_exact(2).map(|bytes| u16::from_le_bytes(bytes.try_into().unwrap())).collect()
+    let values = |output: &Vec<u8>| {
+        output.chunks_exact(2).map(|bytes| u16::from_le_bytes(bytes.try_into().unwrap())).collect()
+    };
+    outputs.iter().map(values).collect()
 }
 
 /// Numbers of both signs whose mantissas are full, from one sixteenth to four.
@@ -114,6 +127,22 @@ fn direct_schedules_round_once_and_rings_at_each_step() {
                 differ += usize::from(found != rounded_once(format, &inputs, element));
             }
             assert!(ranks < 5 || differ > 0, "the inputs cannot tell both ways apart");
+        }
+    }
+}
+
+/// The order is that of the ranks, wherever the root stands.
+#[test]
+fn a_direct_reduce_rounds_once_at_its_root_and_a_tree_at_each_step() {
+    for format in [HALF, BRAIN] {
+        for root in [0, 2, 4] {
+            let inputs = random(format, 5, 40);
+            let reduced = |algorithm| {
+                outputs(Collective::Reduce { root }, format, algorithm, &inputs).swap_remove(root)
+            };
+            let wanted: Vec<_> = (0..40).map(|element| rounded_once(format, &inputs, element)).collect();
+            assert_eq!(reduced(Algorithm::Direct), wanted, "root {root}");
+            assert_ne!(reduced(Algorithm::Binomial), wanted, "the inputs cannot tell both ways apart");
         }
     }
 }

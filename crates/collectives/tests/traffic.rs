@@ -133,7 +133,9 @@ fn rooted_collectives_move_each_element_once_per_rank_that_needs_it() {
         assert_eq!(pipeline, Load { bytes: (n - 1) * bytes, messages: 5 * (n - 1) });
         let once = Load { bytes: (n - 1) * bytes, messages: n - 1 };
         assert_eq!(all(broadcast, Algorithm::Binomial), once);
-        assert_eq!(all(Collective::Reduce { root }, Algorithm::Binomial), once);
+        for algorithm in [Algorithm::Binomial, Algorithm::Direct] {
+            assert_eq!(all(Collective::Reduce { root }, algorithm), once, "{algorithm}");
+        }
         let parts = Load { bytes: (n - 1) * bytes / n, messages: n - 1 };
         assert_eq!(all(Collective::Gather { root }, Algorithm::Direct), parts);
         assert_eq!(all(Collective::Scatter { root }, Algorithm::Direct), parts);

@@ -58,6 +58,25 @@ fn a_mebibyte_goes_between_every_pair() {
 }
 
 #[test]
+fn it_passes_where_few_loads_may_be_outstanding() {
+    for outstanding in [1, 2, 3] {
+        for bytes_max in ["1B", "4KiB"] {
+            let rack = format!(
+                "name: t\nshape: {{ring: {{nodes: 3}}}}\noutstanding_loads_max: {outstanding}\n\
+                 job: {{litmus: {{bytes_max: {bytes_max}, rounds: 2}}}}\n"
+            );
+            let mut rig = Rig::new(&rack, 5);
+            rig.run();
+            let report = rig.report();
+            assert_eq!(report.verdict, Verdict::Pass, "{outstanding} {bytes_max}: {:#?}", report.failures);
+            let tried = report.operations.iter().find(|of| of.kind == OperationKind::ForbiddenAccess);
+            // Every rank at two others, sixteen attempts each, in two rounds.
+            assert_eq!(tried.map(|operation| operation.count), Some(3 * 2 * 16 * 2));
+        }
+    }
+}
+
+#[test]
 fn tenants_of_one_rack_are_kept_apart() {
     let rack = format!(
         "name: t\nshape: {{ring: {{nodes: 4}}}}\nnodes: {{n1: {{tenant: 2}}, n3: {{tenant: 2}}}}\n{SMALL}"

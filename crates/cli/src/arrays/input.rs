@@ -13,6 +13,11 @@ use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::{HEADER_BYTES_MAX, Header, Problem, agree, file_name};
 use rackloom_jobs::collective::Arrays;
 
+use super::place::rank_of;
+
+/// So many files that belong to no rank are told one by one.
+const STRANGERS_TOLD_MAX: usize = 4;
+
 /// One array of each rank that gives one, all alike.
 #[derive(Debug)]
 pub(crate) struct InputArrays {
@@ -61,10 +66,16 @@ impl InputArrays {
         let any = headers.iter().flatten().find_map(|header| header.clone().ok());
         let headers = headers.into_iter().map(|header| header.or(any.clone().map(Ok)));
         let headers = agree(headers.map(|header| header.unwrap_or(Err(String::new()))).collect());
-        let mut headers = headers.map_err(|mut problems| {
-            problems.retain(|problem| !problem.what.is_empty());
-            problems
-        })?;
+        let strangers = strangers(directory, ranks);
+        let mut headers = match headers {
+            Ok(headers) if strangers.is_empty() => headers,
+            headers => {
+                let mut problems = headers.err().unwrap_or_default();
+                problems.retain(|problem| !problem.what.is_empty());
+                problems.extend(strangers);
+                return Err(problems);
+            }
+        };
         let Header { element, shape, .. } = headers.swap_remove(first);
         Ok(Self { element, shape, files })
     }
@@ -74,6 +85,31 @@ impl InputArrays {
         // Checked when the header was read.
         self.shape.iter().product()
     }
+}
+
+/// Arrays of ranks that the rack does not have. Left out in silence, they would be missing in the result: whoever has eight
+/// arrays and a rack of four has most likely named the wrong rack.
+fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| entry.file_name().to_str().and_then(rank_of))
+        .filter(|rank| *rank >= ranks)
+        .collect();
+    found.sort_unstable();
+    let told = found.iter().take(STRANGERS_TOLD_MAX).map(|rank| Problem {
+        file: file_name(*rank),
+        what: format!(
+            "the rack has {ranks} ranks, 0 to {}; hint: remove the file, or name a rack of as many nodes as there \
+             are arrays",
+            ranks.saturating_sub(1)
+        ),
+    });
+    let left = found.len().saturating_sub(STRANGERS_TOLD_MAX);
+    let rest = (left > 0).then(|| Problem {
+        file: directory.display().to_string(),
+        what: format!("{left} more arrays of ranks that the rack does not have"),
+    });
+    told.chain(rest).collect()
 }
 
 /// Why no file of this directory can be read, said once and not for each file.
@@ -190,7 +226,20 @@ mod tests {
         let problems = directory.open(Collective::AllReduce, None).unwrap_err();
         let mut files: Vec<_> = problems.iter().map(|problem| problem.file.as_str()).collect();
         files.sort_unstable();
-        assert_eq!(files, ["rank1.npy", "rank2.npy", "rank3.npy"]);
+        assert_eq!(files, ["rank0.npy", "rank2.npy", "rank3.npy"]);
+        let unlike = &problems.iter().find(|problem| problem.file == "rank0.npy").unwrap().what;
+        assert!(unlike.contains("rank1.npy"), "one against one, so both are named: {unlike}");
+    }
+
+    #[test]
+    fn arrays_of_ranks_that_the_rack_lacks_are_told() {
+        let directory = Directory::new("more");
+        (0..11).for_each(|rank| directory.put(rank, ElementType::F32, &[3], 0));
+        let problems = directory.open(Collective::AllReduce, None).unwrap_err();
+        let files: Vec<_> = problems.iter().map(|problem| problem.file.as_str()).collect();
+        assert_eq!(files[..4], ["rank4.npy", "rank5.npy", "rank6.npy", "rank7.npy"]);
+        assert!(problems[0].what.contains("4 ranks, 0 to 3; hint:"), "{problems:?}");
+        assert!(problems.len() == 5 && problems[4].what.starts_with("3 more"), "{problems:?}");
     }
 
     #[test]

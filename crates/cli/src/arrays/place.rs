@@ -2,7 +2,8 @@
 //!
 //! A directory that holds results of another run with more ranks would afterwards hold a mixture that nobody can tell
 //! apart. Those files may be the user's only copy, so they are refused and not removed; results that this run gives as well are
-//! replaced, each when its successor is whole. What a killed run left under a hidden name is nobody's and goes.
+//! replaced, each when its successor is whole. The arrays that the ranks give are nobody's results, so their directory is
+//! refused. What a killed run left under a hidden name is nobody's and goes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ const NAMED_MAX: usize = 4;
 /// Make the directory that `options` name. `is_written` says by rank who will write a result there.
 pub(crate) fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
     let Some(directory) = &options.output else { return Ok(()) };
+    if let Some(input) = &options.input {
+        must_differ(input, directory)?;
+    }
     fs::create_dir_all(directory).map_err(|error| {
         Failure::bad_input(format!("cannot make the directory of results: {error}"))
             .at_path(directory)
@@ -49,7 +53,18 @@ pub(super) fn name_beside(directory: &Path, rank: usize) -> PathBuf {
     directory.join(format!(".{}.{}", file_name(rank), std::process::id()))
 }
 
-fn rank_of(name: &str) -> Option<usize> {
+/// However the two are written: through a link, with dots, or relative.
+fn must_differ(input: &Path, output: &Path) -> Result<(), Failure> {
+    let (Ok(given), Ok(wanted)) = (fs::canonicalize(input), fs::canonicalize(output)) else { return Ok(()) };
+    if given != wanted {
+        return Ok(());
+    }
+    Err(Failure::bad_input("the results would replace the arrays that --input gives")
+        .at_path(output)
+        .hint("name another directory as --output"))
+}
+
+pub(super) fn rank_of(name: &str) -> Option<usize> {
     let rank = name.strip_prefix("rank")?.strip_suffix(".npy")?.parse().ok()?;
     // `rank007.npy` is not one of ours.
     (file_name(rank) == name).then_some(rank)
@@ -156,6 +171,21 @@ mod tests {
             "a rank that gets nothing writes nothing: {refused}"
         );
         assert_eq!(place.names().len(), 5, "nothing was removed or added");
+    }
+
+    #[test]
+    fn the_directory_of_the_given_arrays_takes_no_results() {
+        let place = Place::with("given", &["rank0.npy"]);
+        let link = place.0.join("link");
+        std::os::unix::fs::symlink(&place.0, &link).unwrap();
+        for output in [place.0.clone(), place.0.join("."), link] {
+            let options = ArrayOptions { input: Some(place.0.clone()), output: Some(output) };
+            let refused = make_place(&options, &[true]).unwrap_err().to_string();
+            assert!(refused.contains("would replace") && refused.contains("hint:"), "{refused}");
+        }
+        let beside = place.0.join("sums");
+        let options = ArrayOptions { input: Some(place.0.clone()), output: Some(beside) };
+        assert!(make_place(&options, &[true]).is_ok(), "a directory within it is another one");
     }
 
     #[test]

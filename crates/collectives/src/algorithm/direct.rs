@@ -22,6 +22,7 @@ pub(super) fn lay_out(builder: &mut Builder) {
             reduce_parts(builder, own, place);
         }
         Collective::AllGather => all_gather(builder),
+        Collective::Reduce { root } => reduce(builder, root),
         Collective::Gather { root } => gather(builder, root),
         Collective::Scatter { root } => scatter(builder, root),
         _ => all_to_all(builder),
@@ -84,6 +85,25 @@ fn all_gather(builder: &mut Builder) {
         builder.copy(rank, input(0..part.len()), output(part));
     }
     wait_for_all(builder, &arrivals, 1);
+}
+
+/// The root folds what everybody gives; nobody else computes.
+fn reduce(builder: &mut Builder, root: usize) {
+    let all = 0..builder.elements;
+    let mut operands = Vec::with_capacity(builder.ranks);
+    for rank in 0..builder.ranks {
+        if rank == root {
+            operands.push(input(all.clone()));
+            continue;
+        }
+        let place = builder.slot(root, all.len());
+        builder.step(rank, 0);
+        let arrival = builder.send(rank, root, input(all.clone()), place);
+        builder.step(root, 1);
+        builder.wait(root, arrival);
+        operands.push(place);
+    }
+    builder.fold(root, &operands, output(all));
 }
 
 fn gather(builder: &mut Builder, root: usize) {

@@ -35,7 +35,7 @@ pub enum Algorithm {
     /// All-reduce: recursive halving, then recursive doubling (Rabenseifner). Ranks beyond the largest power of two
     /// hand their input to a partner before and take the result from it afterwards.
     HalvingDoubling,
-    /// Every pair at once. Reduce-scatter, all-gather, all-to-all, gather, scatter.
+    /// Every pair at once. Reduce-scatter, all-gather, all-to-all; reduce, gather, scatter, where the root is in every pair.
     Direct,
     /// All-to-all: one partner after the other, round *k* at distance *k*.
     Pairwise,
@@ -100,7 +100,12 @@ impl Algorithm {
             Self::OneShot | Self::TwoShot | Self::HalvingDoubling => matches!(collective, C::AllReduce),
             Self::Direct => matches!(
                 collective,
-                C::ReduceScatter | C::AllGather | C::AllToAll | C::Gather { .. } | C::Scatter { .. }
+                C::ReduceScatter
+                    | C::AllGather
+                    | C::AllToAll
+                    | C::Reduce { .. }
+                    | C::Gather { .. }
+                    | C::Scatter { .. }
             ),
             Self::Pairwise => matches!(collective, C::AllToAll),
             Self::Binomial => matches!(collective, C::Broadcast { .. } | C::Reduce { .. }),

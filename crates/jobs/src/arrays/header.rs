@@ -65,7 +65,7 @@ pub enum HeaderError {
         wanted: ElementType,
     },
     /// More than any memory holds.
-    #[error("an array of shape {0} is too large")]
+    #[error("an array of shape {0} is too large; hint: at most {ELEMENTS_MAX} elements")]
     TooLarge(String),
     /// Cut short, or something behind the array.
     #[error("shape {shape} needs {expected} bytes of data, the file has {found}; hint: {}", if found < expected { "it is cut short" } else { "one array per file" })]

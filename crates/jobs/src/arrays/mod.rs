@@ -17,6 +17,9 @@ use crate::collective::HeldArrays;
 
 pub use self::header::{HEADER_BYTES_MAX, Header, HeaderError, header_bytes, shape_text};
 
+/// So many files of a group an error names.
+const NAMED_MAX: usize = 4;
+
 /// The name of a rank's file, in the folder of inputs and in that of outputs.
 #[must_use]
 pub fn file_name(rank: usize) -> String {
@@ -61,27 +64,57 @@ pub fn agree(headers: Vec<Result<Header, String>>) -> Result<Vec<Header>, Vec<Pr
             Err(what) => problems.push(Problem { file: file_name(rank), what }),
         }
     }
-    if let Some((first_rank, first)) = good.first() {
-        let first_file = file_name(*first_rank);
-        for (rank, header) in &good {
-            let file = file_name(*rank);
-            if header.element != first.element {
-                let what = format!(
-                    "elements are {}, those of {first_file} are {}; hint: all ranks give the same type",
-                    header.element, first.element
-                );
-                problems.push(Problem { file: file.clone(), what });
-            }
-            if header.shape != first.shape {
-                let (found, wanted) = (shape_text(&header.shape), shape_text(&first.shape));
-                let what = format!(
-                    "shape {found}, that of {first_file} is {wanted}; hint: all ranks give the same shape"
-                );
-                problems.push(Problem { file, what });
-            }
+    let types = good.iter().map(|(rank, header)| (*rank, header.element.to_string()));
+    problems.extend(unlike(types.collect(), |found, others, wanted| {
+        format!("elements are {found}, those of {others} are {wanted}; hint: all ranks give the same type")
+    }));
+    let shapes = good.iter().map(|(rank, header)| (*rank, shape_text(&header.shape)));
+    problems.extend(unlike(shapes.collect(), |found, others, wanted| {
+        format!("shape {found}, that of {others} is {wanted}; hint: all ranks give the same shape")
+    }));
+    if problems.is_empty() { Ok(good.into_iter().map(|(_, header)| header).collect()) } else { Err(problems) }
+}
+
+/// Who differs from whom. Where more than half of the ranks agree, the others are told one by one; where nobody has a majority,
+/// nobody can say who is wrong, so the groups are told against each other.
+fn unlike(found: Vec<(usize, String)>, say: impl Fn(&str, &str, &str) -> String) -> Vec<Problem> {
+    let count = found.len();
+    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    for (rank, value) in found {
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => groups.push((value, vec![rank])),
         }
     }
-    if problems.is_empty() { Ok(good.into_iter().map(|(_, header)| header).collect()) } else { Err(problems) }
+    let Some(reference) = groups.iter().position(|(_, ranks)| ranks.len() * 2 > count) else {
+        return groups.windows(2).map(|pair| told_apart(&pair[0], &pair[1], &say)).collect();
+    };
+    let (wanted, ranks) = groups.swap_remove(reference);
+    let model = file_name(ranks[0]);
+    let others = if ranks.len() > 1 { format!("{model} and {} more", ranks.len() - 1) } else { model };
+    let mut odd: Vec<_> =
+        groups.iter().flat_map(|(value, ranks)| ranks.iter().map(move |rank| (*rank, value))).collect();
+    odd.sort_unstable();
+    odd.into_iter()
+        .map(|(rank, value)| Problem { file: file_name(rank), what: say(value, &others, &wanted) })
+        .collect()
+}
+
+fn told_apart(
+    (value, ranks): &(String, Vec<usize>),
+    (other, others): &(String, Vec<usize>),
+    say: &impl Fn(&str, &str, &str) -> String,
+) -> Problem {
+    Problem { file: names(ranks), what: say(value, &names(others), other) }
+}
+
+/// The files of these ranks, the first few by name.
+fn names(ranks: &[usize]) -> String {
+    let mut names: Vec<_> = ranks.iter().take(NAMED_MAX).map(|rank| file_name(*rank)).collect();
+    if ranks.len() > NAMED_MAX {
+        names.push(format!("{} more", ranks.len() - NAMED_MAX));
+    }
+    names.join(", ")
 }
 
 /// Read the arrays of all ranks. `read` gives the bytes of the file with a name, or says why not; `wanted` is the type that

@@ -19,6 +19,8 @@ use crate::crew::request::{Body, Outcome, Request, Tag};
 const NOWHERE: RegionId = RegionId(99);
 /// Bytes of the puts and gets: more than one frame of many wires.
 const BULK_BYTES: u64 = 4500;
+/// Bytes of the loads, where so many may be loaded at once: more than one request.
+const LOAD_BYTES: u64 = 300;
 
 /// How to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +83,11 @@ fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationErr
     if scene.peers.contains(&target) { &AT_PEERS } else { &AT_STRANGERS }
 }
 
-fn bytes(attempt: Attempt) -> u64 {
+fn bytes(scene: &Scene, attempt: Attempt) -> u64 {
     match attempt {
         Attempt::Put | Attempt::Get => BULK_BYTES,
-        Attempt::Load => 300,
+        // A longer one the caller's own endpoint would not take, whatever the owner thinks of it.
+        Attempt::Load => LOAD_BYTES.min(scene.settings.store_bytes_max),
         _ => 8,
     }
 }
@@ -94,7 +97,7 @@ fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddr
     // Guards lie at the very beginning of the data region.
     let (region, offset) = match aim {
         Aim::WrongKey | Aim::Stranger => (DATA, 0),
-        Aim::OverTheEnd => (DATA, data_bytes - bytes(attempt).min(data_bytes) + 4),
+        Aim::OverTheEnd => (DATA, data_bytes - bytes(scene, attempt).min(data_bytes) + 4),
         Aim::BehindTheEnd => (DATA, data_bytes),
         Aim::AddressOverflow => (DATA, u64::MAX - 3),
         Aim::ReadOnly => (READABLE, 0),
@@ -119,7 +122,7 @@ pub(crate) struct Forbidden {
 impl Forbidden {
     fn body(&mut self, turn: &mut Turn<'_>, peer: u16, attempt: Attempt, aim: Aim) -> Option<Body> {
         let target = address(turn.scene, peer, attempt, aim);
-        let data = vec![0xff; bytes(attempt) as usize];
+        let data = vec![0xff; bytes(turn.scene, attempt) as usize];
         Some(match attempt {
             Attempt::Store => Body::Store { target, data, completion: Completion::Visible },
             Attempt::StorePosted => Body::Store { target, data, completion: Completion::Accepted },
@@ -142,7 +145,7 @@ impl Forbidden {
             let lane = self.lane?;
             turn.fill(LANES, lane.guarded(), turn.scene.lane_pattern(), lane.guarded().0);
         }
-        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(attempt) })
+        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(turn.scene, attempt) })
     }
 
     fn submit_repeated_flushes(&mut self, turn: &mut Turn<'_>) {
