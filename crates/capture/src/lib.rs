@@ -5,8 +5,8 @@
 //! the same file.
 //!
 //! Rooms: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (what a file says of its link) ·
-//! [`comment`] (the words of the comments) · [`recorder`] (one end writes down what it sees) · [`join`] (several ends make
-//! one file) · [`describe`] (a frame as fields) · [`line`](mod@line) (a frame as one line).
+//! [`comment`] (the words of the comments) · [`recorder`] (one end writes down what it sees) · [`mod@join`] (several ends make
+//! one file) · [`mod@describe`] (a frame as fields) · [`line`](mod@line) (a frame as one line).
 //!
 //! Nothing here opens a file, knows a clock or prints: bytes come in as readers and go out as writers. The pcapng code is
 //! our own because `pcap-file` 2.0 takes every timestamp for nanoseconds whatever the interface says, and names no offset

@@ -2,7 +2,7 @@
 //!
 //! A recorder turns what it is told into blocks in a buffer and nothing more: whoever owns it takes the buffer away and
 //! puts it wherever it belongs, when that disturbs nobody. A frame that was sent is a record of the sending end; a frame
-//! that came in and was not used is a record of the receiving end, which [`crate::join`] makes a comment of the first.
+//! that came in and was not used is a record of the receiving end, which [`crate::join()`] makes a comment of the first.
 //!
 //! A recorder stops for good at its limit, and its last record says so.
 

@@ -1,6 +1,6 @@
 //! Descriptors that travel over a Unix socket with the line that names them.
 //!
-//! The kernel attaches descriptors to bytes, at most [`BATCH_MAX`] to one message, so the first bytes of a line carry
+//! The kernel attaches descriptors to bytes, at most `BATCH_MAX` to one message, so the first bytes of a line carry
 //! a batch each and the rest of the line carries none. The receiver reads until the line is whole and keeps what came.
 //! Nothing here knows what a descriptor is for.
 
