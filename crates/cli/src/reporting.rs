@@ -56,16 +56,24 @@ pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
 
 /// The same for any file.
 pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
-    let is_new = !path.exists();
-    let attempt = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    if is_new && attempt.is_ok() {
-        // Nothing is left behind should the run not come to a report.
-        let _ = std::fs::remove_file(path);
-    }
+    let existing = |path: &Path| std::fs::OpenOptions::new().append(true).open(path).map(drop);
+    let attempt = if path.exists() { existing(path) } else { can_create_beside(path) };
     let hint = "name a file in a folder that exists and that you may write to";
-    attempt.map(drop).map_err(|error| {
+    attempt.map_err(|error| {
         Failure::bad_input(format!("cannot write this file: {error}")).at_path(path).hint(hint)
     })
+}
+
+/// Whether the folder of a file that does not exist yet takes one. The file itself is not touched: who waits for it would
+/// find it empty. Nothing is left behind should the run not come to a report.
+fn can_create_beside(path: &Path) -> io::Result<()> {
+    let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
+    let mut probe = std::ffi::OsString::from(".");
+    probe.push(name);
+    probe.push(format!(".{}", std::process::id()));
+    let probe = path.with_file_name(probe);
+    std::fs::File::create_new(&probe)?;
+    std::fs::remove_file(probe)
 }
 
 /// Print the report for people and write it for machines. Returns how the run ended: a report that cannot be written
