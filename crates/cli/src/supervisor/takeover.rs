@@ -109,15 +109,18 @@ fn on_packet(
 
 /// Interfaces belong to nobody but the seat: not to the system, and not to another member.
 fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Result<(), String> {
-    let place = |pid: u32| network_namespace_of(pid).map_err(|error| format!("process {pid}: {error}"));
-    let its = place(pid)?;
+    const RULE: &str = "on the packet wire, whoever takes a seat needs a network namespace of its own";
+    let place = |pid: u32| network_namespace_of(pid);
+    let its = place(pid).map_err(|error| match error.kind() {
+        // An ordinary user's supervisor sees only processes of its own user namespace.
+        io::ErrorKind::PermissionDenied => {
+            format!("{RULE}, made in the user namespace of the rack; process {pid} is outside of that")
+        }
+        _ => format!("{RULE}; that of process {pid} cannot be told: {error}"),
+    })?;
+    let ours = place(std::process::id()).map_err(|error| format!("the supervisor's own: {error}"))?;
     let taken = pids.iter().flatten().filter_map(|member| place(*member).ok()).any(|other| other == its);
-    if its == wiring.outside || its == place(std::process::id())? || taken {
-        return Err(
-            "on the packet wire, whoever takes a seat needs a network namespace of its own".to_owned()
-        );
-    }
-    Ok(())
+    if its == wiring.outside || its == ours || taken { Err(RULE.to_owned()) } else { Ok(()) }
 }
 
 /// Cables are laid in a runtime of their own, which a thread that has one already cannot run.
