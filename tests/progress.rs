@@ -30,8 +30,9 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
         return;
     }
     let file = rack_file("name: bar\nshape: {ring: {nodes: 3}}\n");
+    // A shell that stays beside the program gets the Ctrl-C as well, and some then tell their own death instead of its exit code.
     let line = format!(
-        "{} run {} --collective all-reduce --bytes 4KiB --algorithm ring --repetitions {RUNS} --warm-up 0",
+        "exec {} run {} --collective all-reduce --bytes 4KiB --algorithm ring --repetitions {RUNS} --warm-up 0",
         env!("CARGO_BIN_EXE_rackloom"),
         file.display()
     );
