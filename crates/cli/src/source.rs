@@ -17,10 +17,11 @@ use rackloom_plan::{
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{ArrayOptions, JobOptions, Overrides, Transport, Wire};
+use crate::arguments::{ArrayOptions, JobOptions, Overrides, Processes, Transport, Wire};
 use crate::arrays::InputArrays;
 use crate::capture::CaptureOptions;
 use crate::failure::Failure;
+use crate::{arrays, capacity};
 
 /// Everything from which a plan is built.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -70,10 +71,11 @@ impl Source {
         })
     }
 
-    pub(crate) fn on_wire(mut self, wire: Option<Wire>, force_wire: bool) -> Self {
-        self.wire = wire;
-        self.force_wire = force_wire;
-        self
+    /// For a rack of processes, as the command line wants it.
+    pub(crate) fn for_processes(mut self, processes: &Processes) -> Result<Self, Failure> {
+        self.wire = processes.wire;
+        self.force_wire = processes.force_wire;
+        self.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
     }
 
     pub(crate) fn named(mut self, rack: Option<String>) -> Self {
@@ -113,6 +115,16 @@ impl Source {
             Some(first) => Err(Failure::bad_input(first.message).hint(first.hint)),
             None => Ok(work),
         }
+    }
+
+    /// The same for a rack of processes, with all that these need on this machine: memory, and directories for
+    /// results and captures.
+    pub(crate) fn ready_work(&self, processes: &Processes) -> Result<Work, Failure> {
+        let work = self.possible_work()?;
+        capacity::must_suffice(&work.plan)?;
+        arrays::make_place(&processes.arrays, &work.is_written())?;
+        self.capture.make_directory()?;
+        Ok(work)
     }
 
     fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {

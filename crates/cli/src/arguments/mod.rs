@@ -69,12 +69,9 @@ pub(crate) enum Command {
     Keep,
 }
 
+/// What a rack of processes is asked beyond its file, whether it ends by itself or stays.
 #[derive(Debug, Args)]
-pub(crate) struct RunArguments {
-    /// The rack file
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
+pub(crate) struct Processes {
     /// What carries the frames
     #[arg(long, value_enum)]
     pub(crate) wire: Option<Wire>,
@@ -85,6 +82,16 @@ pub(crate) struct RunArguments {
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
     pub(crate) capture: CaptureOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The rack file
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
+    pub(crate) processes: Processes,
     #[command(flatten)]
     pub(crate) output: Output,
     /// Once all links are up, write who runs where (names and process ids) to this file
@@ -106,16 +113,8 @@ pub(crate) struct UpArguments {
     pub(crate) vacant: Vec<String>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// What carries the frames
-    #[arg(long, value_enum)]
-    pub(crate) wire: Option<Wire>,
-    /// Send everything in frames: GPU nodes of one server do not map each other's memory
-    #[arg(long)]
-    pub(crate) force_wire: bool,
     #[command(flatten)]
-    pub(crate) arrays: ArrayOptions,
-    #[command(flatten)]
-    pub(crate) capture: CaptureOptions,
+    pub(crate) processes: Processes,
     #[command(flatten)]
     pub(crate) logging: Logging,
 }

@@ -36,7 +36,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::overrides::endpoint_named;
 use crate::source::Source;
-use crate::{arrays, capacity, present, reporting};
+use crate::{present, reporting};
 
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
@@ -51,14 +51,9 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         overrides.job.job.get_or_insert(Job::None);
     }
     let source = Source::read(&arguments.file, &overrides)?
-        .on_wire(arguments.wire, arguments.force_wire)
         .named(arguments.name.clone())
-        .with_arrays(&arguments.arrays)?
-        .with_capture(&arguments.capture)?;
-    let work = source.possible_work()?;
-    capacity::must_suffice(&work.plan)?;
-    arrays::make_place(&arguments.arrays, &work.is_written())?;
-    source.capture.make_directory()?;
+        .for_processes(&arguments.processes)?;
+    let work = source.ready_work(&arguments.processes)?;
     let plan = work.plan;
     directory::check_name(&plan.name)?;
     let vacant = vacant(&plan, &arguments.vacant)?;

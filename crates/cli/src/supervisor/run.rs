@@ -13,18 +13,12 @@ use crate::progress::Bar;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
-use crate::{arrays, capacity, present, reporting};
+use crate::{present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides)?
-        .on_wire(arguments.wire, arguments.force_wire)
-        .with_arrays(&arguments.arrays)?
-        .with_capture(&arguments.capture)?;
-    let work = source.possible_work()?;
-    capacity::must_suffice(&work.plan)?;
-    arrays::make_place(&arguments.arrays, &work.is_written())?;
-    source.capture.make_directory()?;
+    let source = Source::read(&arguments.file, &arguments.overrides)?.for_processes(&arguments.processes)?;
+    let work = source.ready_work(&arguments.processes)?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
