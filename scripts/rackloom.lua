@@ -569,7 +569,9 @@ local function refusal(tvb)
     local stop = 32 + tvb(6, 2):le_uint()
     if tvb:len() < stop or (is_routed and stop < 72) then return "truncated" end
     local body = (not is_routed and stop > 32) and tvb:raw(32, stop - 32) or ""
-    if crc32c(tvb:raw(0, 28), body) ~= tvb(28, 4):le_uint() then return "hop-check" end
+    local is_unchecked = is_routed and band(tvb(3, 1):uint(), 2) ~= 0
+    local check = is_unchecked and 0 or crc32c(tvb:raw(0, 28), body)
+    if check ~= tvb(28, 4):le_uint() then return "hop-check" end
     return nil, kind, stop
 end
 

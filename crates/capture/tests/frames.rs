@@ -39,6 +39,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         consumed: 16,
         freed: 17,
         has_end_to_end_check: true,
+        has_hop_check: true,
     };
     link.write(&mut frame, 0x88b5, [2, 0x52, 0x4c, 0, 0, 0], [2, 0x52, 0x4c, 0, 0, 1]);
     // The check reads the length, which the link header holds.

@@ -34,6 +34,7 @@ pub struct Runtime<M, R = HostMemory> {
     carriers: Vec<bool>,
     carrier_due: Instant,
     last_traffic: Instant,
+    last_receive: Instant,
     last_turn: Instant,
     drops: Option<Drops>,
 }
@@ -42,9 +43,19 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// Join a member to its devices and its memory. Carriers count as present until a device says otherwise.
     pub fn new(member: M, ports: Ports, memory: R, clock: Clock, policy: WaitPolicy) -> Self {
         let carriers = vec![true; ports.count()];
-        let (carrier_due, last_traffic, last_turn) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
-        let drops = None;
-        Self { member, ports, memory, clock, policy, carriers, carrier_due, last_traffic, last_turn, drops }
+        Self {
+            member,
+            ports,
+            memory,
+            clock,
+            policy,
+            carriers,
+            carrier_due: Instant::ZERO,
+            last_traffic: Instant::ZERO,
+            last_receive: Instant::ZERO,
+            last_turn: Instant::ZERO,
+            drops: None,
+        }
     }
 
     /// Show every received frame that the member does not use to `watch`, and why.
@@ -79,6 +90,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
 
     /// First half of a turn: hand the member what has arrived. Returns whether anything had.
     pub fn receive(&mut self, now: Instant) -> bool {
+        self.last_receive = now;
         let ask_carriers = now >= self.carrier_due;
         if ask_carriers {
             self.carrier_due = now + CARRIER_INTERVAL_NS;
@@ -145,6 +157,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// When something last happened.
     pub(crate) const fn last_traffic(&self) -> Instant {
         self.last_traffic
+    }
+
+    /// When it was last looked whether anything had arrived.
+    pub(crate) const fn last_receive(&self) -> Instant {
+        self.last_receive
     }
 
     /// The member.

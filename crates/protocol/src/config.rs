@@ -28,7 +28,8 @@ pub struct MemberConfig {
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
-    /// Whether routed frames carry the end-to-end check.
+    /// Whether routed frames carry the two checks. Where nothing can corrupt a frame they cost more than everything else that a
+    /// small frame costs; frames that are not routed carry theirs anyway.
     pub end_to_end_check: bool,
     /// Outstanding loads per peer (64 in SUE-like and EthLink-like descriptions).
     pub outstanding_loads_max: u32,

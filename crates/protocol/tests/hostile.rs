@@ -252,6 +252,17 @@ fn a_frame_without_the_required_check_is_refused() {
     let (mut fabric, mut bytes) = genuine();
     bytes[layout::FLAGS] = 0;
     assert_eq!(deliver(&mut fabric, sealed(bytes)), [DropReason::CheckMissing]);
+    let (mut fabric, mut bytes) = genuine();
+    bytes[layout::FLAGS] |= layout::FLAG_NO_HOP_CHECK;
+    layout::put_u32(&mut bytes, layout::HOP_CHECK, 0);
+    assert_eq!(deliver(&mut fabric, bytes), [DropReason::CheckMissing], "of the hop");
+}
+
+#[test]
+fn a_frame_that_claims_to_carry_no_hop_check_carries_none() {
+    let (mut fabric, mut bytes) = genuine();
+    bytes[layout::FLAGS] |= layout::FLAG_NO_HOP_CHECK;
+    assert_eq!(deliver(&mut fabric, bytes), [DropReason::HopCheck]);
 }
 
 // W-9 W-10

@@ -1,6 +1,7 @@
 //! The thread that keeps a node alive while the application computes.
 //!
-//! It sleeps on the doorbell, serves what comes, and stands aside as long as anybody else drives. It ends with the node.
+//! It sleeps on the doorbell, serves what comes, and stands aside as long as anybody else drives or visits the node often. It
+//! ends with the node.
 
 use std::io;
 use std::sync::Arc;
@@ -25,9 +26,15 @@ fn turn(core: &mut Core) -> bool {
 
 fn live(engine: &Engine) {
     let mut held = engine.hold();
+    let mut drives = 0;
     while !held.core().has_left {
-        if held.core().has_driver || !held.core().standby.is_empty() {
-            held = held.stand_aside();
+        let core = held.core();
+        if core.has_driver || !core.standby.is_empty() {
+            // One who drives for long tells when he stops; those who come and go are looked after now and then.
+            let is_the_same = std::mem::replace(&mut drives, core.drives) == core.drives;
+            held = if is_the_same { held.stand_aside() } else { held.rest() };
+        } else if std::mem::take(&mut core.is_attended) {
+            held = held.rest();
         } else if turn(held.core()) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
                 held = held.give_way();

@@ -71,8 +71,8 @@ impl<'a> Batch<'a> {
             }
             taken += 1;
         }
-        if taken > 0 && !core.is_driven() {
-            core.turn();
+        if taken > 0 {
+            core.visit_to_send();
         }
         // Regions among the orders take the lock when they go.
         drop(held);

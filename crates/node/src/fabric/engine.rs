@@ -4,6 +4,10 @@
 //! it up whenever somebody wants it and whenever it sleeps. Threads that find the place taken register a waker and park.
 //! The background thread ([`super::background`]) has the place when nobody is the driver.
 //!
+//! A node is *attended* as long as threads come back again and again, to submit, to poll or to wait: each visit makes its own
+//! turn, and the background thread only looks now and then whether the visits go on. Calling it after every visit would cost
+//! more than the visit.
+//!
 //! Every release of the lock goes through [`Held`], which settles who hears the doorbell next. Wakers run without the
 //! lock. This file knows no kinds of operations.
 
@@ -27,6 +31,13 @@ use crate::wires::Doorbell;
 
 /// Longest time that a thread parks while another drives: only a net, it is woken before.
 const PARK: Duration = Duration::from_millis(10);
+/// How often the background thread looks whether an attended node still is. This is also how long a frame may wait when the
+/// visits stop; waking a thread on another processor takes as long.
+const REST: Duration = Duration::from_micros(100);
+/// Visits, while the background thread sleeps at the doorbell, after which it is told that the node is attended.
+const VISITS_UNTIL_ATTENDED: u32 = 8;
+/// A visitor who sends looks for frames as well if nobody has for so long.
+const UNHEARD_NS_MAX: u64 = 10_000;
 
 pub(super) type Member = Runtime<Endpoint, RegionMemory>;
 
@@ -47,6 +58,12 @@ pub(super) struct Core {
     asleep_until: Instant,
     /// The background thread waits to be needed.
     pub(super) is_aside: bool,
+    /// Somebody has visited since the background thread looked last.
+    pub(super) is_attended: bool,
+    /// Visits since the background thread went to sleep at the doorbell.
+    visits: u32,
+    /// Times that a thread became the driver.
+    pub(super) drives: u64,
     pub(super) has_left: bool,
     pub(super) activities: Activities,
     /// Turns so far, and those of the background thread among them.
@@ -84,6 +101,9 @@ impl Engine {
             asleep: 0,
             asleep_until: Instant::NEVER,
             is_aside: false,
+            is_attended: false,
+            visits: 0,
+            drives: 0,
             has_left: false,
             activities: Activities::default(),
             turns: 0,
@@ -103,6 +123,9 @@ impl Engine {
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
+        if let Ok(core) = self.core.try_lock() {
+            return core;
+        }
         self.wanted.fetch_add(1, Ordering::AcqRel);
         // A panic under the lock would be a bug of the core; the other threads still get their errors.
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,8 +155,10 @@ impl Engine {
             }
             if !held.core().has_driver {
                 held.core().has_driver = true;
+                held.core().drives += 1;
                 let (mut held, found) = self.drive(held, until, &mut look);
                 held.core().has_driver = false;
+                held.core().is_attended = true;
                 return found;
             }
             let waker = Waker::from(Arc::new(Parked(std::thread::current())));
@@ -216,6 +241,30 @@ impl Core {
         progress
     }
 
+    /// A turn of somebody who has only come to look, unless somebody else is awake and makes one anyway.
+    pub(super) fn visit(&mut self) {
+        if !self.is_driven() {
+            self.is_attended = true;
+            self.turn();
+        }
+    }
+
+    /// The same for somebody who has only come to send: what has arrived in the last few microseconds can wait for the one
+    /// who asks for it.
+    pub(super) fn visit_to_send(&mut self) {
+        if self.is_driven() {
+            return;
+        }
+        self.is_attended = true;
+        let Self { member: Some(member), table, activities, .. } = self else { return };
+        let now = member.now();
+        if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
+            member.finish(now, &mut |event| table.hear(event));
+        } else {
+            self.turn();
+        }
+    }
+
     /// What the core waits for, one line each.
     pub(super) fn waiting_for(&self) -> Vec<String> {
         self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
@@ -279,16 +328,26 @@ impl<'e> Held<'e> {
 
     /// Wait until the background thread is needed.
     pub(super) fn stand_aside(mut self) -> Self {
+        self.core().is_aside = true;
+        let mut held = self.pause(Duration::from_nanos(SLEEP_NS_MAX));
+        held.core().is_aside = false;
+        held
+    }
+
+    /// Leave the node to those who visit it, for a while.
+    pub(super) fn rest(self) -> Self {
+        self.pause(REST)
+    }
+
+    fn pause(mut self, longest: Duration) -> Self {
         let engine = self.engine;
         self.settle();
         if !self.core().table.to_wake.is_empty() {
             return self.give_way();
         }
-        let Some(mut core) = self.core.take() else { return engine.hold() };
-        core.is_aside = true;
-        let waited = engine.needed.wait_timeout(core, Duration::from_nanos(SLEEP_NS_MAX));
-        let (mut core, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        core.is_aside = false;
+        let Some(core) = self.core.take() else { return engine.hold() };
+        let waited = engine.needed.wait_timeout(core, longest);
+        let (core, _) = waited.unwrap_or_else(PoisonError::into_inner);
         Held { engine, core: Some(core) }
     }
 
@@ -312,6 +371,16 @@ impl<'e> Held<'e> {
         }
         if core.asleep == 0 {
             return;
+        }
+        if core.is_attended && !core.has_driver {
+            core.visits += 1;
+            if core.visits > VISITS_UNTIL_ATTENDED {
+                // It finds the node attended and lets the bell be.
+                core.visits = 0;
+                engine.bell.arm();
+                engine.bell.ring();
+                return;
+            }
         }
         engine.bell.arm();
         let (now, until) = (engine.clock.now(), core.asleep_until);

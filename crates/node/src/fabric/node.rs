@@ -374,11 +374,7 @@ impl Node {
     /// The oldest completion of `queue`; if there is none, one turn of this node and another look. Never sleeps.
     pub fn poll(&self, queue: &Queue) -> Option<Completion> {
         queue.pop().or_else(|| {
-            let mut held = self.engine.hold();
-            if !held.core().is_driven() {
-                held.core().turn();
-            }
-            drop(held);
+            self.engine.hold().core().visit();
             queue.pop()
         })
     }

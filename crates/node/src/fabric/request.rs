@@ -115,8 +115,8 @@ impl<'a, T: Outcome> Request<'a, T> {
         let mut held = self.engine.hold();
         let core = held.core();
         let result = core.submit(order, Sink::Queue(Arc::clone(queue), context));
-        if result.is_ok() && !core.is_driven() {
-            core.turn();
+        if result.is_ok() {
+            core.visit_to_send();
         }
         result
     }
@@ -174,8 +174,8 @@ impl<T: Outcome> Future for Request<'_, T> {
         let mut held = engine.hold();
         let core = held.core();
         let mut found = this.look(core);
-        if found.is_none() && !core.is_driven() {
-            core.turn();
+        if found.is_none() {
+            core.visit();
             found = this.look(core);
         }
         if let Some(result) = found {

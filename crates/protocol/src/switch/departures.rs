@@ -175,6 +175,7 @@ impl Forwarder {
             consumed,
             freed: 0,
             has_end_to_end_check,
+            has_hop_check: self.config.end_to_end_check,
         };
         link.complete(&mut header);
         let plane = link.config.plane;

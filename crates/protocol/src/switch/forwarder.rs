@@ -178,6 +178,9 @@ impl Forwarder {
         let link = &self.links[port.index()].config;
         let (address, neighbour) = (mac(self.config.node, link.plane), mac(link.neighbour, link.plane));
         let frame = Frame::parse(bytes, self.config.ether_type, address, neighbour, self.config.epoch)?;
+        if self.config.end_to_end_check && !frame.link.has_hop_check {
+            return Err(DropReason::CheckMissing);
+        }
         if frame.link.kind == FrameKind::Hello {
             self.take_hello(now, port, &frame)?;
             return Ok(Taken::Used);

@@ -69,6 +69,8 @@ pub struct LinkHeader {
     pub freed: u32,
     /// The end-to-end check is present.
     pub has_end_to_end_check: bool,
+    /// The hop check is present, as in every frame that is not routed.
+    pub has_hop_check: bool,
 }
 
 /// What no hop changes.
@@ -157,14 +159,16 @@ impl<'a> Frame<'a> {
             return Err(DropReason::Truncated);
         }
         let bytes = &bytes[..end];
+        let link = LinkHeader::read(header, kind);
         // W-8
-        if u32_at(header, HOP_CHECK) != hop_check(bytes, !kind.is_routed()) {
+        let check = if link.has_hop_check { hop_check(bytes, !kind.is_routed()) } else { 0 };
+        if u32_at(header, HOP_CHECK) != check {
             return Err(DropReason::HopCheck);
         }
-        if u16_at(header, EPOCH) != epoch {
+        if link.epoch != epoch {
             return Err(DropReason::WrongEpoch);
         }
-        Ok(Self { bytes, link: LinkHeader::read(header, kind) })
+        Ok(Self { bytes, link })
     }
 
     /// The frame without padding.
@@ -229,10 +233,11 @@ impl LinkHeader {
             consumed: u32_at(bytes, CONSUMED),
             freed: u32_at(bytes, FREED),
             has_end_to_end_check: bytes[FLAGS] & FLAG_END_TO_END != 0,
+            has_hop_check: bytes[FLAGS] & FLAG_NO_HOP_CHECK == 0 || !kind.is_routed(),
         }
     }
 
-    /// Write the Ethernet and the link header, and seal the hop. The body must already be in place for frames that
+    /// Write the Ethernet and the link header, and seal the hop if it is to be checked. The body must already be in place for frames that
     /// are not routed.
     ///
     /// A frame too short for the header is left alone.
@@ -243,7 +248,9 @@ impl LinkHeader {
         frame[ETHER_TYPE..LINK].copy_from_slice(&ether_type.to_be_bytes());
         put_u16(frame, MAGIC, MAGIC_VALUE);
         frame[VERSION_KIND] = VERSION << 4 | self.kind as u8;
-        frame[FLAGS] = u8::from(self.has_end_to_end_check) * FLAG_END_TO_END;
+        let has_hop_check = self.has_hop_check || !self.kind.is_routed();
+        frame[FLAGS] = u8::from(self.has_end_to_end_check) * FLAG_END_TO_END
+            | u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK;
         put_u16(frame, EPOCH, self.epoch);
         put_u16(frame, LENGTH, self.length);
         frame[HOP_LIMIT] = self.hop_limit;
@@ -253,8 +260,11 @@ impl LinkHeader {
         put_u32(frame, LINK_ACK, self.link_ack);
         put_u32(frame, CONSUMED, self.consumed);
         put_u32(frame, FREED, self.freed);
-        let check = hop_check(out, !self.kind.is_routed());
-        put_u32(out, HOP_CHECK, check);
+        put_u32(frame, HOP_CHECK, 0);
+        if has_hop_check {
+            let check = hop_check(out, !self.kind.is_routed());
+            put_u32(out, HOP_CHECK, check);
+        }
     }
 }
 

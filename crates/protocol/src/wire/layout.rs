@@ -74,6 +74,8 @@ pub const MAGIC_VALUE: u16 = 0x4c52;
 pub const VERSION: u8 = 1;
 /// Flag: the end-to-end check is present.
 pub const FLAG_END_TO_END: u8 = 1;
+/// Flag: the frame carries no hop check.
+pub const FLAG_NO_HOP_CHECK: u8 = 2;
 /// Traffic flag: acknowledge at once.
 pub const TRAFFIC_ACK_NOW: u8 = 1;
 /// "No class" in [`ACK_CLASS`].

@@ -297,8 +297,8 @@ impl Future for GroupRequest<'_> {
         let mut held = engine.hold();
         let core = held.core();
         let mut found = this.look(core);
-        if found.is_none() && !core.is_driven() {
-            core.turn();
+        if found.is_none() {
+            core.visit();
             found = this.look(core);
         }
         if let Some(result) = found {
