@@ -159,6 +159,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         self.last_traffic
     }
 
+    /// The time of the last turn.
+    pub(crate) const fn last_turn(&self) -> Instant {
+        self.last_turn
+    }
+
     /// When it was last looked whether anything had arrived.
     pub(crate) const fn last_receive(&self) -> Instant {
         self.last_receive

@@ -111,6 +111,15 @@ impl Endpoint {
         (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
     }
 
+    /// Whether small operations for this node should leave now: nothing is in flight that they could follow, or a whole packet
+    /// is ready. Otherwise waiting for company costs nothing but the time until the next acknowledgement.
+    #[must_use]
+    pub fn is_worth_a_turn(&self, node: NodeId) -> bool {
+        let Some(Some(peer)) = self.peers.get(node.index()) else { return true };
+        let sender = &peer.senders[Class::Request.index()];
+        sender.in_flight() == 0 || sender.unsent() > 1
+    }
+
     /// The state of the link at a port.
     #[must_use]
     pub fn link_state(&self, port: PortId) -> LinkState {
