@@ -249,8 +249,8 @@ impl LinkHeader {
         put_u16(frame, MAGIC, MAGIC_VALUE);
         frame[VERSION_KIND] = VERSION << 4 | self.kind as u8;
         let has_hop_check = self.has_hop_check || !self.kind.is_routed();
-        frame[FLAGS] = u8::from(self.has_end_to_end_check) * FLAG_END_TO_END
-            | u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK;
+        frame[FLAGS] = (u8::from(self.has_end_to_end_check) * FLAG_END_TO_END)
+            | (u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK);
         put_u16(frame, EPOCH, self.epoch);
         put_u16(frame, LENGTH, self.length);
         frame[HOP_LIMIT] = self.hop_limit;
