@@ -65,8 +65,14 @@ impl CreditConfig {
     /// Credits that a frame of `bytes` costs: `ceil((bytes + overhead) / unit)`.
     #[must_use]
     pub const fn cost(&self, bytes: usize) -> u32 {
-        // A frame is far below 4 GiB, and a short division is the cheaper one.
-        (bytes as u32 + self.overhead_bytes as u32).div_ceil(self.unit_bytes as u32)
+        // A frame is far below 4 GiB. Units are mostly powers of two, and every frame of every hop is rounded several
+        // times: a division each would be among the dearest instructions of the whole path.
+        let (bytes, unit) = (bytes as u32 + self.overhead_bytes as u32, self.unit_bytes as u32);
+        if unit.is_power_of_two() {
+            (bytes + (unit - 1)) >> unit.trailing_zeros()
+        } else {
+            bytes.div_ceil(unit)
+        }
     }
 }
 

@@ -181,17 +181,19 @@ where
     if let Body::Lease { lease, at, length } = transmit.body {
         wires.copy_lease(port, lease, at, length);
     }
-    if let Some(out) = wires.slot(port) {
-        if let Body::Memory { region, offset, at, length } = transmit.body {
-            // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's
-            // own caller has broken his promise to keep the source.
-            if memory.read(region, offset, &mut out[at..at + length]).is_err() {
-                out[at..at + length].fill(0);
-            }
+    if let Body::Memory { region, offset, at, length } = transmit.body
+        && let Some(out) = wires.slot(port)
+    {
+        // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's own
+        // caller has broken his promise to keep the source.
+        if memory.read(region, offset, &mut out[at..at + length]).is_err() {
+            out[at..at + length].fill(0);
         }
-        if transmit.end_to_end_check {
-            wire::seal_end_to_end(&mut out[..transmit.length]);
-        }
+    }
+    if transmit.end_to_end_check
+        && let Some(out) = wires.slot(port)
+    {
+        wire::seal_end_to_end(&mut out[..transmit.length]);
     }
     wires.commit(port, transmit.length, transmit.doorbell);
 }

@@ -5,14 +5,14 @@ use alloc::boxed::Box;
 use super::Endpoint;
 use super::peer::Peer;
 use crate::event::DropReason;
-use crate::ids::{Class, PortId};
+use crate::ids::{Class, Incarnation, PortId};
 use crate::link::credits::is_ahead;
 use crate::memory::LeaseId;
 use crate::time::Instant;
 use crate::transport::receiver::Arrival;
 use crate::wire::frame::{FabricHeader, Frame, FrameKind};
 use crate::wire::layout::OPERATIONS;
-use crate::wire::packed::{Operation, Operations};
+use crate::wire::packed::{Operation, Operations, census};
 
 impl Endpoint {
     /// A routed frame for this node. The lease is held once here and given back at the end.
@@ -46,11 +46,11 @@ impl Endpoint {
             return Err(DropReason::CheckMissing);
         }
         let header = frame.fabric()?;
-        self.check_identity(&header)?;
+        let life = self.check_identity(&header)?;
         let is_data = frame.link.kind == FrameKind::Data;
         check_operations(&header, frame, is_data)?;
         let Some(mut peer) = self.peer_of(header.source) else { return Err(DropReason::StaleIncarnation) };
-        if self.forwarder.life(header.source) != Some(peer.life) {
+        if life != peer.life {
             // A new life has been reported in this very turn; its streams begin when the turn settles.
             self.put_back(peer);
             return Err(DropReason::StaleIncarnation);
@@ -75,7 +75,8 @@ impl Endpoint {
 
     // W-7
     /// Identity and tenant come from the plan; lives from link reports. A frame that says otherwise is not believed.
-    fn check_identity(&self, header: &FabricHeader) -> Result<(), DropReason> {
+    /// Returns the life of the source.
+    fn check_identity(&self, header: &FabricHeader) -> Result<Incarnation, DropReason> {
         let tenant = self.config().tenants.get(header.source.index());
         if tenant != Some(&header.tenant) || header.source == self.config().node {
             return Err(DropReason::Stranger);
@@ -86,7 +87,7 @@ impl Endpoint {
         {
             return Err(DropReason::StaleIncarnation);
         }
-        Ok(())
+        Ok(source)
     }
 
     fn take_packet(
@@ -189,16 +190,11 @@ impl Endpoint {
 // W-12
 /// The list of operations must be whole and must be what the header promises before anything of it is used.
 fn check_operations(header: &FabricHeader, frame: &Frame<'_>, is_data: bool) -> Result<(), DropReason> {
-    let mut count = 0usize;
-    for operation in Operations::new(frame.operations()) {
-        let operation = operation.map_err(|_| DropReason::Malformed)?;
-        if matches!(operation, Operation::Ack { .. }) == is_data {
-            return Err(DropReason::Malformed);
-        }
-        count += usize::from(operation.is_numbered());
-    }
-    if is_data && count != usize::from(header.operation_count) {
-        return Err(DropReason::Malformed);
-    }
-    Ok(())
+    let census = census(frame.operations()).map_err(|_| DropReason::Malformed)?;
+    let holds = if is_data {
+        census.acknowledgements == 0 && census.numbered == usize::from(header.operation_count)
+    } else {
+        census.acknowledgements == census.all
+    };
+    if holds { Ok(()) } else { Err(DropReason::Malformed) }
 }

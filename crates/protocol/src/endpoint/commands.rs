@@ -77,14 +77,15 @@ impl Endpoint {
                         "the remote range passes the end of the address space",
                     ));
                 }
+                let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
+                let class = if is_bulk { Class::Bulk } else { Class::Request };
                 let mut peer = self.peer_for(target.node)?;
                 let result = if self.passes_fence(&mut peer) {
                     self.start(&mut peer, command)
                 } else {
                     Err(CommandRefused::Busy)
                 };
-                self.queue_data(&mut peer, Class::Request);
-                self.queue_data(&mut peer, Class::Bulk);
+                self.queue_data(&mut peer, class);
                 self.put_back(peer);
                 result
             }
@@ -102,6 +103,7 @@ impl Endpoint {
         self.peer_of(node).ok_or(CommandRefused::Unreachable(node))
     }
 
+    #[inline]
     fn passes_fence(&self, peer: &mut Peer) -> bool {
         let Some(mut mark) = peer.fence else { return true };
         let reached = peer.has_reached(&mut mark);

@@ -123,10 +123,14 @@ impl Endpoint {
     // ---- flushes and words -----------------------------------------------------------------------------------------
 
     /// End the flushes whose marks have all been reached.
+    #[inline]
     pub(super) fn end_flushes(&mut self) {
-        if self.flushes.is_empty() {
-            return;
+        if !self.flushes.is_empty() {
+            self.look_at_flushes();
         }
+    }
+
+    fn look_at_flushes(&mut self) {
         let Self { flushes, peers, forwarder, .. } = self;
         flushes.retain_mut(|flush| {
             flush.marks.retain_mut(|mark| match &mut peers[mark.node.index()] {

@@ -188,7 +188,9 @@ impl Endpoint {
         self.generation = self.generation.wrapping_add(1);
         let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
         for class in Class::ALL {
-            peer.ports[class.index()] = self.forwarder.route(node, self.entropy(node, class));
+            let entropy = self.entropy(node, class);
+            peer.headers[class.index()].entropy = entropy;
+            peer.ports[class.index()] = self.forwarder.route(node, entropy);
         }
         if !self.known.contains(&node) {
             self.known.push(node);

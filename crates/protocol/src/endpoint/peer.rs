@@ -13,6 +13,7 @@ use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::{Sender, SenderLimits};
+use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 
 /// Operations taken in order that memory has yet to do: the stream is visible up to `end` once this and all before are
@@ -54,6 +55,8 @@ pub(super) struct Peer {
     pub eager_unmatched: u64,
     pub refusal_holds: VecDeque<RefusalHold>,
     pub ports: [Option<PortId>; Class::COUNT],
+    /// What the header of every frame of a class says for as long as both lives last.
+    pub headers: [FabricHeader; Class::COUNT],
     pub is_data_queued: [bool; Class::COUNT],
     pub is_ack_queued: bool,
     pub is_lost: bool,
@@ -84,6 +87,20 @@ impl Peer {
             eager_unmatched: 0,
             refusal_holds: VecDeque::new(),
             ports: [None; Class::COUNT],
+            headers: Class::ALL.map(|class| FabricHeader {
+                destination: node,
+                source: config.node,
+                class,
+                operation_count: 0,
+                tenant: config.tenants.get(config.node.index()).copied().unwrap_or_default(),
+                entropy: 0,
+                ack_now: false,
+                ack: None,
+                source_incarnation: config.incarnation.tag(),
+                destination_incarnation: life.tag(),
+                psn: 0,
+                first_operation: 0,
+            }),
             is_data_queued: [false; Class::COUNT],
             is_ack_queued: false,
             is_lost: false,
@@ -93,11 +110,13 @@ impl Peer {
     }
 
     /// Whether the stream could send a packet now, window permitting.
+    #[inline]
     pub(super) fn is_sendable(&self, class: Class) -> bool {
         let sender = &self.senders[class.index()];
         sender.next().is_some() || self.has_more_bulk(class) && sender.window_open()
     }
 
+    #[inline]
     pub(super) fn has_more_bulk(&self, class: Class) -> bool {
         !self.bulk[class.index()].is_empty()
     }

@@ -56,7 +56,7 @@ impl Endpoint {
         let mut moved = false;
         for class in Class::ALL {
             let old = peer.ports[class.index()];
-            let new = self.forwarder.route(peer.node, self.entropy(peer.node, class));
+            let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
             peer.ports[class.index()] = new;
             if old != new && old.is_some() && new.is_some() && announced != Some((old, new)) {
                 announced = Some((old, new));

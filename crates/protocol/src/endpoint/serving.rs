@@ -35,6 +35,8 @@ struct Service {
     tenant: crate::ids::Tenant,
     selected: (RegionId, Key),
     batch: Option<Batch>,
+    /// Something was done at once that may give this node something to send. Answers of memory see to it themselves.
+    stirs: bool,
 }
 
 impl Endpoint {
@@ -48,7 +50,8 @@ impl Endpoint {
     ) {
         let class = header.class;
         let nothing = (RegionId(u32::MAX), Key(0));
-        let mut service = Service { lease, class, tenant: header.tenant, selected: nothing, batch: None };
+        let (tenant, batch) = (header.tenant, None);
+        let mut service = Service { lease, class, tenant, selected: nothing, batch, stirs: false };
         let mut number = header.first_operation;
         let mut reader = Operations::new(operations);
         while let Some(Ok(operation)) = reader.next() {
@@ -64,8 +67,10 @@ impl Endpoint {
         if matches!(class, Class::Reply | Class::BulkReply) {
             peer.serve(class, number, true);
         }
-        for class in Class::ALL {
-            self.queue_data(peer, class);
+        if service.stirs {
+            for class in Class::ALL {
+                self.queue_data(peer, class);
+            }
         }
     }
 
@@ -78,6 +83,7 @@ impl Endpoint {
         end_of_payload: u32,
     ) {
         let is_request = matches!(service.class, Class::Request | Class::Bulk);
+        service.stirs |= !matches!(operation, Operation::Store { .. } | Operation::Put { .. });
         let result = match *operation {
             Operation::Store { offset, data } if is_request => self.serve_write(
                 service,
@@ -163,6 +169,7 @@ impl Endpoint {
             _ => Err(OperationError::PermissionDenied),
         };
         if let Err(error) = result {
+            service.stirs = true;
             self.close_batch(service, peer);
             peer.serve(service.class, number.wrapping_add(1), true);
             self.refuse(peer, service.class, number, service.selected.0, error);
@@ -361,7 +368,11 @@ impl Endpoint {
                 }
                 peer.served(class, end);
             }
-            (Purpose::Visible { class, end, .. }, _) => peer.served(class, end),
+            (Purpose::Visible { class, end, .. }, _) => {
+                // The one that must be fast: nothing goes back but an acknowledgement, and that is on its way.
+                peer.served(class, end);
+                return;
+            }
             (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
                 let reply = Operation::LoadReply { operation: number, data };
                 peer.senders[class.reply().index()].append(None, &reply);

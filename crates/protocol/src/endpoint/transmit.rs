@@ -23,10 +23,14 @@ impl Endpoint {
     }
 
     /// Note that a stream may have something to send.
+    #[inline]
     pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
-        if peer.is_data_queued[class.index()] || peer.is_lost || !peer.is_sendable(class) {
-            return;
+        if !peer.is_data_queued[class.index()] && peer.is_sendable(class) && !peer.is_lost {
+            self.put_in_line(peer, class);
         }
+    }
+
+    fn put_in_line(&mut self, peer: &mut Peer, class: Class) {
         let Some(port) = peer.ports[class.index()] else { return };
         peer.is_data_queued[class.index()] = true;
         self.ready_data[port.index()].push_back((peer.node, class));
@@ -93,36 +97,10 @@ impl Endpoint {
         if count == 0 {
             return None;
         }
-        let header = FabricHeader {
-            operation_count: count,
-            psn: 0,
-            first_operation: 0,
-            ack_now: false,
-            ack: None,
-            ..self.header(peer, Class::Reply)
-        };
-        header.write(out);
+        FabricHeader { operation_count: count, ..peer.headers[Class::Reply.index()] }.write(out);
         self.forwarder.finish_own(port, out, false, length);
         let end_to_end_check = self.config().end_to_end_check;
         Some(Transmit { length, body: Body::Written, end_to_end_check, doorbell: true })
-    }
-
-    fn header(&self, peer: &Peer, class: Class) -> FabricHeader {
-        let config = self.config();
-        FabricHeader {
-            destination: peer.node,
-            source: config.node,
-            class,
-            operation_count: 0,
-            tenant: config.tenants.get(config.node.index()).copied().unwrap_or_default(),
-            entropy: self.entropy(peer.node, class),
-            ack_now: false,
-            ack: None,
-            source_incarnation: config.incarnation.tag(),
-            destination_incarnation: peer.life.tag(),
-            psn: 0,
-            first_operation: 0,
-        }
     }
 
     // ---- data ------------------------------------------------------------------------------------------------------
@@ -139,9 +117,7 @@ impl Endpoint {
             };
             let outcome = self.send_packet(now, port, &mut peer, class, out);
             if !matches!(outcome, Sending::Stalled) {
-                self.ready_data[port.index()].pop_front();
-                peer.is_data_queued[class.index()] = false;
-                self.queue_data(&mut peer, class);
+                self.end_turn(port, &mut peer, class);
             }
             self.put_back(peer);
             match outcome {
@@ -149,6 +125,17 @@ impl Endpoint {
                 Sending::Stalled => return None,
                 Sending::Nothing => {}
             }
+        }
+    }
+
+    /// The stream first in line has had its turn: it goes to the end of the line, or out of it.
+    fn end_turn(&mut self, port: PortId, peer: &mut Peer, class: Class) {
+        let line = &mut self.ready_data[port.index()];
+        if peer.is_lost || !peer.is_sendable(class) {
+            line.pop_front();
+            peer.is_data_queued[class.index()] = false;
+        } else if line.len() > 1 {
+            line.rotate_left(1);
         }
     }
 
@@ -160,7 +147,9 @@ impl Endpoint {
         class: Class,
         out: &mut [u8],
     ) -> Sending {
-        self.cut_bulk(peer, class);
+        if peer.has_more_bulk(class) {
+            self.cut_bulk(peer, class);
+        }
         let Some(index) = peer.senders[class.index()].next() else { return Sending::Nothing };
         self.withdraw_answer(peer, class, index);
         let length = OPERATIONS + peer.senders[class.index()].packet(index).0.length();
@@ -169,7 +158,7 @@ impl Endpoint {
             return Sending::Stalled;
         }
         let ack = self.piggyback(peer);
-        let mut header = self.header(peer, class);
+        let mut header = peer.headers[class.index()];
         let more_bulk = peer.has_more_bulk(class);
         let sender = &mut peer.senders[class.index()];
         let (packet, psn, is_last) = sender.packet(index);

@@ -106,6 +106,7 @@ impl Sender {
     }
 
     /// Append a small operation, in the open packet if it fits. Returns its number.
+    #[inline]
     pub fn append(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) -> u32 {
         self.open(address, operation.encoded_bytes());
         self.add(operation)
@@ -166,6 +167,7 @@ impl Sender {
         self.packets.push_back(Packet { body, first_operation: self.next_operation, ..Packet::default() });
     }
 
+    #[inline]
     fn select(&mut self, address: Option<(RegionId, Key)>) {
         let Some((region, key)) = address else { return };
         if let Some(packet) = self.packets.back_mut()
@@ -176,6 +178,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn add(&mut self, operation: &Operation<'_>) -> u32 {
         let number = self.next_operation;
         self.next_operation = number.wrapping_add(1);
@@ -202,17 +205,24 @@ impl Sender {
 
     /// Whether one more packet fits the window.
     #[must_use]
+    #[inline]
     pub fn window_open(&self) -> bool {
         self.sent < self.limits.transport.window_packets as usize
     }
 
     /// Index of the next packet to send, if any: lost ones first.
     #[must_use]
+    #[inline]
     pub fn next(&self) -> Option<usize> {
         if self.lost > 0 {
-            return self.packets.iter().take(self.sent).position(|packet| packet.is_lost);
+            return self.first_lost();
         }
         (self.sent < self.packets.len() && self.window_open()).then_some(self.sent)
+    }
+
+    #[cold]
+    fn first_lost(&self) -> Option<usize> {
+        self.packets.iter().take(self.sent).position(|packet| packet.is_lost)
     }
 
     /// The packet at an index, its number, and whether nothing more can follow at once.
@@ -290,7 +300,8 @@ impl Sender {
     }
 
     fn take_front(&mut self, now: Instant) {
-        let Some(mut packet) = self.packets.pop_front() else { return };
+        // Looked at where it lies: a packet is two cache lines, and only its buffer is worth keeping.
+        let Some(packet) = self.packets.front_mut() else { return };
         self.base = self.base.wrapping_add(1);
         self.sent -= 1;
         if packet.is_lost {
@@ -299,8 +310,10 @@ impl Sender {
         if packet.transmissions == 1 && !packet.is_held_by_receiver {
             self.round_trip.measure(now.since(packet.sent_at));
         }
-        packet.clear();
-        self.pool.push(packet.body);
+        let mut body = core::mem::take(&mut packet.body);
+        body.clear();
+        self.pool.push(body);
+        self.packets.pop_front();
     }
 
     fn advance_visible(&mut self, operation: u32) -> bool {

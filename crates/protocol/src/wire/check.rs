@@ -1,13 +1,13 @@
 //! The two checks (wire-format section 3): per hop over what a hop changes, end to end over what no hop may change.
 
-use crc_fast::{CrcAlgorithm, Digest, checksum};
+use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
 use super::layout::{END_TO_END_CHECK, FABRIC, HOP_CHECK, LENGTH, LINK, OPERATIONS, put_u32, u16_at};
 
 /// CRC-32C (Castagnoli) of `bytes`; its check value over "123456789" is `0xE3069283`.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    crc32_iscsi(bytes)
 }
 
 fn crc32c_of_two(first: &[u8], second: &[u8]) -> u32 {

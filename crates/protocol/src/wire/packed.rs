@@ -175,6 +175,7 @@ impl Operation<'_> {
 
     /// Bytes that the operation takes in a frame.
     #[must_use]
+    #[inline]
     pub fn encoded_bytes(&self) -> usize {
         OPERATION_HEADER
             + match self {
@@ -196,6 +197,8 @@ impl Operation<'_> {
     }
 
     /// Append the operation to `out`.
+    // Inlined because its callers know which operation it is.
+    #[inline]
     pub fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
         match *self {
             Self::Select { region, key } => {
@@ -330,21 +333,18 @@ impl<'a> Operations<'a> {
         self.position
     }
 
+    #[inline]
     fn read(&mut self) -> Result<Operation<'a>, BadOperation> {
-        let rest = &self.bytes[self.position..];
-        if rest.len() < OPERATION_HEADER {
-            return Err(BadOperation);
-        }
-        let length = usize::from(u16_at(rest, 2));
-        let payload = rest.get(OPERATION_HEADER..OPERATION_HEADER + length).ok_or(BadOperation)?;
-        self.position += OPERATION_HEADER + length;
-        decode(rest[0], rest[1], u64_at(rest, 4), payload).ok_or(BadOperation)
+        let (operation, length) = first(&self.bytes[self.position..]).ok_or(BadOperation)?;
+        self.position += length;
+        Ok(operation)
     }
 }
 
 impl<'a> Iterator for Operations<'a> {
     type Item = Result<Operation<'a>, BadOperation>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.position >= self.bytes.len() {
             return None;
@@ -357,6 +357,42 @@ impl<'a> Iterator for Operations<'a> {
     }
 }
 
+/// What a list of operations consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Operations that have a number in their stream.
+    pub numbered: usize,
+    /// Acknowledgements.
+    pub acknowledgements: usize,
+    /// Everything, selections included.
+    pub all: usize,
+}
+
+/// Walk the whole list without using any of it. `Err` when it is not whole.
+pub fn census(bytes: &[u8]) -> Result<Census, BadOperation> {
+    let mut census = Census::default();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (operation, length) = first(rest).ok_or(BadOperation)?;
+        census.all += 1;
+        census.numbered += usize::from(operation.is_numbered());
+        census.acknowledgements += usize::from(matches!(operation, Operation::Ack { .. }));
+        rest = &rest[length..];
+    }
+    Ok(census)
+}
+
+/// The first operation, and its length with header and payload.
+// Inlined, as `decode` is: who only counts operations does not build them, and who serves one does not store it first.
+#[inline(always)]
+fn first(rest: &[u8]) -> Option<(Operation<'_>, usize)> {
+    let header = rest.first_chunk::<OPERATION_HEADER>()?;
+    let end = OPERATION_HEADER + usize::from(u16_at(header, 2));
+    let payload = rest.get(OPERATION_HEADER..end)?;
+    Some((decode(header[0], header[1], u64_at(header, 4), payload)?, end))
+}
+
+#[inline(always)]
 fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'_>> {
     let exactly = |length: usize| (payload.len() == length).then_some(());
     Some(match kind {
