@@ -25,16 +25,14 @@ fn turn(core: &mut Core) -> bool {
 }
 
 fn live(engine: &Engine) {
-    let mut held = engine.hold();
-    let mut drives = 0;
+    let mut held = engine.hold_in_background();
     while !held.core().has_left {
         let core = held.core();
-        if core.has_driver || !core.standby.is_empty() {
-            // One who drives for long tells when he stops; those who come and go are looked after now and then.
-            let is_the_same = std::mem::replace(&mut drives, core.drives) == core.drives;
-            held = if is_the_same { held.stand_aside() } else { held.rest() };
-        } else if std::mem::take(&mut core.is_attended) {
+        if engine.is_attended() {
+            // Those who come and go are looked after now and then; one who drives for long says when he stops.
             held = held.rest();
+        } else if core.has_driver || !core.standby.is_empty() {
+            held = held.stand_aside();
         } else if turn(held.core()) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
                 held = held.give_way();

@@ -6,13 +6,13 @@
 //!
 //! A node is *attended* as long as threads come back again and again, to submit, to poll or to wait: each visit makes its own
 //! turn, and the background thread only looks now and then whether the visits go on. Calling it after every visit would cost
-//! more than the visit.
+//! more than the visit, and so would a thread that waits for the lock: who leaves it must then wake that thread.
 //!
 //! Every release of the lock goes through [`Held`], which settles who hears the doorbell next. Wakers run without the
 //! lock. This file knows no kinds of operations.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
@@ -58,12 +58,8 @@ pub(super) struct Core {
     asleep_until: Instant,
     /// The background thread waits to be needed.
     pub(super) is_aside: bool,
-    /// Somebody has visited since the background thread looked last.
-    pub(super) is_attended: bool,
     /// Visits since the background thread went to sleep at the doorbell.
     visits: u32,
-    /// Times that a thread became the driver.
-    pub(super) drives: u64,
     pub(super) has_left: bool,
     pub(super) activities: Activities,
     /// Turns so far, and those of the background thread among them.
@@ -79,7 +75,10 @@ pub(super) struct Engine {
     /// Threads that want the lock.
     wanted: AtomicUsize,
     bell: Doorbell,
-    pub(super) needed: Condvar,
+    /// Somebody has visited since the background thread looked last.
+    attended: AtomicBool,
+    /// The thread that stands aside.
+    background: OnceLock<Thread>,
     pub(super) clock: Clock,
     policy: WaitPolicy,
 }
@@ -101,25 +100,44 @@ impl Engine {
             asleep: 0,
             asleep_until: Instant::NEVER,
             is_aside: false,
-            is_attended: false,
             visits: 0,
-            drives: 0,
             has_left: false,
             activities: Activities::default(),
             turns: 0,
             background_turns: 0,
         };
-        let (core, wanted, needed) = (Mutex::new(core), AtomicUsize::new(0), Condvar::new());
-        Self { node, core, wanted, bell, needed, clock, policy }
+        let (core, wanted, attended) = (Mutex::new(core), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { node, core, wanted, bell, attended, background: OnceLock::new(), clock, policy }
     }
 
     /// Take the lock; a driver that holds it gives it up at its next turn.
     pub(super) fn hold(&self) -> Held<'_> {
+        self.hold_as(Role::Visitor)
+    }
+
+    /// The same for the background thread, whose presence is no visit.
+    pub(super) fn hold_in_background(&self) -> Held<'_> {
+        self.background.get_or_init(std::thread::current);
+        self.hold_as(Role::Background)
+    }
+
+    fn hold_as(&self, role: Role) -> Held<'_> {
         let core = self.lock();
         if core.asleep > 0 {
             self.bell.disarm();
         }
-        Held { engine: self, core: Some(core) }
+        Held { engine: self, role, core: Some(core) }
+    }
+
+    /// Whether somebody has visited since the last time that this was asked.
+    pub(super) fn is_attended(&self) -> bool {
+        self.attended.swap(false, Ordering::Relaxed)
+    }
+
+    fn call_background(&self) {
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
@@ -155,10 +173,8 @@ impl Engine {
             }
             if !held.core().has_driver {
                 held.core().has_driver = true;
-                held.core().drives += 1;
                 let (mut held, found) = self.drive(held, until, &mut look);
                 held.core().has_driver = false;
-                held.core().is_attended = true;
                 return found;
             }
             let waker = Waker::from(Arc::new(Parked(std::thread::current())));
@@ -217,7 +233,7 @@ impl Engine {
         core.table.end_all();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
-        self.needed.notify_all();
+        self.call_background();
         self.bell.arm();
         self.bell.ring();
         drop(held);
@@ -244,7 +260,6 @@ impl Core {
     /// A turn of somebody who has only come to look, unless somebody else is awake and makes one anyway.
     pub(super) fn visit(&mut self) {
         if !self.is_driven() {
-            self.is_attended = true;
             self.turn();
         }
     }
@@ -255,7 +270,6 @@ impl Core {
         if self.is_driven() {
             return;
         }
-        self.is_attended = true;
         let Self { member: Some(member), table, activities, .. } = self else { return };
         let now = member.now();
         if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
@@ -275,9 +289,17 @@ impl Core {
     }
 }
 
+/// Who has the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Visitor,
+    Background,
+}
+
 /// The lock, which is only ever released after it is settled who listens.
 pub(super) struct Held<'e> {
     engine: &'e Engine,
+    role: Role,
     core: Option<MutexGuard<'e, Core>>,
 }
 
@@ -288,18 +310,18 @@ impl<'e> Held<'e> {
 
     /// Let others have the lock for a moment, wake whom this one has served, and take it again.
     pub(super) fn give_way(self) -> Self {
-        let engine = self.engine;
+        let (engine, role) = (self.engine, self.role);
         let contended = engine.is_wanted();
         drop(self);
         if contended {
             sched_yield();
         }
-        engine.hold()
+        engine.hold_as(role)
     }
 
     /// Sleep at the doorbell without the lock, at most until `until`.
     pub(super) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
-        let engine = self.engine;
+        let (engine, role) = (self.engine, self.role);
         let now = engine.clock.now();
         let core = self.core();
         let Some(member) = &mut core.member else { return self };
@@ -316,7 +338,7 @@ impl<'e> Held<'e> {
         }
         drop(self.core.take());
         engine.bell.sleep(due.since(now));
-        let mut held = engine.hold();
+        let mut held = engine.hold_as(role);
         let core = held.core();
         core.asleep -= 1;
         if as_driver {
@@ -326,34 +348,32 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Wait until the background thread is needed.
+    /// Wait until the background thread is called.
     pub(super) fn stand_aside(mut self) -> Self {
+        let (engine, role) = (self.engine, self.role);
         self.core().is_aside = true;
-        let mut held = self.pause(Duration::from_nanos(SLEEP_NS_MAX));
+        drop(self);
+        std::thread::park_timeout(Duration::from_nanos(SLEEP_NS_MAX));
+        let mut held = engine.hold_as(role);
         held.core().is_aside = false;
         held
     }
 
-    /// Leave the node to those who visit it, for a while.
+    /// Leave the node to those who visit it, as long as they do, and do not touch the lock meanwhile.
     pub(super) fn rest(self) -> Self {
-        self.pause(REST)
-    }
-
-    fn pause(mut self, longest: Duration) -> Self {
-        let engine = self.engine;
-        self.settle();
-        if !self.core().table.to_wake.is_empty() {
-            return self.give_way();
+        let (engine, role) = (self.engine, self.role);
+        drop(self);
+        loop {
+            std::thread::park_timeout(REST);
+            if !engine.is_attended() {
+                return engine.hold_as(role);
+            }
         }
-        let Some(core) = self.core.take() else { return engine.hold() };
-        let waited = engine.needed.wait_timeout(core, longest);
-        let (core, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        Held { engine, core: Some(core) }
     }
 
     /// Who hears the next frame? The driver, if it is awake; else who sleeps at the doorbell; else somebody is called.
     fn settle(&mut self) {
-        let engine = self.engine;
+        let (engine, role) = (self.engine, self.role);
         let core = self.core();
         let served = core.driver_asleep.is_some_and(|count| count != core.table.ended_count);
         if core.has_driver && core.driver_asleep.is_none() {
@@ -364,15 +384,16 @@ impl<'e> Held<'e> {
                 core.table.to_wake.push(next);
                 return;
             }
-            if core.is_aside {
-                engine.needed.notify_one();
+            if core.is_aside && role == Role::Visitor {
+                core.is_aside = false;
+                engine.call_background();
                 return;
             }
         }
         if core.asleep == 0 {
             return;
         }
-        if core.is_attended && !core.has_driver {
+        if role == Role::Visitor && !core.has_driver {
             core.visits += 1;
             if core.visits > VISITS_UNTIL_ATTENDED {
                 // It finds the node attended and lets the bell be.
@@ -395,6 +416,9 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.core.is_none() {
             return;
+        }
+        if self.role == Role::Visitor {
+            self.engine.attended.store(true, Ordering::Relaxed);
         }
         self.settle();
         let core = self.core();

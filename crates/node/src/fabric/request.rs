@@ -253,8 +253,6 @@ impl Core {
         given.map_err(|refused| Error::from_refusal(refused, order.peer))?;
         if order.peer.is_none_or(|peer| member.member().is_worth_a_turn(peer)) {
             self.visit_to_send();
-        } else {
-            self.is_attended = true;
         }
         Ok(())
     }
