@@ -21,6 +21,7 @@ mod patience;
 pub mod processors;
 pub mod ring;
 pub mod series;
+mod sides;
 
 pub use alternate::alternate;
 pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, Verdict};

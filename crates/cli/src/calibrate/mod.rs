@@ -2,8 +2,8 @@
 //!
 //! Each row takes turns between a raw loop (`rackloom_calibrate`) and our own run of the same work, and is judged by the
 //! ratio. Reading order: `row` (what a row is) · `rows` (all of them) · our own runs: `fabric` (through the public API),
-//! `direct` (by mapped memory), `racks` and `idle` (through the command itself, `program`), `simulated` · `cable` (the raw side of
-//! the packet wire) · `measure` (turns, and what hinders) · `report` and `show`
+//! `direct` (by mapped memory), `racks` and `idle` (through the command itself, `program`), `simulated` · the raw side: `raw` (each
+//! take a command of its own), `cable` (that of the packet wire) · `measure` (turns, and what hinders) · `report` and `show`
 //! (for machines and for people).
 //!
 //! What a figure means and which of our runs stands for the product is said in `docs/measuring.md`.
@@ -17,6 +17,7 @@ mod idle;
 mod measure;
 mod program;
 mod racks;
+mod raw;
 mod report;
 mod row;
 mod rows;
@@ -28,7 +29,7 @@ use std::io::{self, IsTerminal};
 use rackloom_calibrate::Machine;
 
 use self::bench::Bench;
-pub(crate) use self::cable::take as take_cable;
+pub(crate) use self::raw::{RawLoop, take as take_loop};
 use self::report::{Overall, Report, RowReport};
 use self::row::Row;
 use crate::arguments::{CalibrateArguments, Output};

@@ -11,6 +11,7 @@ use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
 use super::bench::Bench;
+use super::raw::RawLoop;
 use super::row::Obstacle;
 use crate::exit::Exit;
 
@@ -79,6 +80,14 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
     time_us
         .map(|time_us| time_us * 1000.0)
         .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
+}
+
+/// One take of a raw loop, by this command under its hidden name.
+pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
+    bench.pair()?;
+    let printed =
+        rackloom(bench, On::Pair, &words(&format!("calibrate-loop {} --count {count}", what.word())))?;
+    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop said {printed:?}")))
 }
 
 /// Words of a command line.
