@@ -88,6 +88,7 @@ pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
     let value = arguments.what.take(arguments.count).map_err(|obstacle| match obstacle {
         Obstacle::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),
         Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
+        Obstacle::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
     })?;
     reporting::say(&Output { json: None }, &value.to_string())?;
     Ok(Exit::Pass)
