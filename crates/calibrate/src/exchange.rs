@@ -44,16 +44,19 @@ impl Exchange {
     pub fn all_reduce_ns(&mut self, pair: Pair, count: u64) -> io::Result<f64> {
         let first = self.steps;
         let this = &*self;
-        let side = |place: usize| {
-            move || {
-                let begun = Instant::now();
-                (0..count).try_for_each(|number| this.reduce(place, first + 2 * number))?;
-                Ok::<f64, io::Error>(begun.elapsed().as_nanos() as f64)
-            }
+        let all =
+            move |place: usize| (0..count).try_for_each(|number| this.reduce(place, first + 1 + 2 * number));
+        let near = || {
+            // The far side is there once it has met.
+            this.meet(0, first + 1)?;
+            let begun = Instant::now();
+            all(0)?;
+            Ok(begun.elapsed().as_nanos() as f64)
         };
-        let (near_ns, far_ns) = pair.run(side(0), side(1))?;
-        self.steps += 2 * count;
-        Ok(near_ns.max(far_ns) / count.max(1) as f64)
+        let far = || this.meet(1, first + 1).and_then(|()| all(1));
+        let near_ns = pair.run_processes(near, far)?;
+        self.steps += 1 + 2 * count;
+        Ok(near_ns / count.max(1) as f64)
     }
 
     fn flag(&self, place: usize) -> &AtomicU64 {

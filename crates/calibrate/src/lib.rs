@@ -2,7 +2,7 @@
 //!
 //! A speed in absolute numbers says more about the machine and its other guests than about the program. So each figure
 //! of ours stands beside a raw loop that moves the same bytes with nothing around them, taken in the same minute, in
-//! turns ([`alternate()`]); what counts is the ratio of the medians ([`Comparison`]). A raw loop that was disturbed
+//! turns ([`Turns`]); what counts is the ratio of the medians ([`Comparison`]). A raw loop that was disturbed
 //! makes ours look good, so a raw loop that varies or is slower than [`expected`] is no measure, and no verdict is given.
 //!
 //! Nothing here knows what is compared with the loops, and nothing here prints.
@@ -21,8 +21,9 @@ mod patience;
 pub mod processors;
 pub mod ring;
 pub mod series;
+mod sides;
 
-pub use alternate::alternate;
+pub use alternate::Turns;
 pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, Verdict};
 pub use expected::Expected;
 pub use machine::Machine;

@@ -1,8 +1,9 @@
 //! Frames over a cable by raw packet sockets, in batches, with as much flow control as it takes not to lose any.
 //!
 //! A packet socket has no back-pressure: the sender succeeds and the receiver's kernel drops. So the far side tells now and
-//! then how many frames it has had, and the near side never has more under way than fit. Interfaces and namespaces are made by
-//! the caller; a [`Port`] must be opened in the namespace of its interface.
+//! then how many frames it has had, and the near side never has more under way than fit. How many fit is asked of the kernel:
+//! a socket's buffer is charged with what a frame takes of the kernel's memory, which is up to thrice the frame. Interfaces
+//! and namespaces are made by the caller; a [`Port`] must be opened in the namespace of its interface.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::time::Instant;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use crate::patience::wait_until;
@@ -20,11 +22,14 @@ const BATCH: usize = 32;
 const FRAME_BYTES_MAX: usize = 9014;
 const HEADER_BYTES: usize = 14;
 const FRAME_BYTES_MIN: usize = 64;
-/// What may be under way, in bytes as the kernel counts them: well below the least receive buffer.
-const UNDER_WAY_BYTES: usize = 160 << 10;
-/// What the kernel adds to a frame in its count, about.
-const OVERHEAD_BYTES: usize = 1024;
-const UNDER_WAY_MAX: usize = 128;
+/// Receive buffer that is asked for; the kernel gives at most what the system allows.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+/// Share of the receive buffer that may be under way: frames of one size do not all take the same.
+const FILL_NUMERATOR: u64 = 3;
+const FILL_DENOMINATOR: u64 = 4;
+/// Frames under way: less than a batch stalls, and more than some batches do not help.
+const UNDER_WAY_MIN: u64 = 4;
+const UNDER_WAY_MAX: u64 = 256;
 /// For experiments (IEEE 802, local experimental).
 const ETHER_TYPE: u16 = 0x88b5;
 
@@ -44,42 +49,44 @@ impl Port {
     pub fn open(interface: &str) -> io::Result<Self> {
         let sender = open(interface, 0)?;
         let receiver = open(interface, ETHER_TYPE)?;
+        set_socket_recv_buffer_size(&receiver, RECEIVE_BUFFER_BYTES)?;
         Ok(Self { sender, receiver, buffers: vec![[0; FRAME_BYTES_MAX]; BATCH] })
     }
 
-    /// Send `count` frames of `bytes` bytes to the other end, which [`Self::take`]s them; when that began.
+    /// Frames per second: send `count` frames of `bytes` bytes to the other end, which [`Self::take`]s them, until it has told
+    /// that all are there.
     ///
     /// # Errors
     /// The system's, or that the other end fell silent.
-    pub fn give(&mut self, bytes: usize, count: u64) -> io::Result<Instant> {
+    pub fn frames_per_s(&mut self, bytes: usize, count: u64) -> io::Result<f64> {
         let frame = frame(bytes);
-        let under_way_max = under_way_max(bytes);
+        // The first frame asks how many may be under way.
+        send(&self.sender, &frame, 1)?;
+        let under_way_max = self.hear_more_than(0)?.max(1);
         let (mut sent, mut taken) = (0, 0);
         let begun = Instant::now();
-        while sent < count {
+        while taken < count {
             let room = under_way_max - (sent - taken);
             let batch = room.min(count - sent).min(BATCH as u64);
             if batch > 0 {
                 sent += send(&self.sender, &frame, batch as usize)? as u64;
             }
-            if room < under_way_max / 2 {
-                let mut told = taken;
-                wait_until("sender of frames", || {
-                    self.drain(|frame| told = told.max(number(frame)));
-                    told > taken
-                })?;
-                taken = told;
+            if room < under_way_max / 2 || sent == count {
+                taken = self.hear_more_than(taken)?;
             }
         }
-        Ok(begun)
+        Ok(count as f64 / begun.elapsed().as_secs_f64().max(1e-9))
     }
 
-    /// Take `count` frames from the other end, which [`Self::give`]s them; when the last one was there.
+    /// Take `count` frames of `bytes` bytes from the other end, which counts them as [`Self::frames_per_s`].
     ///
     /// # Errors
     /// The system's, or that the other end fell silent.
-    pub fn take(&mut self, bytes: usize, count: u64) -> io::Result<Instant> {
-        let spacing = under_way_max(bytes) / 4;
+    pub fn take(&mut self, count: u64) -> io::Result<()> {
+        let under_way_max = self.room_for_frames()?;
+        self.await_one()?;
+        self.tell(under_way_max)?;
+        let spacing = under_way_max / 4;
         let (mut taken, mut told) = (0, 0);
         while taken < count {
             let before = taken;
@@ -88,13 +95,44 @@ impl Port {
                 taken > before
             })?;
             if taken - told >= spacing || taken == count {
-                let mut word = frame(FRAME_BYTES_MIN);
-                word[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&taken.to_le_bytes());
-                send(&self.sender, &word, 1)?;
+                self.tell(taken)?;
                 told = taken;
             }
         }
-        Ok(Instant::now())
+        Ok(())
+    }
+
+    /// How many frames like the one that is waiting fit the receive buffer.
+    fn room_for_frames(&self) -> io::Result<u64> {
+        let mut memory = Memory::default();
+        wait_until("receiver of the first frame", || {
+            memory = Memory::of(&self.receiver).unwrap_or_default();
+            memory.held_bytes > 0
+        })?;
+        Ok(memory.room())
+    }
+
+    /// Tell the other end a number.
+    fn tell(&self, number: u64) -> io::Result<()> {
+        let mut word = frame(FRAME_BYTES_MIN);
+        word[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&number.to_le_bytes());
+        // The kernel may be out of buffers for a moment.
+        let mut result = Ok(0);
+        wait_until("receiver of frames that tells", || {
+            result = send(&self.sender, &word, 1);
+            !matches!(result, Ok(0))
+        })?;
+        result.map(drop)
+    }
+
+    /// The largest number that the other end has told, once it is more than this.
+    fn hear_more_than(&mut self, known: u64) -> io::Result<u64> {
+        let mut told = known;
+        wait_until("sender of frames", || {
+            self.drain(|frame| told = told.max(number(frame)));
+            told > known
+        })?;
+        Ok(told)
     }
 
     /// Nanoseconds for a frame of 64 bytes there and one back, over `trips` of them; the other end [`Self::answer`]s.
@@ -152,9 +190,42 @@ impl Port {
     }
 }
 
-/// Frames that may be under way at once.
-fn under_way_max(bytes: usize) -> u64 {
-    (UNDER_WAY_BYTES / (bytes + OVERHEAD_BYTES)).clamp(4, UNDER_WAY_MAX) as u64
+/// What the kernel says about a receive buffer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// What waits in it, as the kernel counts.
+    held_bytes: u32,
+    /// What may.
+    limit_bytes: u32,
+}
+
+impl Memory {
+    fn of(socket: &OwnedFd) -> io::Result<Self> {
+        let mut words = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
+        let mut length = size_of_val(&words) as libc::socklen_t;
+        // SAFETY: needed because this option has no safe form. The pointer and the length describe `words`, which the
+        // kernel fills at most to that length.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                words.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let word = |index: libc::c_int| words[index as usize];
+        Ok(Self { held_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC), limit_bytes: word(libc::SK_MEMINFO_RCVBUF) })
+    }
+
+    /// How many frames like the one that it holds may be under way.
+    fn room(self) -> u64 {
+        let frames = u64::from(self.limit_bytes) / u64::from(self.held_bytes.max(1));
+        (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(UNDER_WAY_MIN, UNDER_WAY_MAX)
+    }
 }
 
 /// A frame of this size, to everybody, from a locally administered address.
@@ -242,8 +313,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_under_way_fits_the_least_receive_buffer() {
-        assert_eq!([64, 4096, 9000].map(under_way_max), [128, 32, 16]);
+    fn what_may_be_under_way_follows_what_a_frame_costs_the_kernel() {
+        let room = |held_bytes| Memory { held_bytes, limit_bytes: 425_984 }.room();
+        assert_eq!([768, 8448, 16_640, 400_000].map(room), [256, 37, 18, 4]);
+    }
+
+    #[test]
+    fn the_kernel_says_what_waits_in_a_buffer() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.send_to(&[1; 100], receiver.local_addr().unwrap()).unwrap();
+        let memory = Memory::of(&OwnedFd::from(receiver)).unwrap();
+        assert!(memory.held_bytes > 100 && memory.limit_bytes > memory.held_bytes, "{memory:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -16,7 +16,7 @@ pub(crate) struct Pages {
     bytes: usize,
 }
 
-// SAFETY: needed because both threads of a loop use the same pages. A mapping is an address and a length; every access
+// SAFETY: needed because threads may use the same pages. A mapping is an address and a length; every access
 // goes through the methods below, which are atomic or ask their caller for exclusion.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
@@ -45,6 +45,16 @@ impl Pages {
         // SAFETY: needed because the word lives in mapped pages. It is within them and aligned (asserted), they stay as
         // long as `self`, and every loop touches its words only as atomics.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
+    }
+
+    /// The half word at a multiple of 4, as a futex wants it.
+    ///
+    /// # Panics
+    /// If there is no such half word: a mistake of the loop.
+    pub(crate) fn half_word(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "no half word at {at}");
+        // SAFETY: as for `word`.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
     /// Address of `length` bytes from `at` on.

@@ -12,7 +12,7 @@ const LOOKS: u32 = 4000;
 /// Then with a pause in between.
 const PAUSES: u32 = 1000;
 /// The end of every wait.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Wait until `is_so`.
 ///

@@ -1,7 +1,13 @@
-//! Records through a ring in shared memory, one producer, one consumer, nothing else: no header, no check, no answer.
+//! Records through a ring in shared memory, from one process into the memory of another, and nothing else: no header, no
+//! check, no answer but the count of what was taken.
 //!
-//! Each side counts records and writes only its own count, in a cache line of its own, and remembers what it last saw of
-//! the other's. The consumer copies each record out, as a receiver must, and gives room back by the quarter of a ring.
+//! A record begins with the place where it belongs. The producer copies it from its source into the ring and shows it; the
+//! consumer copies the whole of it to its place, which makes it a store, and gives its room back. Each side counts records
+//! and writes only its own count, in a cache line of its own, and remembers what it last saw of the other's.
+//!
+//! How far the sides are apart decides the figure, not what they do (`docs/measuring.md`): a consumer that is thousands of
+//! records behind reads whole lines at memory speed and hardly ever looks at the producer's count, one at the
+//! producer's heels takes that line away for every single record. So how much may be under way belongs to a [`Flow`].
 
 use std::io;
 use std::ptr;
@@ -14,30 +20,69 @@ use crate::processors::Pair;
 
 const TAIL_AT: usize = 64;
 const HEAD_AT: usize = 1024;
+const READY_AT: usize = 2048;
 const BODY_AT: usize = 4096;
 /// Bytes of the body, as a wire has them by default.
 const BODY_BYTES: usize = 1 << 20;
+/// Bytes of the source, and of the memory that records belong into.
+const MEMORY_BYTES: usize = 1 << 20;
 
-/// A ring of records of `BYTES` bytes.
+/// How records are handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// So many are shown at once.
+    pub batch: u64,
+    /// At most so many are under way, a power of two; as many as a ring of 1 MiB holds if `None`.
+    pub under_way_max: Option<u64>,
+    /// Room is given back for so many at once; for a quarter of the ring if `None`.
+    pub given_back: Option<u64>,
+}
+
+impl Flow {
+    /// Shown in batches of this many, with room for as many as a ring holds.
+    #[must_use]
+    pub const fn deep(batch: u64) -> Self {
+        Self { batch, under_way_max: None, given_back: None }
+    }
+
+    /// Shown and given back one by one, this many under way: what acknowledgements of each one are.
+    #[must_use]
+    pub const fn acknowledged(under_way_max: u64) -> Self {
+        Self { batch: 1, under_way_max: Some(under_way_max), given_back: Some(1) }
+    }
+}
+
+/// A ring of records of `BYTES` bytes, what they are copied from, and where they belong.
 #[derive(Debug)]
 pub struct Ring<const BYTES: usize> {
     pages: Pages,
+    source: Pages,
+    memory: Pages,
+    slots: u64,
+    flow: Flow,
 }
 
 impl<const BYTES: usize> Ring<BYTES> {
-    /// A power of two, so that a place is found without a division.
-    const SLOTS: u64 = 1 << (BODY_BYTES / BYTES).ilog2();
-
     /// An empty ring.
     ///
     /// # Errors
     /// The system's.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { pages: Pages::new(BODY_AT + Self::SLOTS as usize * BYTES)? })
+    pub fn new(flow: Flow) -> io::Result<Self> {
+        // A power of two, so that a place is found without a division.
+        let slots_max = 1 << (BODY_BYTES / BYTES).ilog2();
+        let slots = flow.under_way_max.map_or(slots_max, |most| 1 << most.clamp(1, slots_max).ilog2());
+        let pages = Pages::new(BODY_AT + slots as usize * BYTES)?;
+        let (source, memory) = (Pages::new(MEMORY_BYTES)?, Pages::new(MEMORY_BYTES)?);
+        Ok(Self { pages, source, memory, slots, flow })
     }
 
     fn slot(&self, number: u64) -> *mut u8 {
-        self.pages.bytes(BODY_AT + (number & (Self::SLOTS - 1)) as usize * BYTES, BYTES)
+        self.pages.bytes(BODY_AT + (number & (self.slots - 1)) as usize * BYTES, BYTES)
+    }
+
+    /// Where the record of this number belongs.
+    const fn place(number: u64) -> usize {
+        number as usize % (MEMORY_BYTES / BYTES) * BYTES
     }
 
     fn producer(&self) -> Producer<'_, BYTES> {
@@ -47,42 +92,48 @@ impl<const BYTES: usize> Ring<BYTES> {
 
     fn consumer(&self) -> Consumer<'_, BYTES> {
         let head = self.pages.word(HEAD_AT).load(Ordering::Acquire);
-        Consumer { ring: self, head, head_published: head, tail_seen: head }
+        let given_back = self.flow.given_back.unwrap_or(self.slots / 4).max(1);
+        Consumer { ring: self, head, head_published: head, tail_seen: head, given_back }
     }
 
-    /// Records per second, over `records` of them, shown to the consumer in batches of `batch`.
+    /// The far side is there.
+    fn say_ready(&self) {
+        self.pages.word(READY_AT).store(1, Ordering::Release);
+    }
+
+    fn await_ready(&self) -> io::Result<()> {
+        let ready = self.pages.word(READY_AT);
+        wait_until("near side of a ring", || ready.load(Ordering::Acquire) == 1)
+    }
+
+    /// Records per second, over `records` of them, until the last one is at its place.
     ///
     /// # Errors
     /// That a side was not served, or that a record was not what it must be.
-    pub fn records_per_s(&mut self, pair: Pair, records: u64, batch: u64) -> io::Result<f64> {
+    pub fn records_per_s(&mut self, pair: Pair, records: u64) -> io::Result<f64> {
+        let batch = self.flow.batch.max(1);
         let near = || {
+            self.await_ready()?;
             let mut producer = self.producer();
             let begun = Instant::now();
-            let mut record = [0x5a_u8; BYTES];
             for number in 1..=records {
-                record[..8].copy_from_slice(&number.to_le_bytes());
-                producer.push(&record)?;
-                if number % batch.max(1) == 0 {
+                producer.push()?;
+                if number % batch == 0 {
                     producer.publish();
                 }
             }
             producer.publish();
-            Ok::<Instant, io::Error>(begun)
+            producer.await_all()?;
+            Ok(records as f64 / begun.elapsed().as_secs_f64().max(1e-9))
         };
         let far = || {
+            self.say_ready();
             let mut consumer = self.consumer();
-            let mut record = [0; BYTES];
-            for number in 1..=records {
-                consumer.pop(&mut record)?;
-                if record[..8] != number.to_le_bytes() {
-                    return Err(io::Error::other("the ring lost its order"));
-                }
-            }
+            (0..records).try_for_each(|_| consumer.pop())?;
             consumer.publish();
-            Ok(Instant::now())
+            Ok(())
         };
-        let (begun, ended) = pair.run(near, far)?;
-        Ok(records as f64 / (ended - begun).as_secs_f64().max(1e-9))
+        pair.run_processes(near, far)
     }
 
     /// Nanoseconds for a record there and one back on another ring, over `trips` of them.
@@ -91,27 +142,27 @@ impl<const BYTES: usize> Ring<BYTES> {
     /// That a side was not served.
     pub fn round_trip_ns(&mut self, back: &mut Self, pair: Pair, trips: u64) -> io::Result<f64> {
         let near = || {
-            let (mut there, mut back, mut record) = (self.producer(), back.consumer(), [0x5a; BYTES]);
+            self.await_ready()?;
+            let (mut there, mut back) = (self.producer(), back.consumer());
             let begun = Instant::now();
             for _ in 0..trips {
-                there.push(&record)?;
+                there.push()?;
                 there.publish();
-                back.pop(&mut record)?;
+                back.pop()?;
             }
-            back.publish();
-            Ok::<f64, io::Error>(begun.elapsed().as_nanos() as f64 / trips.max(1) as f64)
+            Ok(begun.elapsed().as_nanos() as f64 / trips.max(1) as f64)
         };
         let far = || {
-            let (mut there, mut back, mut record) = (self.consumer(), back.producer(), [0; BYTES]);
+            self.say_ready();
+            let (mut there, mut back) = (self.consumer(), back.producer());
             for _ in 0..trips {
-                there.pop(&mut record)?;
-                back.push(&record)?;
+                there.pop()?;
+                back.push()?;
                 back.publish();
             }
-            there.publish();
             Ok(())
         };
-        Ok(pair.run(near, far)?.0)
+        pair.run_processes(near, far)
     }
 }
 
@@ -123,19 +174,20 @@ struct Producer<'r, const BYTES: usize> {
 
 impl<const BYTES: usize> Producer<'_, BYTES> {
     #[inline]
-    fn push(&mut self, record: &[u8; BYTES]) -> io::Result<()> {
-        if self.tail - self.head_seen == Ring::<BYTES>::SLOTS {
+    fn push(&mut self) -> io::Result<()> {
+        if self.tail - self.head_seen == self.ring.slots {
             self.publish();
-            let (tail, head_seen) = (self.tail, &mut self.head_seen);
-            let head = self.ring.pages.word(HEAD_AT);
-            wait_until("producer of a ring", || {
-                *head_seen = head.load(Ordering::Acquire);
-                tail - *head_seen < Ring::<BYTES>::SLOTS
-            })?;
+            self.await_head(self.tail + 1 - self.ring.slots)?;
         }
-        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes (`slot` asserts it), and the
-        // consumer has given it back (checked against its count), so nobody else touches it until `publish`.
-        unsafe { ptr::copy_nonoverlapping(record.as_ptr(), self.ring.slot(self.tail), BYTES) };
+        let place = Ring::<BYTES>::place(self.tail);
+        let (source, slot) = (self.ring.source.bytes(place, BYTES), self.ring.slot(self.tail));
+        // SAFETY: needed because the record lives in mapped pages. Source and slot have `BYTES` bytes (`bytes` asserts it)
+        // in different files, a slot is a multiple of 8, and the consumer has given it back (checked against its count), so
+        // nobody else touches it until `publish`. Nobody writes into the source.
+        unsafe {
+            ptr::copy_nonoverlapping(source, slot, BYTES);
+            slot.cast::<u64>().write(place as u64);
+        }
         self.tail += 1;
         Ok(())
     }
@@ -144,6 +196,19 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
     fn publish(&mut self) {
         self.ring.pages.word(TAIL_AT).store(self.tail, Ordering::Release);
     }
+
+    /// Until all that was shown is at its place.
+    fn await_all(&mut self) -> io::Result<()> {
+        self.await_head(self.tail)
+    }
+
+    fn await_head(&mut self, wanted: u64) -> io::Result<()> {
+        let (head, head_seen) = (self.ring.pages.word(HEAD_AT), &mut self.head_seen);
+        wait_until("producer of a ring", || {
+            *head_seen = head.load(Ordering::Acquire);
+            *head_seen >= wanted
+        })
+    }
 }
 
 struct Consumer<'r, const BYTES: usize> {
@@ -151,11 +216,12 @@ struct Consumer<'r, const BYTES: usize> {
     head: u64,
     head_published: u64,
     tail_seen: u64,
+    given_back: u64,
 }
 
 impl<const BYTES: usize> Consumer<'_, BYTES> {
     #[inline]
-    fn pop(&mut self, record: &mut [u8; BYTES]) -> io::Result<()> {
+    fn pop(&mut self) -> io::Result<()> {
         if self.head == self.tail_seen {
             let (head, tail_seen) = (self.head, &mut self.tail_seen);
             let tail = self.ring.pages.word(TAIL_AT);
@@ -164,11 +230,19 @@ impl<const BYTES: usize> Consumer<'_, BYTES> {
                 *tail_seen != head
             })?;
         }
-        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes (`slot` asserts it), and the
-        // producer has published it (checked against its count), so nobody else touches it until it is given back.
-        unsafe { ptr::copy_nonoverlapping(self.ring.slot(self.head), record.as_mut_ptr(), BYTES) };
+        let slot = self.ring.slot(self.head);
+        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes (`slot` asserts it) at a
+        // multiple of 8, and the producer has published it (checked against its count), so nobody writes it until it is
+        // given back.
+        let place = unsafe { slot.cast::<u64>().read() } as usize;
+        if place != Ring::<BYTES>::place(self.head) {
+            return Err(io::Error::other("the ring lost its order"));
+        }
+        let target = self.ring.memory.bytes(place, BYTES);
+        // SAFETY: as above; the target has `BYTES` bytes of another file, which only this side touches.
+        unsafe { ptr::copy_nonoverlapping(slot, target, BYTES) };
         self.head += 1;
-        if self.head - self.head_published >= Ring::<BYTES>::SLOTS / 4 {
+        if self.head - self.head_published >= self.given_back {
             self.publish();
         }
         Ok(())
@@ -193,20 +267,36 @@ mod tests {
         pair
     }
 
+    /// Every word behind the first one of each record says where it is.
+    fn fill<const BYTES: usize>(ring: &Ring<BYTES>) {
+        (0..MEMORY_BYTES).step_by(8).for_each(|at| ring.source.word(at).store(at as u64, Ordering::Relaxed));
+    }
+
     #[test]
-    fn every_record_comes_in_order_over_many_turns_of_the_ring() {
+    fn every_record_is_stored_at_its_place_over_many_turns_of_the_ring() {
         let Some(pair) = pair() else { return };
-        let mut ring = Ring::<4096>::new().unwrap();
-        for batch in [1, 16, 7] {
-            // Four turns of the ring, and a last batch that is not full.
-            assert!(ring.records_per_s(pair, 4 * 256 + 3, batch).unwrap() > 0.0);
+        for flow in [Flow::deep(1), Flow::deep(16), Flow::deep(7), Flow::acknowledged(8)] {
+            let mut ring = Ring::<4096>::new(flow).unwrap();
+            fill(&ring);
+            // One turn of the memory less its last record; several of the ring, and a last batch that is not full.
+            assert!(ring.records_per_s(pair, 255).unwrap() > 0.0);
+            let seen = |at: usize| ring.memory.word(at).load(Ordering::Relaxed);
+            let (stored, rest) = (255 * 4096, MEMORY_BYTES);
+            assert!((0..stored).step_by(8).all(|at| seen(at) == at as u64), "{flow:?}");
+            assert!((stored..rest).step_by(8).all(|at| seen(at) == 0), "{flow:?}");
         }
+    }
+
+    #[test]
+    fn no_more_is_under_way_than_allowed() {
+        let slots = |flow| Ring::<64>::new(flow).unwrap().slots;
+        assert_eq!([Flow::acknowledged(256), Flow::deep(1)].map(slots), [256, (BODY_BYTES / 64) as u64]);
     }
 
     #[test]
     fn a_round_trip_takes_time() {
         let Some(pair) = pair() else { return };
-        let (mut there, mut back) = (Ring::<64>::new().unwrap(), Ring::<64>::new().unwrap());
-        assert!(there.round_trip_ns(&mut back, pair, 1000).unwrap() > 0.0);
+        let ring = || Ring::<64>::new(Flow::deep(1)).unwrap();
+        assert!(ring().round_trip_ns(&mut ring(), pair, 1000).unwrap() > 0.0);
     }
 }

@@ -61,7 +61,7 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
-        Command::CalibrateCable(arguments) => calibrate::take_cable(&arguments).map(ExitCode::from),
+        Command::CalibrateLoop(arguments) => calibrate::take_loop(arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run(),
         Command::Seat(SeatArguments { join: Some(place) }) => standing::join(&place),
         Command::Keep => standing::keep().map(ExitCode::from),

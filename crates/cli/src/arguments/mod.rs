@@ -16,6 +16,7 @@ pub(crate) use self::complaint::parse;
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
 pub(crate) use self::plan::PlanArguments;
 
+use crate::calibrate::RawLoop;
 use crate::capture::CaptureOptions;
 use crate::exit::Exit;
 
@@ -58,9 +59,9 @@ pub(crate) enum Command {
     /// Measure how far we are from what this machine can do
     #[command(after_help = Exit::help())]
     Calibrate(CalibrateArguments),
-    /// A raw loop of `calibrate` over a cable of its own; started by `calibrate`
+    /// One take of a raw loop; started by `calibrate`
     #[command(hide = true)]
-    CalibrateCable(CableArguments),
+    CalibrateLoop(LoopArguments),
     /// One member of a rack; started by `run` and `up`, or by hand for a vacant seat
     #[command(hide = true)]
     Seat(SeatArguments),
@@ -156,11 +157,11 @@ pub(crate) struct CalibrateArguments {
 }
 
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct CableArguments {
-    /// Size of the frames that are sent one way; round trips of small ones if absent
-    #[arg(long, value_name = "BYTES", value_parser = frame_bytes)]
-    pub(crate) frame_bytes: Option<usize>,
-    /// How many
+pub(crate) struct LoopArguments {
+    /// Which loop
+    #[arg(value_enum)]
+    pub(crate) what: RawLoop,
+    /// How many records, frames or turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: u64,
 }
@@ -245,12 +246,6 @@ impl Output {
     pub(crate) fn json_on_stdout(&self) -> bool {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
-}
-
-/// A size that a frame of the packet wire can have.
-fn frame_bytes(text: &str) -> Result<usize, String> {
-    let bytes = text.parse().ok().filter(|bytes| (64..=9014).contains(bytes));
-    bytes.ok_or_else(|| "no size of a frame; hint: a frame has 64 to 9014 bytes".to_owned())
 }
 
 /// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.

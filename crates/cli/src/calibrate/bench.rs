@@ -1,11 +1,15 @@
 //! What all rows share: processors, how much is measured, a place for files.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rackloom_calibrate::Pair;
 
+use super::interruption::Interruption;
 use super::row::Obstacle;
+use super::{idle, simulated};
 
 /// A take that only tries the machinery is so much shorter.
 const QUICK_DIVISOR: u64 = 50;
@@ -16,11 +20,58 @@ pub(super) struct Bench {
     pair: Option<Pair>,
     is_quick: bool,
     scratch: Scratch,
+    interruption: Arc<Interruption>,
+    /// What was taken for one row and answers another one's question, too.
+    pub(super) permutations: Shared<simulated::Taken>,
+    pub(super) idle_racks: Shared<idle::Taken>,
+}
+
+/// Takes that several rows read; whoever comes first takes them.
+#[derive(Debug)]
+pub(super) struct Shared<T>(RefCell<Vec<T>>);
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<T: Copy> Shared<T> {
+    /// The take of this number (from 0), which is made if it has not been.
+    pub(super) fn take(
+        &self,
+        number: usize,
+        make: impl FnOnce() -> Result<T, Obstacle>,
+    ) -> Result<T, Obstacle> {
+        if let Some(taken) = self.0.borrow().get(number) {
+            return Ok(*taken);
+        }
+        let taken = make()?;
+        self.0.borrow_mut().push(taken);
+        Ok(taken)
+    }
 }
 
 impl Bench {
     pub(super) fn new(is_quick: bool) -> io::Result<Self> {
-        Ok(Self { pair: Pair::choose()?, is_quick, scratch: Scratch::new()? })
+        Ok(Self {
+            pair: Pair::choose()?,
+            is_quick,
+            scratch: Scratch::new()?,
+            interruption: Interruption::listen()?,
+            permutations: Shared::default(),
+            idle_racks: Shared::default(),
+        })
+    }
+
+    /// Who hears that this is to end.
+    pub(super) fn interruption(&self) -> &Interruption {
+        &self.interruption
+    }
+
+    /// Whether this is to end.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interruption.is_asked()
     }
 
     /// The two processors of loops with two sides.

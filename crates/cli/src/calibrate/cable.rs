@@ -1,9 +1,7 @@
-//! The raw side of the packet wire: two threads, a namespace each, one cable, and nothing of ours between the sockets.
-//!
-//! Only a process without threads may enter a user namespace, so each take is a process of its own: this command again,
-//! with a hidden name. It prints one number.
+//! The raw side of the packet wire: two processes, a namespace each, one cable, and nothing of ours between the sockets.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackloom::namespaces::{
@@ -14,90 +12,64 @@ use rackloom_calibrate::Pair;
 use rackloom_calibrate::packet::Port;
 
 use super::row::Obstacle;
-use crate::arguments::{CableArguments, Output};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::reporting;
 
 const NEAR: &str = "near";
 const FAR: &str = "far";
 /// Payload of the largest frame.
 const MTU: u32 = 9000;
 /// Longest wait for the other side to be ready.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the far side tells the near one.
-enum Word {
-    /// Its thread, in whose namespace its end belongs.
-    Thread(u32),
-    /// It hears.
-    Ready,
-}
-
-/// One take: frames per second, or nanoseconds of a round trip.
-pub(crate) fn take(arguments: &CableArguments) -> Result<Exit, Failure> {
-    let value = measure(arguments).map_err(|obstacle| match obstacle {
-        Obstacle::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),
-        Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
-    })?;
-    reporting::say(&Output { json: None }, &value.to_string())?;
-    Ok(Exit::Pass)
-}
-
-fn measure(arguments: &CableArguments) -> Result<f64, Obstacle> {
+/// Frames per second, or nanoseconds of a round trip where no frame size is given.
+pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, Obstacle> {
     enter_supervisor_namespaces().map_err(forbidden)?;
-    let alone = || Obstacle::NotHere("it takes two processors".to_owned());
-    let pair = Pair::choose()?.ok_or_else(alone)?;
-    let (tell, hear) = channel();
-    let CableArguments { frame_bytes, count } = *arguments;
-    let near = move || {
+    let (hear, tell) = UnixStream::pair()?;
+    hear.set_read_timeout(Some(PATIENCE))?;
+    let near = || {
         let mut port = plug_in_near(&hear)?;
         match frame_bytes {
-            Some(bytes) => Ok((Some(port.give(bytes, count)?), 0.0)),
-            None => Ok((None, port.round_trip_ns(count)?)),
+            Some(bytes) => port.frames_per_s(bytes, count),
+            None => port.round_trip_ns(count),
         }
     };
-    let far = move || {
+    let far = || {
         let mut port = plug_in_far(&tell)?;
         match frame_bytes {
-            Some(bytes) => Ok(Some(port.take(bytes, count)?)),
-            None => port.answer(count).map(|()| None).map_err(Obstacle::from),
+            Some(_) => port.take(count),
+            None => port.answer(count),
         }
     };
-    let ((begun, round_trip_ns), ended) = pair.run(near, far)?;
-    Ok(match (begun, ended) {
-        (Some(begun), Some(ended)) => count as f64 / (ended - begun).as_secs_f64().max(1e-9),
-        _ => round_trip_ns,
-    })
+    Ok(pair.run_processes(near, far)?)
 }
 
-fn plug_in_near(hear: &Receiver<Word>) -> Result<Port, Obstacle> {
-    let silent = |_| Obstacle::Failed("the far side of the cable did not come".to_owned());
-    let Word::Thread(far) = hear.recv_timeout(PATIENCE).map_err(silent)? else {
-        return Err(Obstacle::Failed("the far side of the cable did not say where it is".to_owned()));
-    };
+/// The far side says where it is, and then that it hears.
+fn plug_in_near(mut hear: &UnixStream) -> io::Result<Port> {
+    let mut word = [0; 4];
+    hear.read_exact(&mut word).map_err(silent)?;
     let end = |process, interface: &str, last| CableEnd {
         process,
         interface: interface.to_owned(),
         address: [2, 0, 0, 0, 0, last],
     };
-    let ends = [end(std::process::id(), NEAR, 1), end(far, FAR, 2)];
-    lay_cables(&[Cable { ends, mtu: MTU }]).map_err(forbidden)?;
+    let ends = [end(std::process::id(), NEAR, 1), end(u32::from_ne_bytes(word), FAR, 2)];
+    lay_cables(&[Cable { ends, mtu: MTU }]).map_err(io::Error::other)?;
     bring_up(&[NEAR.to_owned()], PATIENCE)?;
     let port = Port::open(NEAR)?;
-    hear.recv_timeout(PATIENCE).map_err(silent)?;
+    hear.read_exact(&mut word[..1]).map_err(silent)?;
     Ok(port)
 }
 
-fn plug_in_far(tell: &Sender<Word>) -> Result<Port, Obstacle> {
+fn plug_in_far(mut tell: &UnixStream) -> io::Result<Port> {
     enter_new_network_namespace()?;
-    let gone = |_| Obstacle::Failed("the near side of the cable has ended".to_owned());
-    let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    tell.send(Word::Thread(thread)).map_err(gone)?;
+    tell.write_all(&std::process::id().to_ne_bytes())?;
     bring_up(&[FAR.to_owned()], PATIENCE)?;
     let port = Port::open(FAR)?;
-    tell.send(Word::Ready).map_err(gone)?;
+    tell.write_all(&[1])?;
     Ok(port)
+}
+
+fn silent(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the far side of the cable did not come: {error}"))
 }
 
 fn forbidden(error: NamespaceError) -> Obstacle {

@@ -11,10 +11,9 @@ use rackloom::fabric::{Condition, Error, Fabric, Node, Queue, Region, RegionOpti
 use rackloom_calibrate::Pair;
 use rackloom_plan::Plan;
 
+use super::raw::WINDOW;
 use super::row::Obstacle;
 
-/// Operations under way at the same time.
-const WINDOW: usize = 256;
 const REGION_BYTES: u64 = 1 << 20;
 const KEY: u64 = 0x5eed;
 
@@ -133,11 +132,11 @@ impl Near<'_> {
         count: u64,
         mut submit: impl FnMut(u64, &Arc<Queue>) -> Result<(), Error>,
     ) -> Result<f64, Error> {
-        let queue = Queue::with_capacity(WINDOW);
+        let queue = Queue::with_capacity(WINDOW as usize);
         let (mut submitted, mut completed) = (0, 0);
         let begun = Instant::now();
         while completed < count {
-            while submitted < count && submitted - completed < WINDOW as u64 {
+            while submitted < count && submitted - completed < WINDOW {
                 match submit(submitted, &queue) {
                     Ok(()) => submitted += 1,
                     Err(Error::Busy { .. }) => break,

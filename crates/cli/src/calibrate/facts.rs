@@ -1,19 +1,18 @@
 //! Figures about the machine that rows are read against; no verdict hangs on them.
 
-use rackloom_calibrate::{Expected, Series, cache_line, kernel};
+use rackloom_calibrate::{Expected, Series, kernel};
 
 use super::bench::Bench;
+use super::program::raw_loop;
+use super::raw::RawLoop;
 use super::report::{Fact, Side};
 use super::row::{Obstacle, Unit};
 
 /// All that can be had here.
 pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {
     let system_call = || Ok(kernel::system_call_ns(bench.count(500_000)));
-    let wake = || {
-        let trips = u32::try_from(bench.count(20_000)).unwrap_or(u32::MAX);
-        Ok(kernel::wake_round_trip_ns(bench.pair()?.near, trips)?)
-    };
-    let cache_line = || Ok(cache_line::round_trip_ns(bench.pair()?, bench.count(200_000))?);
+    let wake = || raw_loop(bench, RawLoop::Wake, bench.count(20_000));
+    let cache_line = || raw_loop(bench, RawLoop::CacheLine, bench.count(200_000));
     [
         fact("system-call", "system call", Expected::SYSTEM_CALL_NS, rounds, system_call),
         fact("wake", "futex wake there and back, one processor", Expected::FUTEX_ROUND_TRIP_NS, rounds, wake),

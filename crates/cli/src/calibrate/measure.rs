@@ -1,24 +1,38 @@
 //! From a row to what came of it.
 
-use rackloom_calibrate::{Comparison, Doubt, Raw, Series, Verdict, alternate};
+use std::cell::Cell;
+
+use rackloom_calibrate::{Comparison, Doubt, Raw, Turns, Verdict};
 
 use super::bench::Bench;
+use super::progress::Progress;
 use super::row::{Obstacle, Row, Sides};
 
 /// What came of a row.
 pub(super) type Measured = Result<Comparison, Obstacle>;
 
-/// Take both sides in turns.
-pub(super) fn measure(row: &Row, bench: &Bench, rounds: u32) -> Measured {
-    let Sides { raw, mut ours } = (row.begin)(bench)?;
-    let (raw, ours) = match raw {
-        Some(raw) => {
-            let (raw, ours) = alternate(rounds, raw, ours)?;
-            (Some(Raw { series: raw, expected: row.expected }), ours)
-        }
-        None => (None, Series::new((0..rounds).map(|_| ours()).collect::<Result<_, _>>()?)),
+/// Take both sides in turns. Who wants it to end gets no further take.
+pub(super) fn measure(row: &Row, bench: &Bench, turns: Turns, progress: &Progress) -> Measured {
+    let begun = Cell::new(0);
+    let begin = |side| {
+        progress.turn(begun.replace(begun.get() + 1), side);
+        if bench.is_interrupted() { Err(Obstacle::Interrupted) } else { Ok(()) }
     };
-    Ok(Comparison { raw, ours, goal: row.goal })
+    let take = || -> Measured {
+        begin("")?;
+        let Sides { raw, mut ours } = (row.begin)(bench)?;
+        let mut ours = || begin("ours").and_then(|()| ours());
+        let (raw, ours) = match raw {
+            Some(mut raw) => {
+                let (raw, ours) = turns.alternate(|| begin("raw loop").and_then(|()| raw()), &mut ours)?;
+                (Some(Raw { series: raw, expected: row.expected }), ours)
+            }
+            None => (None, turns.repeat(&mut ours)?),
+        };
+        Ok(Comparison { raw, ours, goal: row.goal })
+    };
+    // What was told to end has failed for no reason of its own.
+    take().map_err(|obstacle| if bench.is_interrupted() { Obstacle::Interrupted } else { obstacle })
 }
 
 /// The verdict in one word, and why, where the word does not say it.
@@ -27,6 +41,7 @@ pub(super) fn verdict(measured: &Measured) -> (&'static str, Option<String>) {
         Ok(comparison) => (comparison.verdict().name(), comparison.doubt().map(reason)),
         Err(Obstacle::NotHere(reason)) => ("not measured", Some(reason.clone())),
         Err(Obstacle::Failed(reason)) => ("failed", Some(reason.clone())),
+        Err(Obstacle::Interrupted) => ("not measured", Some("interrupted".to_owned())),
     }
 }
 
@@ -84,7 +99,7 @@ mod tests {
         // Two of this process would want the same directory.
         static ONE_BENCH_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _guard = ONE_BENCH_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        measure(row, &Bench::new(true).unwrap(), 5)
+        measure(row, &Bench::new(true).unwrap(), Turns::exactly(5), &Progress::begin(1))
     }
 
     #[test]
@@ -110,5 +125,16 @@ mod tests {
         assert_eq!((verdict(&fails), is_bad(&fails)), (("failed", Some("broke".to_owned())), true));
         let absent = measured(&row(|_| Err(Obstacle::NotHere("forbidden".to_owned())), None));
         assert_eq!((verdict(&absent).0, is_bad(&absent)), ("not measured", false));
+    }
+
+    #[test]
+    fn who_wants_it_to_end_gets_no_further_take_and_no_figure() {
+        let asks = |bench: &Bench| {
+            bench.interruption().ask();
+            Ok(Sides::new(|| panic!("no take"), || panic!("no take")))
+        };
+        let interrupted = measured(&row(asks, None));
+        assert_eq!(verdict(&interrupted), ("not measured", Some("interrupted".to_owned())));
+        assert!(!is_bad(&interrupted));
     }
 }

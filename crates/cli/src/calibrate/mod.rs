@@ -2,8 +2,8 @@
 //!
 //! Each row takes turns between a raw loop (`rackloom_calibrate`) and our own run of the same work, and is judged by the
 //! ratio. Reading order: `row` (what a row is) · `rows` (all of them) · our own runs: `fabric` (through the public API),
-//! `direct` (by mapped memory), `racks` and `idle` (through the command itself, `program`), `simulated` · `cable` (the raw side of
-//! the packet wire) · `measure` (turns, and what hinders) · `report` and `show`
+//! `direct` (by mapped memory), `racks` and `idle` (through the command itself, `program`), `simulated` · the raw side: `raw` (each
+//! take a command of its own), `cable` (that of the packet wire) · `measure` (turns, and what hinders) · `progress` and `interruption` (for those who wait, or do not) · `report` and `show`
 //! (for machines and for people).
 //!
 //! What a figure means and which of our runs stands for the product is said in `docs/measuring.md`.
@@ -14,22 +14,26 @@ mod direct;
 mod fabric;
 mod facts;
 mod idle;
+mod interruption;
 mod measure;
 mod program;
+mod progress;
 mod racks;
+mod raw;
 mod report;
 mod row;
 mod rows;
 mod show;
 mod simulated;
 
-use std::io::{self, IsTerminal};
+use std::time::Duration;
 
-use rackloom_calibrate::Machine;
+use rackloom_calibrate::{Machine, Turns};
 
 use self::bench::Bench;
-pub(crate) use self::cable::take as take_cable;
-use self::report::{Overall, Report, RowReport};
+use self::progress::Progress;
+pub(crate) use self::raw::{RawLoop, take as take_loop};
+use self::report::{Circumstances, Overall, Report, RowReport};
 use self::row::Row;
 use crate::arguments::{CalibrateArguments, Output};
 use crate::exit::Exit;
@@ -38,6 +42,8 @@ use crate::reporting;
 
 /// Alternations of each row.
 const ROUNDS: u32 = 5;
+/// A row that takes longer gets fewer, so that the whole takes two minutes.
+const ROW_PATIENCE: Duration = Duration::from_secs(6);
 /// The same where only the machinery is tried.
 const ROUNDS_QUICK: u32 = 2;
 
@@ -46,21 +52,38 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let rows = chosen(rows::all(), &arguments.only)?;
     let bench = Bench::new(arguments.quick)
         .map_err(|error| Failure::could_not_start("cannot prepare the measurement", error))?;
-    let rounds = arguments.rounds.unwrap_or(if arguments.quick { ROUNDS_QUICK } else { ROUNDS });
+    let turns = turns(arguments);
     let load_before = rackloom_calibrate::machine::load();
-    let facts = if arguments.only.is_empty() { facts::take(&bench, rounds) } else { Vec::new() };
+    let progress = Progress::begin(rows.len());
+    let facts = if arguments.only.is_empty() { facts::take(&bench, turns.rounds) } else { Vec::new() };
     let mut measured = Vec::new();
     for (place, row) in rows.iter().enumerate() {
-        tell_progress(row, place, rows.len());
-        measured.push(RowReport::new(row, &measure::measure(row, &bench, rounds)));
+        // Both sides once more than counts, and the preparation.
+        progress.row(place, row.name, 2 * u64::from(turns.rounds) + 3);
+        let row = RowReport::new(row, &measure::measure(row, &bench, turns, &progress));
+        progress.done(&row);
+        measured.push(row);
     }
-    let report = Report::new(Machine::here(), load_before, (arguments.quick, rounds), facts, measured);
+    drop(progress);
+    let circumstances =
+        Circumstances { quick: arguments.quick, rounds: turns.rounds, interrupted: bench.is_interrupted() };
+    let report = Report::new(Machine::here(), load_before, circumstances, facts, measured);
     say(&report, arguments.json)?;
     Ok(match report.verdict {
+        _ if report.circumstances.interrupted => Exit::Interrupted,
         Overall::Pass => Exit::Pass,
         Overall::Fail => Exit::Fail,
         Overall::NoVerdict => Exit::NoVerdict,
     })
+}
+
+/// How often the sides take turns: as often as was asked for, else as often as a row's time allows.
+fn turns(arguments: &CalibrateArguments) -> Turns {
+    match (arguments.rounds, arguments.quick) {
+        (Some(rounds), _) => Turns::exactly(rounds),
+        (None, true) => Turns::exactly(ROUNDS_QUICK),
+        (None, false) => Turns { rounds: ROUNDS, patience: Some(ROW_PATIENCE) },
+    }
 }
 
 /// The rows that were asked for, in their own order; all if none was.
@@ -73,12 +96,6 @@ fn chosen(rows: Vec<Row>, only: &[String]) -> Result<Vec<Row>, Failure> {
     }
     let is_asked = |row: &Row| only.is_empty() || only.iter().any(|name| name == row.name);
     Ok(rows.into_iter().filter(is_asked).collect())
-}
-
-fn tell_progress(row: &Row, place: usize, total: usize) {
-    if io::stderr().is_terminal() {
-        eprintln!("{} of {total}: {}", place + 1, row.name);
-    }
 }
 
 fn say(report: &Report, json: bool) -> Result<(), Failure> {

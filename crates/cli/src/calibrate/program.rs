@@ -4,6 +4,7 @@
 //! have all of them, and its JSON report is read. Runs have watchdogs of their own, so none is waited for without end.
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -11,6 +12,7 @@ use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
 use super::bench::Bench;
+use super::raw::RawLoop;
 use super::row::Obstacle;
 use crate::exit::Exit;
 
@@ -25,6 +27,18 @@ pub(super) enum On {
 
 /// Run `rackloom` with these arguments and a rack file, and give what it prints.
 pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, Obstacle> {
+    let output = output(bench, on, arguments)?;
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        _ => Err(failed(arguments, &output)),
+    }
+}
+
+fn failed(arguments: &[String], output: &Output) -> Obstacle {
+    Obstacle::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))
+}
+
+fn output(bench: &Bench, on: On, arguments: &[String]) -> Result<Output, Obstacle> {
     let processors = match on {
         On::Pair => {
             let pair = bench.pair()?;
@@ -32,20 +46,17 @@ pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<St
         }
         On::All => rackloom_calibrate::processors::allowed()?,
     };
+    let interruption = bench.interruption();
     let start = || -> io::Result<Output> {
         hold_to(&processors)?;
-        Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).output()
+        let mut command = Command::new("/proc/self/exe");
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C is heard here; a command of its own group is told once.
+        interruption.attend(command.process_group(0).spawn()?)
     };
     // A thread of its own: what it is held to, its children inherit.
     let output = thread::scope(|scope| scope.spawn(start).join());
-    let output = output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    match output.status.code() {
-        Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Some(code) if code == i32::from(Exit::CouldNotStart.code()) => {
-            Err(Obstacle::NotHere(reason(&output.stderr)))
-        }
-        _ => Err(Obstacle::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))),
-    }
+    Ok(output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
 }
 
 /// The line that says why, of all that was printed.
@@ -79,6 +90,21 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
     time_us
         .map(|time_us| time_us * 1000.0)
         .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
+}
+
+/// One take of a raw loop, by this command under its hidden name.
+pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
+    let arguments = words(&format!("calibrate-loop {} --count {count}", what.word()));
+    let output = output(bench, On::Pair, &arguments)?;
+    let printed = match output.status.code() {
+        Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        // What the machine does not have, ours need not show.
+        Some(code) if code == i32::from(Exit::CouldNotStart.code()) => {
+            return Err(Obstacle::NotHere(reason(&output.stderr)));
+        }
+        _ => return Err(failed(&arguments, &output)),
+    };
+    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop said {printed:?}")))
 }
 
 /// Words of a command line.

@@ -1,10 +1,10 @@
 //! Rows of whole racks: the packet wire, a collective of two, a collective of more ranks than processors.
 
-use rackloom_calibrate::exchange::Exchange;
 use rackloom_calibrate::{Expected, Goal, processors};
 
 use super::bench::Bench;
-use super::program::{On, job_ns, rack_file, rackloom, words};
+use super::program::{On, job_ns, rack_file, raw_loop, words};
+use super::raw::RawLoop;
 use super::row::{Obstacle, Row, Sides, Unit};
 
 /// Frames of a take, or round trips.
@@ -36,7 +36,7 @@ pub(super) fn packet() -> Vec<Row> {
             "frames of 64 B by sendmmsg and recvmmsg with credits",
             (0.75, 0.90),
             Expected::PACKET_64_PER_S,
-            |bench| frames(bench, 64, FRAMES, "store", 64),
+            |bench| frames(bench, RawLoop::Packet64, FRAMES, "store", 64),
         ),
         row(
             "packet-4096",
@@ -44,7 +44,7 @@ pub(super) fn packet() -> Vec<Row> {
             "frames of 4096 B by sendmmsg and recvmmsg with credits",
             (0.70, 0.85),
             Expected::PACKET_4096_PER_S,
-            |bench| frames(bench, 4096, LARGE_FRAMES, "put", 4096),
+            |bench| frames(bench, RawLoop::Packet4096, LARGE_FRAMES, "put", 4096),
         ),
         row(
             "packet-9000",
@@ -52,7 +52,7 @@ pub(super) fn packet() -> Vec<Row> {
             "frames of 9000 B by sendmmsg and recvmmsg with credits",
             (0.75, 0.90),
             Expected::PACKET_9000_PER_S,
-            |bench| frames(bench, 9000, LARGE_FRAMES, "put", JUMBO_PUT_BYTES),
+            |bench| frames(bench, RawLoop::Packet9000, LARGE_FRAMES, "put", JUMBO_PUT_BYTES),
         ),
         Row {
             name: "packet-round-trip",
@@ -71,7 +71,7 @@ pub(super) fn collectives() -> Vec<Row> {
         Row {
             name: "all-reduce",
             ours: "all-reduce of 1 MiB (f32 sum) by 2 processes",
-            raw: "copy, flag, add, copy, flag by 2 threads",
+            raw: "copy, flag, add, copy, flag by 2 processes",
             unit: Unit::Nanoseconds,
             // The same work per time as 0.35 and 0.6 of the raw loop's rate.
             goal: Goal::at_most(1.0 / 0.35, 1.0 / 0.6),
@@ -90,23 +90,13 @@ pub(super) fn collectives() -> Vec<Row> {
     ]
 }
 
-/// The raw loop over a cable, by this command under its hidden name.
-fn raw_cable(bench: &Bench, frame_bytes: Option<u64>, count: u64) -> Result<f64, Obstacle> {
-    let mut arguments = words(&format!("calibrate-cable --count {count}"));
-    if let Some(bytes) = frame_bytes {
-        arguments.extend(words(&format!("--frame-bytes {bytes}")));
-    }
-    let printed = rackloom(bench, On::Pair, &arguments)?;
-    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop said {printed:?}")))
-}
-
 /// Two nodes whose operations have a frame each.
 const TWO_UNPACKED: &str =
     "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014B\npacking: {mode: \"off\"}\n";
 
 fn frames<'b>(
     bench: &'b Bench,
-    frame_bytes: u64,
+    raw: RawLoop,
     frames: u64,
     what: &'static str,
     message_bytes: u64,
@@ -119,7 +109,7 @@ fn frames<'b>(
     );
     let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
     Ok(Sides::new(
-        move || raw_cable(bench, Some(frame_bytes), frames),
+        move || raw_loop(bench, raw, frames),
         move || Ok(1e9 / job_ns(bench, On::Pair, what, &arguments)?),
     ))
 }
@@ -131,19 +121,19 @@ fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let run = format!("--wire packet --job latency --bytes 64 --repetitions {trips} --json -");
     let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
     Ok(Sides::new(
-        move || raw_cable(bench, None, trips),
+        move || raw_loop(bench, RawLoop::PacketRoundTrip, trips),
         move || job_ns(bench, On::Pair, "store", &arguments),
     ))
 }
 
 fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut exchange) = (bench.pair()?, Exchange::new(1 << 20)?);
+    bench.pair()?;
     let file = rack_file(bench, "two", "name: calibrate-two\nshape: {ring: {nodes: 2}}\n")?;
     let count = bench.count(500);
     let run = format!("--job collective --collective all-reduce --bytes 1MiB --repetitions {count} --json -");
     let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
     Ok(Sides::new(
-        move || Ok(exchange.all_reduce_ns(pair, count)?),
+        move || raw_loop(bench, RawLoop::Exchange, count),
         move || job_ns(bench, On::Pair, "all-reduce", &arguments),
     ))
 }

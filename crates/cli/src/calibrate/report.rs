@@ -4,20 +4,29 @@ use rackloom_calibrate::{Machine, Sense, Series};
 use serde::Serialize;
 
 use super::measure::{self, Measured};
-use super::row::{Row, Unit};
+use super::row::{Obstacle, Row, Unit};
 
 /// The whole.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) verdict: Overall,
-    /// Only the machinery was tried.
-    pub(super) quick: bool,
-    /// Alternations of each row.
-    pub(super) rounds: u32,
+    #[serde(flatten)]
+    pub(super) circumstances: Circumstances,
     pub(super) machine: MachineReport,
     pub(super) facts: Vec<Fact>,
     pub(super) rows: Vec<RowReport>,
     manifest: ManifestReport,
+}
+
+/// How it was measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Circumstances {
+    /// Only the machinery was tried.
+    pub(super) quick: bool,
+    /// Alternations of each row, at most.
+    pub(super) rounds: u32,
+    /// Ended before all rows had their turn.
+    pub(super) interrupted: bool,
 }
 
 /// What the rows come to.
@@ -103,6 +112,8 @@ pub(super) struct RowReport {
     pub(super) reason: Option<String>,
     #[serde(skip)]
     is_bad: bool,
+    #[serde(skip)]
+    is_interrupted: bool,
 }
 
 impl RowReport {
@@ -133,6 +144,7 @@ impl RowReport {
             verdict,
             reason,
             is_bad: measure::is_bad(measured),
+            is_interrupted: matches!(measured, Err(Obstacle::Interrupted)),
         }
     }
 }
@@ -141,7 +153,7 @@ impl Report {
     pub(super) fn new(
         machine: Machine,
         load_before: Option<f64>,
-        (quick, rounds): (bool, u32),
+        circumstances: Circumstances,
         facts: Vec<Fact>,
         rows: Vec<RowReport>,
     ) -> Self {
@@ -149,8 +161,7 @@ impl Report {
         let load = [load_before, rackloom_calibrate::machine::load()];
         Self {
             verdict: overall(&rows),
-            quick,
-            rounds,
+            circumstances,
             machine: MachineReport { processors, model, kernel, is_guest, load },
             facts,
             rows,
@@ -167,7 +178,9 @@ fn overall(rows: &[RowReport]) -> Overall {
     let is_judged = |row: &RowReport| ["good", "floor", "below"].contains(&row.verdict);
     if rows.iter().any(|row| row.is_bad) {
         Overall::Fail
-    } else if rows.iter().any(|row| row.verdict == "noisy") || !rows.iter().any(is_judged) {
+    } else if rows.iter().any(|row| row.verdict == "noisy" || row.is_interrupted)
+        || !rows.iter().any(is_judged)
+    {
         Overall::NoVerdict
     } else {
         Overall::Pass
@@ -177,7 +190,6 @@ fn overall(rows: &[RowReport]) -> Overall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::row::Obstacle;
     use crate::calibrate::rows;
 
     #[test]
@@ -194,7 +206,9 @@ mod tests {
         let below = || RowReport::new(&rows[0], &Ok(alone(&[5.0])));
         let absent = || RowReport::new(&rows[0], &Err(Obstacle::NotHere(String::new())));
         let broken = || RowReport::new(&rows[0], &Err(Obstacle::Failed(String::new())));
+        let interrupted = || RowReport::new(&rows[0], &Err(Obstacle::Interrupted));
         assert_eq!(overall(&[good(), absent()]), Overall::Pass);
+        assert_eq!(overall(&[good(), interrupted()]), Overall::NoVerdict);
         assert_eq!(overall(&[absent()]), Overall::NoVerdict);
         assert_eq!(overall(&[good(), noisy()]), Overall::NoVerdict);
         assert_eq!(overall(&[noisy(), below()]), Overall::Fail);

@@ -13,6 +13,8 @@ pub(super) enum Obstacle {
     NotHere(String),
     /// Something that should work did not.
     Failed(String),
+    /// Somebody wanted it to end.
+    Interrupted,
 }
 
 impl From<io::Error> for Obstacle {

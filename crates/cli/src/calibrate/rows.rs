@@ -1,12 +1,13 @@
 //! All rows, in the order of the table. Goals are ratios to the raw loop: what must and what should be reached.
 
 use rackloom_calibrate::copy::Copies;
-use rackloom_calibrate::ring::Ring;
 use rackloom_calibrate::{Expected, Goal};
 
 use super::bench::Bench;
 use super::direct::Mapped;
 use super::fabric::{Couple, Packing};
+use super::program::raw_loop;
+use super::raw::RawLoop;
 use super::row::{Obstacle, Row, Sides, Unit};
 use super::{idle, racks, simulated};
 
@@ -17,8 +18,6 @@ const LARGE_RECORDS: u64 = 100_000;
 const PUTS: u64 = 30_000;
 const TRIPS: u64 = 100_000;
 const STORE_TRIPS: u64 = 30_000;
-/// A batch that a ring is shown at once.
-const BATCH: u64 = 16;
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 
@@ -39,7 +38,7 @@ fn shared_memory() -> Vec<Row> {
         Row {
             name: "store-single",
             ours: "acknowledged stores of 64 B, a frame each, 256 under way",
-            raw: "ring, records of 64 B published one by one",
+            raw: "ring, records of 64 B shown, stored and given back one by one, 256 under way",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.30, 0.50),
             expected: Some(Expected::RING_64_SINGLE_PER_S),
@@ -48,7 +47,7 @@ fn shared_memory() -> Vec<Row> {
         Row {
             name: "store-packed",
             ours: "posted stores of 64 B that share frames, until all are visible",
-            raw: "ring, records of 64 B published in batches of 16",
+            raw: "ring, records of 64 B shown in batches of 16, each stored at its place",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.50, 0.75),
             expected: Some(Expected::RING_64_BATCHED_PER_S),
@@ -57,7 +56,7 @@ fn shared_memory() -> Vec<Row> {
         Row {
             name: "put-4096",
             ours: "puts of 4 KiB until visible, 256 under way",
-            raw: "ring, records of 4096 B published one by one",
+            raw: "ring, records of 4096 B shown, stored and given back one by one, 256 under way",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.65, 0.85),
             expected: Some(Expected::RING_4096_PER_S),
@@ -113,40 +112,37 @@ fn direct() -> Vec<Row> {
 }
 
 fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut ring, mut couple) = (bench.pair()?, Ring::<64>::new()?, Couple::new(Packing::Off)?);
+    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Off)?);
     let (records, stores) = (bench.count(RECORDS), bench.count(STORES));
     Ok(Sides::new(
-        move || Ok(ring.records_per_s(pair, records, 1)?),
+        move || raw_loop(bench, RawLoop::Ring64Acknowledged, records),
         move || couple.act(pair, |near| near.acknowledged_stores_per_s(stores)),
     ))
 }
 
 fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut ring) = (bench.pair()?, Ring::<64>::new()?);
-    let mut couple = Couple::new(Packing::Opportunistic)?;
-    let (records, stores) = (bench.count(2 * RECORDS), bench.count(2 * STORES));
+    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
+    let (records, stores) = (bench.count(8 * RECORDS), bench.count(2 * STORES));
     Ok(Sides::new(
-        move || Ok(ring.records_per_s(pair, records, BATCH)?),
+        move || raw_loop(bench, RawLoop::Ring64Batched, records),
         move || couple.act(pair, |near| near.posted_stores_per_s(stores)),
     ))
 }
 
 fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut ring) = (bench.pair()?, Ring::<PAGE>::new()?);
-    let mut couple = Couple::new(Packing::Opportunistic)?;
+    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
     let (records, puts) = (bench.count(LARGE_RECORDS), bench.count(PUTS));
     Ok(Sides::new(
-        move || Ok(ring.records_per_s(pair, records, 1)?),
+        move || raw_loop(bench, RawLoop::Ring4096, records),
         move || couple.act(pair, |near| near.puts_per_s(PAGE as u64, puts)),
     ))
 }
 
 fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
-    let (mut there, mut back) = (Ring::<64>::new()?, Ring::<64>::new()?);
     let (trips, stores) = (bench.count(TRIPS), bench.count(STORE_TRIPS));
     Ok(Sides::new(
-        move || Ok(there.round_trip_ns(&mut back, pair, trips)?),
+        move || raw_loop(bench, RawLoop::RingRoundTrip, trips),
         move || couple.act(pair, |near| near.store_round_trip_ns(stores)),
     ))
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::report::{MachineReport, Overall, Report, RowReport, Side};
+use rackloom_calibrate::Turns;
+
+use super::report::{Circumstances, MachineReport, Overall, Report, RowReport, Side};
 use crate::present::table::{Column, Table};
 use crate::present::units;
 
@@ -84,16 +86,32 @@ fn rows(rows: &[RowReport]) -> String {
     table.render()
 }
 
+/// A row that is done, in a line.
+pub(super) fn line(row: &RowReport) -> String {
+    let mut line = format!("{:18}", row.name);
+    for (name, side) in [("raw", &row.raw), ("ours", &row.ours)] {
+        if let Some(side) = side {
+            let _ = write!(line, " {name} {:>10}", figure(side.unit, side.median));
+        }
+    }
+    if let Some(ratio) = &row.ratio {
+        let _ = write!(line, " ratio {:.3}", ratio.median);
+    }
+    format!("{line} {}", row.verdict)
+}
+
 fn closing(report: &Report) -> String {
     let verdict = match report.verdict {
         Overall::Pass => "pass",
         Overall::Fail => "fail: a row lies below its floor, or could not be taken",
         Overall::NoVerdict => "none: the machine was too busy to judge, or nothing could be measured",
     };
-    let rounds = report.rounds;
-    let quick = if report.quick { "; --quick: figures of so short takes mean nothing" } else { "" };
+    let Circumstances { quick, rounds, interrupted } = report.circumstances;
+    let quick = if quick { "; --quick: figures of so short takes mean nothing" } else { "" };
+    let interrupted = if interrupted { "\ninterrupted: rows without figures had no turn" } else { "" };
+    let least = Turns::ROUNDS_MIN.min(rounds);
     format!(
-        "medians of {rounds} alternations; ratio is ours over the raw loop's, min and max of single alternations{quick}\nverdict: {verdict}"
+        "medians of {rounds} alternations (at least {least} where they take long); ratio is ours over the raw loop's, min and max of single alternations{quick}{interrupted}\nverdict: {verdict}"
     )
 }
 

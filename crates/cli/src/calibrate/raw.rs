@@ -1,0 +1,95 @@
+//! The raw loops as a command of its own, hidden: one take, one number.
+//!
+//! Both sides of a loop are processes, and only a process without other threads may fork or enter a user namespace. So
+//! `calibrate` starts this for every take.
+
+use clap::ValueEnum;
+use rackloom_calibrate::exchange::Exchange;
+use rackloom_calibrate::ring::{Flow, Ring};
+use rackloom_calibrate::{Pair, cache_line, kernel};
+
+use super::cable;
+use super::row::Obstacle;
+use crate::arguments::{LoopArguments, Output};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::reporting;
+
+/// Stores that may be under way before they are acknowledged, here and in our own run.
+pub(super) const WINDOW: u64 = 256;
+/// Records that a ring is shown at once.
+const BATCH: u64 = 16;
+const PAGE: usize = 4096;
+/// What an all-reduce is of.
+const EXCHANGE_BYTES: usize = 1 << 20;
+
+/// What is done, and what the number means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RawLoop {
+    /// Records of 64 B, shown, stored and given back one by one, a window of them under way; per second
+    Ring64Acknowledged,
+    /// Records of 64 B, shown one by one, with room for as many as a ring holds; per second
+    Ring64,
+    /// The same, shown in batches; per second
+    Ring64Batched,
+    /// Records of 4096 B, shown, stored and given back one by one; per second
+    Ring4096,
+    /// A record of 64 B there and one back; nanoseconds
+    RingRoundTrip,
+    /// Copy, flag, add, copy, flag; nanoseconds
+    Exchange,
+    /// A cache line there and back; nanoseconds
+    CacheLine,
+    /// A sleeper woken and back, on one processor; nanoseconds
+    Wake,
+    /// Frames of 64 B over a cable; per second
+    Packet64,
+    /// Frames of 4096 B; per second
+    Packet4096,
+    /// Frames of 9000 B; per second
+    Packet9000,
+    /// A frame of 64 B there and one back; nanoseconds
+    PacketRoundTrip,
+}
+
+impl RawLoop {
+    /// The word that the command takes.
+    pub(super) fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn take(self, count: u64) -> Result<f64, Obstacle> {
+        let alone = || Obstacle::NotHere("it takes two processors, and this process may use one".to_owned());
+        let pair = Pair::choose()?.ok_or_else(alone)?;
+        Ok(match self {
+            Self::Ring64Acknowledged => {
+                Ring::<64>::new(Flow::acknowledged(WINDOW))?.records_per_s(pair, count)?
+            }
+            Self::Ring64 => Ring::<64>::new(Flow::deep(1))?.records_per_s(pair, count)?,
+            Self::Ring64Batched => Ring::<64>::new(Flow::deep(BATCH))?.records_per_s(pair, count)?,
+            Self::Ring4096 => Ring::<PAGE>::new(Flow::acknowledged(WINDOW))?.records_per_s(pair, count)?,
+            Self::RingRoundTrip => {
+                let ring = || Ring::<64>::new(Flow::deep(1));
+                ring()?.round_trip_ns(&mut ring()?, pair, count)?
+            }
+            Self::Exchange => Exchange::new(EXCHANGE_BYTES)?.all_reduce_ns(pair, count)?,
+            Self::CacheLine => cache_line::round_trip_ns(pair, count)?,
+            Self::Wake => kernel::wake_round_trip_ns(pair.near, u32::try_from(count).unwrap_or(u32::MAX))?,
+            Self::Packet64 => cable::measure(pair, Some(64), count)?,
+            Self::Packet4096 => cable::measure(pair, Some(PAGE), count)?,
+            Self::Packet9000 => cable::measure(pair, Some(9000), count)?,
+            Self::PacketRoundTrip => cable::measure(pair, None, count)?,
+        })
+    }
+}
+
+/// One take.
+pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
+    let value = arguments.what.take(arguments.count).map_err(|obstacle| match obstacle {
+        Obstacle::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),
+        Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
+        Obstacle::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
+    })?;
+    reporting::say(&Output { json: None }, &value.to_string())?;
+    Ok(Exit::Pass)
+}

@@ -1,0 +1,263 @@
+//! What one operation costs two whole nodes on a shared-memory link, and what one frame costs the link alone.
+//!
+//! `turns`: both event loops take turns in one thread, so the time is the work of *both* ends with rings, leases and
+//! memory, and no waiting. `threads`: a thread for each node, as two processes would run; the time is that of the slower
+//! end. `ring`: frames through one device to another, without a node: the roof over both.
+//!
+//! Nothing is judged here: compare with what the same machine does in the same minute.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant as WallInstant};
+
+use criterion::{Criterion, Throughput, criterion_group};
+use rackloom::wires::shared_memory::{self, Doorbell};
+use rackloom::wires::{Device, Ports};
+use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
+use rackloom_plan::Plan;
+use rackloom_protocol::{
+    Access, Command, CommandRefused, Completion, Endpoint, Event, Incarnation, Instant, Key, LocalRange,
+    Member, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
+};
+
+const REGION: RegionId = RegionId(1);
+const REGION_BYTES: u64 = 1 << 18;
+const KEY: Key = Key(0x1234);
+const RING_BYTES: u32 = 1 << 20;
+/// Operations that are under way at the same time.
+const BATCH: u64 = 32;
+const DATA: [u8; 64] = [5; 64];
+
+struct Node {
+    runtime: Runtime<Endpoint>,
+    now: Instant,
+    completed: u64,
+}
+
+impl Node {
+    fn new(plan: &Plan, node: u16, device: Box<dyn Device>) -> Self {
+        let ports = Ports::new(vec![device], plan.frame_bytes_max).expect("ports");
+        let mut memory = HostMemory::default();
+        memory.allocate(REGION, REGION_BYTES).expect("memory");
+        let config = plan.member_config(NodeId(node), Incarnation(7));
+        let tenant = config.tenants[usize::from(node)];
+        let mut endpoint = Endpoint::new(config);
+        let (region, length, key, access) = (REGION, REGION_BYTES, KEY, Access::ALL);
+        endpoint.register(RegionConfig { region, length, key, access, tenant }).expect("registers");
+        let runtime = Runtime::new(endpoint, ports, memory, Clock::begin(), WaitPolicy::EAGER);
+        Self { runtime, now: Instant::ZERO, completed: 0 }
+    }
+
+    fn turn(&mut self, now: Instant) -> bool {
+        self.now = now;
+        let completed = &mut self.completed;
+        self.runtime.turn(now, &mut |event| {
+            if let Event::Completed { result, .. } = event {
+                result.expect("nothing fails here");
+                *completed += 1;
+            }
+        })
+    }
+
+    /// A turn in wall time, and a wait if there was nothing to do.
+    fn live(&mut self) {
+        if !self.turn(self.runtime.now()) {
+            self.runtime.wait(self.runtime.now() + 10_000_000);
+        }
+    }
+
+    /// Whether the node took the command.
+    fn accepts(&mut self, command: Command<'_>) -> bool {
+        match self.runtime.member_mut().handle_command(self.now, command) {
+            Ok(()) => true,
+            Err(CommandRefused::Busy) => false,
+            Err(refused) => panic!("{refused}"),
+        }
+    }
+}
+
+fn pair(packing: &str) -> [Node; 2] {
+    let rack = format!("name: two\nshape: {{ring: {{nodes: 2}}}}\npacking: {{mode: {packing}}}\n");
+    let plan = Plan::parse(&rack, "bench").expect("a rack");
+    let bells = (Doorbell::create().expect("a doorbell"), Doorbell::create().expect("a doorbell"));
+    let (first, second) = shared_memory::pair(RING_BYTES, &bells.0, &bells.1).expect("a link");
+    [Node::new(&plan, 0, Box::new(first)), Node::new(&plan, 1, Box::new(second))]
+}
+
+fn target(index: u64, bytes: u64) -> RemoteAddress {
+    RemoteAddress { node: NodeId(1), region: REGION, offset: index * bytes, key: KEY }
+}
+
+fn store(index: u64) -> Command<'static> {
+    let operation = OperationId(index);
+    Command::Store { operation, target: target(index, 64), data: &DATA, completion: Completion::Visible }
+}
+
+fn put(index: u64) -> Command<'static> {
+    let source = LocalRange { region: REGION, offset: index * 4096, length: 4096 };
+    Command::Put { operation: OperationId(index), target: target(index, 4096), source, signal: None }
+}
+
+type Case = (&'static str, &'static str, fn(u64) -> Command<'static>);
+
+const CASES: [Case; 3] = [
+    ("store-64-single", "off", store),
+    ("store-64-packed", "opportunistic", store),
+    ("put-4096", "opportunistic", put),
+];
+
+/// Two nodes in one thread and in a time of their own.
+struct Turns {
+    nodes: [Node; 2],
+    now: Instant,
+}
+
+impl Turns {
+    fn up(packing: &str) -> Self {
+        let mut turns = Self { nodes: pair(packing), now: Instant::ZERO };
+        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_everyone()) {
+            turns.turn();
+        }
+        turns
+    }
+
+    fn turn(&mut self) {
+        self.now = self.now + 1_000;
+        for node in &mut self.nodes {
+            node.turn(self.now);
+        }
+    }
+
+    /// Issue a batch and turn until all of it is visible.
+    fn batch(&mut self, command: fn(u64) -> Command<'static>) {
+        let end = self.nodes[0].completed + BATCH;
+        for index in 0..BATCH {
+            assert!(self.nodes[0].accepts(command(index)), "room for a batch");
+        }
+        while self.nodes[0].completed < end {
+            self.turn();
+        }
+    }
+}
+
+/// The near node of two that run in threads; the far one lives until this is dropped.
+struct Threads {
+    near: Node,
+    over: Arc<AtomicBool>,
+    far: Option<thread::JoinHandle<()>>,
+}
+
+impl Threads {
+    fn up(packing: &str) -> Self {
+        let [mut near, mut far] = pair(packing);
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let far = thread::spawn(move || {
+            while !seen.load(Ordering::Acquire) {
+                far.live();
+            }
+        });
+        while !near.runtime.member().reaches_everyone() {
+            near.live();
+        }
+        Self { near, over, far: Some(far) }
+    }
+
+    /// How long so many operations take with at most `window` of them under way.
+    fn time(&mut self, operations: u64, window: u64, command: fn(u64) -> Command<'static>) -> Duration {
+        let begin = WallInstant::now();
+        let (mut issued, end) = (self.near.completed, self.near.completed + operations);
+        while self.near.completed < end {
+            while issued < end.min(self.near.completed + window) && self.near.accepts(command(issued % BATCH))
+            {
+                issued += 1;
+            }
+            self.near.live();
+        }
+        begin.elapsed()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(far) = self.far.take() {
+            let _ = far.join();
+        }
+    }
+}
+
+fn turns(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("turns");
+    group.throughput(Throughput::Elements(BATCH));
+    for (name, packing, command) in CASES {
+        let mut turns = Turns::up(packing);
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut turns).batch(command)));
+    }
+    group.finish();
+}
+
+fn threads(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("threads");
+    group.throughput(Throughput::Elements(1));
+    let round_trip: Case = ("store-64-round-trip", "opportunistic", store);
+    for (name, packing, command) in CASES.into_iter().chain([round_trip]) {
+        let window = if name == round_trip.0 { 1 } else { 4 * BATCH };
+        let mut threads = Threads::up(packing);
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|operations| threads.time(operations, window, command));
+        });
+    }
+    group.finish();
+}
+
+/// A batch of frames from one device to the other, each released as soon as it was looked at.
+fn exchange(sender: &mut dyn Device, receiver: &mut dyn Device, frame_bytes: usize) {
+    for _ in 0..BATCH {
+        let room = sender.slot().expect("the ring has room for a batch");
+        room[..frame_bytes].fill(7);
+        sender.commit(frame_bytes, false);
+    }
+    sender.flush(Instant::ZERO);
+    while let Some(lease) = receiver.receive() {
+        black_box(receiver.leased(lease).first());
+        receiver.release(lease);
+    }
+    receiver.flush(Instant::ZERO);
+}
+
+fn ring(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ring");
+    group.throughput(Throughput::Elements(BATCH));
+    for frame_bytes in [64, 1500, 4096] {
+        let bells = (Doorbell::create().expect("a doorbell"), Doorbell::create().expect("a doorbell"));
+        let (mut first, mut second) = shared_memory::pair(RING_BYTES, &bells.0, &bells.1).expect("a link");
+        group.bench_function(format!("frame-{frame_bytes}"), |bencher| {
+            bencher.iter(|| exchange(&mut first, &mut second, frame_bytes));
+        });
+    }
+    group.finish();
+}
+
+/// A fixed number of batches of one case in one thread, for a tool that counts instructions.
+fn count(case: &str, batches: u64) {
+    let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == case).expect("a case's name");
+    let mut turns = Turns::up(packing);
+    (0..batches).for_each(|_| black_box(&mut turns).batch(command));
+    println!("{case}: {} operations", batches * BATCH);
+}
+
+criterion_group!(benches, turns, threads, ring);
+
+fn main() {
+    let counted = std::env::var("RACKLOOM_COUNT").ok();
+    match counted.as_deref().and_then(|text| text.split_once(':')) {
+        Some((case, batches)) => count(case, batches.parse().expect("CASE:BATCHES")),
+        None => {
+            benches();
+            Criterion::default().configure_from_args().final_summary();
+        }
+    }
+}
