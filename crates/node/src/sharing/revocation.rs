@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rackloom_protocol::RegionId;
 use rustix::event::PollFlags;
 
+use super::control::Slot;
 use super::exporter::{ExportError, Exporter, State};
 use super::socket;
 use crate::memory::HostMemory;
@@ -82,15 +83,18 @@ impl Exporter {
         let export = export.ok_or(ExportError::NotExported(region))?;
         export.is_revoked = true;
         export.generation = generation;
-        export.control.raise(generation);
+        export.is_unheard = !export.control.raise(generation);
         Ok(())
     }
 
-    /// Number of importers that say they are in the middle of an access.
+    /// Number of importers that say they are in the middle of an access; all of them if the system has refused the barrier
+    /// without which what they say cannot be relied on.
     #[must_use]
     pub fn inside(&self, region: RegionId) -> usize {
         let Some(export) = self.exported(region) else { return 0 };
-        self.slots(region).filter(|slot| export.control.under_way(*slot) > 0).count()
+        self.slots(region)
+            .filter(|slot| export.is_unheard || export.control.under_way(Slot::new(*slot)) > 0)
+            .count()
     }
 
     /// Move the owner to a fresh file at the same address and close the importers' connections.
