@@ -144,6 +144,19 @@ impl FrameSlab {
         }
     }
 
+    /// Move everything from `at` on to the same place in another's room. What the first frame holds afterwards is left over
+    /// from elsewhere: nobody may read it again.
+    pub(crate) fn hand_over(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
+        let Ok([source, target]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
+        if source.room.len() == target.room.len() && length > at {
+            // A large frame: its few new bytes move into its room, and the rooms change places.
+            source.room[..at].copy_from_slice(&target.room[..at]);
+            std::mem::swap(&mut source.room, &mut target.room);
+        } else {
+            self.copy(from, to, at, length);
+        }
+    }
+
     /// A second frame like this one.
     pub(crate) fn duplicate(&mut self, id: FrameId) -> FrameId {
         let length = self.bytes(id).len();
@@ -230,6 +243,23 @@ mod tests {
         assert_eq!(frames.bytes(frame), [1, 3, 3, 4]);
         assert_eq!(frames.bytes(copy), [1, 2, 3, 4]);
         assert_eq!(frames.carrier(copy), (CHANNEL, 9));
+    }
+
+    #[test]
+    fn a_frame_that_is_handed_over_has_its_new_head_and_its_old_body() {
+        for room in [64, 4_096] {
+            let mut frames = FrameSlab::new(room);
+            let old = frames.take(CHANNEL);
+            frames.room_mut(old)[..8].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+            let old = frames.seal(old, 8, 0);
+            let new = frames.take(CHANNEL);
+            frames.room_mut(new)[..2].copy_from_slice(&[9, 9]);
+            frames.hand_over(old, new, 2, 6);
+            assert_eq!(frames.room_mut(new).len(), room);
+            let new = frames.seal(new, 8, 0);
+            frames.release(old);
+            assert_eq!(frames.bytes(new), [9, 9, 3, 4, 5, 6, 7, 8]);
+        }
     }
 
     #[test]

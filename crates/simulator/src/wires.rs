@@ -26,7 +26,7 @@ impl Wires for MemberWires<'_> {
 
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize) {
         if let Some(room) = self.fabric.channel(self.outgoing[port.index()]).room {
-            self.fabric.frames.copy(FrameId(lease.0), room, at, length);
+            self.fabric.frames.hand_over(FrameId(lease.0), room, at, length);
         }
     }
 
