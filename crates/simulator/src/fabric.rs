@@ -192,7 +192,7 @@ impl Fabric {
     pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_dropped += 1;
-        self.trace.frame(now, id, fate, self.frames.bytes(frame));
+        self.trace.frame(now, id, fate, self.frames.traced(frame));
         if let Some(why) = fate.beyond_verdict() {
             self.testify(frame, |witness, edge, direction, bytes| {
                 witness.lost(now, edge, direction, bytes, why);
@@ -206,9 +206,8 @@ impl Fabric {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_delivered += 1;
         self.frames.lease(frame, member);
-        let bytes = self.frames.bytes(frame);
-        self.trace.frame(now, id, Fate::Delivered, bytes);
-        bytes
+        self.trace.frame(now, id, Fate::Delivered, self.frames.traced(frame));
+        self.frames.bytes(frame)
     }
 
     pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, event: &Event) {

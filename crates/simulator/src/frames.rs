@@ -7,11 +7,15 @@
 //! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
 //! the smallest kind of room that holds it, and the large room goes to the next sender at once.
 //!
+//! A large body is not looked at twice: what was computed of it goes along when a frame is handed over to the next hop.
+//!
 //! Who may touch a room, and when, is decided by the fabric; here it is only written down.
 
 use rackloom_protocol::{LeaseId, NodeId};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::link::ChannelId;
+use crate::trace::Traced;
 
 /// The place of a frame in the slab. It is also the number of the lease under which a member holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,9 @@ const SMALL_ROOMS_BYTES: [usize; 2] = [128, 768];
 /// The kind of room in which senders write.
 const LARGE: usize = SMALL_ROOMS_BYTES.len();
 
+/// Hops write into this part of a frame; what follows stays as it is from end to end.
+const HEAD_BYTES: usize = 64;
+
 #[derive(Debug)]
 struct Frame {
     room: Box<[u8]>,
@@ -50,6 +57,15 @@ struct Frame {
     channel_life: u32,
     kind: u8,
     holder: Holder,
+    body: Body,
+}
+
+/// What is known of the bytes of a frame from [`HEAD_BYTES`] on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Body {
+    /// Where they ended when the hash was taken; a frame of another length has another body. 0: nothing is known.
+    end: u32,
+    hash: u64,
 }
 
 /// All frames.
@@ -75,6 +91,7 @@ impl FrameSlab {
         if let Some(index) = self.free[kind].pop() {
             let frame = &mut self.frames[index as usize];
             (frame.length, frame.channel, frame.holder) = (0, channel, Holder::Channel);
+            frame.body = Body::default();
             return FrameId(index);
         }
         let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
@@ -86,6 +103,7 @@ impl FrameSlab {
             channel_life: 0,
             kind: kind as u8,
             holder: Holder::Channel,
+            body: Body::default(),
         });
         FrameId(self.frames.len() as u32 - 1)
     }
@@ -116,6 +134,23 @@ impl FrameSlab {
         id
     }
 
+    /// A hash of the frame's bytes from [`HEAD_BYTES`] on; 0 if there are none. Taken once, however many hops they pass.
+    fn body_hash(&mut self, id: FrameId) -> u64 {
+        let frame = &mut self.frames[id.index()];
+        let Some(bytes) = frame.room[..frame.length as usize].get(HEAD_BYTES..) else { return 0 };
+        if frame.body.end != frame.length {
+            frame.body = Body { end: frame.length, hash: xxh3_64(bytes) };
+        }
+        frame.body.hash
+    }
+
+    /// What of the frame goes into the hash of a run.
+    pub(crate) fn traced(&mut self, id: FrameId) -> Traced<'_> {
+        let body_hash = self.body_hash(id);
+        let bytes = self.bytes(id);
+        Traced { length: bytes.len(), head: &bytes[..bytes.len().min(HEAD_BYTES)], body_hash }
+    }
+
     /// The frame's bytes.
     pub(crate) fn bytes(&self, id: FrameId) -> &[u8] {
         let frame = &self.frames[id.index()];
@@ -134,6 +169,7 @@ impl FrameSlab {
         let length = frame.length as usize;
         if let Some(byte) = frame.room[..length].get_mut(bit as usize / 8) {
             *byte ^= 1 << (bit % 8);
+            frame.body = Body::default();
         }
     }
 
@@ -152,6 +188,10 @@ impl FrameSlab {
             // A large frame: its few new bytes move into its room, and the rooms change places.
             source.room[..at].copy_from_slice(&target.room[..at]);
             std::mem::swap(&mut source.room, &mut target.room);
+            if at <= HEAD_BYTES {
+                target.body = source.body;
+            }
+            source.body = Body::default();
         } else {
             self.copy(from, to, at, length);
         }
@@ -260,6 +300,40 @@ mod tests {
             frames.release(old);
             assert_eq!(frames.bytes(new), [9, 9, 3, 4, 5, 6, 7, 8]);
         }
+    }
+
+    #[test]
+    fn what_is_known_of_a_body_goes_along_until_it_changes() {
+        let mut frames = FrameSlab::new(4_096);
+        let whole: Vec<u8> = (0..4_000).map(|at| at as u8).collect();
+        let expected = xxh3_64(&whole[HEAD_BYTES..]);
+        let old = frames.take(CHANNEL);
+        frames.room_mut(old)[..4_000].copy_from_slice(&whole);
+        let old = frames.seal(old, 4_000, 0);
+        assert_eq!(frames.body_hash(old), expected);
+        let new = frames.take(CHANNEL);
+        frames.hand_over(old, new, 46, 4_000 - 46);
+        let new = frames.seal(new, 4_000, 0);
+        assert_eq!((frames.frames[new.index()].body.end, frames.body_hash(new)), (4_000, expected));
+        frames.flip_bit(new, 8 * 3_000);
+        assert_ne!(frames.body_hash(new), expected);
+        frames.flip_bit(new, 8 * 3_000);
+        assert_eq!(frames.body_hash(new), expected);
+
+        // A longer frame, a room that is used again, and a frame without a body are told apart from it.
+        let longer = frames.take(CHANNEL);
+        frames.hand_over(new, longer, 46, 4_000 - 46);
+        let longer = frames.seal(longer, 4_001, 0);
+        assert_ne!(frames.body_hash(longer), expected);
+        frames.release(longer);
+        let again = frames.take(CHANNEL);
+        assert_eq!(again, longer);
+        frames.room_mut(again)[3_999] = 77;
+        let again = frames.seal(again, 4_000, 0);
+        assert_ne!(frames.body_hash(again), expected);
+        let short = frames.take(CHANNEL);
+        let short = frames.seal(short, HEAD_BYTES - 1, 0);
+        assert_eq!(frames.body_hash(short), 0);
     }
 
     #[test]
