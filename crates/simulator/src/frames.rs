@@ -131,6 +131,8 @@ impl FrameSlab {
         }
         let frame = &mut self.frames[id.index()];
         (frame.length, frame.channel_life) = (length as u32, channel_life);
+        // Now, while the sender's bytes are in cache: thousands of other frames are looked at before this one arrives.
+        self.body_hash(id);
         id
     }
 
