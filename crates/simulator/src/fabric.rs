@@ -201,11 +201,10 @@ impl Fabric {
         self.frames.release(frame);
     }
 
-    /// A member takes a frame under lease: its bytes.
-    pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId, member: NodeId) -> &[u8] {
+    /// A frame is given to its receiver: its bytes.
+    pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId) -> &[u8] {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_delivered += 1;
-        self.frames.lease(frame, member);
         self.trace.frame(now, id, Fate::Delivered, self.frames.traced(frame));
         self.frames.bytes(frame)
     }

@@ -1,7 +1,7 @@
 //! The bytes of all frames that exist, in rooms that are used again.
 //!
 //! A room is big enough for the largest frame of the rack. It is taken when a sender asks its device for a slot,
-//! travels by number, is leased to the receiver, and is free again when the receiver releases it. Once the rack
+//! travels by number, is held by the receiver, and is free again when the receiver releases it. Once the rack
 //! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
 //!
 //! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
@@ -11,13 +11,12 @@
 //!
 //! Who may touch a room, and when, is decided by the fabric; here it is only written down.
 
-use rackloom_protocol::{LeaseId, NodeId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::link::ChannelId;
 use crate::trace::Traced;
 
-/// The place of a frame in the slab. It is also the number of the lease under which a member holds it.
+/// The place of a frame in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(pub(crate) u32);
 
@@ -25,18 +24,6 @@ impl FrameId {
     const fn index(self) -> usize {
         self.0 as usize
     }
-
-    pub(crate) const fn lease(self) -> LeaseId {
-        LeaseId(self.0)
-    }
-}
-
-/// Who has a room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holder {
-    Nobody,
-    Channel,
-    Member(NodeId),
 }
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
@@ -56,7 +43,7 @@ struct Frame {
     /// Which life of the channel carries the frame; a cut begins another.
     channel_life: u32,
     kind: u8,
-    holder: Holder,
+    is_free: bool,
     body: Body,
 }
 
@@ -90,7 +77,7 @@ impl FrameSlab {
     fn take_kind(&mut self, kind: usize, channel: ChannelId) -> FrameId {
         if let Some(index) = self.free[kind].pop() {
             let frame = &mut self.frames[index as usize];
-            (frame.length, frame.channel, frame.holder) = (0, channel, Holder::Channel);
+            (frame.length, frame.channel, frame.is_free) = (0, channel, false);
             frame.body = Body::default();
             return FrameId(index);
         }
@@ -102,7 +89,7 @@ impl FrameSlab {
             channel,
             channel_life: 0,
             kind: kind as u8,
-            holder: Holder::Channel,
+            is_free: false,
             body: Body::default(),
         });
         FrameId(self.frames.len() as u32 - 1)
@@ -208,39 +195,18 @@ impl FrameSlab {
         self.seal(copy, length, life)
     }
 
-    /// From now on a member holds the frame.
-    pub(crate) fn lease(&mut self, id: FrameId, member: NodeId) {
-        self.frames[id.index()].holder = Holder::Member(member);
-    }
-
     /// Give the room back. Giving back what is free already has no effect.
     pub(crate) fn release(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
-        if frame.holder == Holder::Nobody {
+        if std::mem::replace(&mut frame.is_free, true) {
             return;
         }
-        frame.holder = Holder::Nobody;
         self.free[usize::from(frame.kind)].push(id.0);
-    }
-
-    /// Give back all that a member holds: it is dead.
-    pub(crate) fn release_held_by(&mut self, member: NodeId) {
-        for index in 0..self.frames.len() {
-            if self.frames[index].holder == Holder::Member(member) {
-                self.release(FrameId(index as u32));
-            }
-        }
     }
 
     /// Rooms that were ever needed at the same time.
     pub(crate) fn rooms(&self) -> usize {
         self.frames.len()
-    }
-
-    /// Rooms in use now.
-    #[cfg(test)]
-    pub(crate) fn in_use(&self) -> usize {
-        self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()
     }
 }
 
@@ -261,17 +227,6 @@ mod tests {
         assert_eq!(frames.take(CHANNEL), first);
         assert_ne!(frames.take(CHANNEL), first, "released twice, taken twice");
         assert_eq!(frames.rooms(), 3);
-    }
-
-    #[test]
-    fn a_dead_members_leases_return() {
-        let mut frames = FrameSlab::new(64);
-        for member in [1, 2, 1] {
-            let frame = frames.take(CHANNEL);
-            frames.lease(frame, NodeId(member));
-        }
-        frames.release_held_by(NodeId(1));
-        assert_eq!(frames.in_use(), 1);
     }
 
     #[test]
