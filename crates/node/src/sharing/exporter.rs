@@ -33,7 +33,10 @@ const ASKERS_MAX: usize = 256;
 const QUESTION_PATIENCE_NS: u64 = 1_000_000_000;
 
 /// What happened at an exporter.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExportEvent {
     /// A peer has mapped a region.
     Imported {
@@ -63,6 +66,8 @@ pub enum ExportEvent {
 }
 
 /// Why a region was not exported, or an export not withdrawn.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -94,6 +99,8 @@ pub enum ExportError {
 }
 
 /// Everything that one member exports.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct Exporter {
     node: NodeId,

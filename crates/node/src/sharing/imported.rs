@@ -31,6 +31,8 @@ const ACCESSES_PER_LOOK: u64 = 1024;
 const NO_GENERATION: u64 = u64::MAX;
 
 /// Why an access to a peer's memory failed.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
@@ -78,6 +80,9 @@ pub(super) enum Need {
 }
 
 /// A mapped region of a peer. Dropping it unmaps the pages and then tells the owner.
+///
+/// `Send` and `Sync`. Every access may be made from any thread, without a lock; two that touch the same bytes at the same time see or
+/// leave a mixture, except for aligned words of 4 or 8 bytes. The first thread that uses it has the cheapest way (see above).
 #[derive(Debug)]
 pub struct ImportedRegion {
     // In this order, because that is the order of dropping: the owner may take the end of the connection for the end
@@ -361,6 +366,8 @@ enum Announced {
 }
 
 /// An announced series of accesses. Keep it short: a revocation waits for it.
+///
+/// `Send` and `Sync`. It may be ended by another thread than the one that began it.
 #[derive(Debug)]
 pub struct Inside<'a> {
     region: &'a ImportedRegion,

@@ -27,7 +27,10 @@ const SLICE_NS_MIN: u64 = 50_000;
 const SLICE_NS_MAX: u64 = 1_000_000;
 
 /// When a revocation moves the owner to a fresh file.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cut {
     /// If an importer is still inside when patience is over.
     #[default]
@@ -37,7 +40,10 @@ pub enum Cut {
 }
 
 /// How a revocation went.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Revoked {
     /// Every importer has let go; its pages stay mapped until it drops them.
     Quiet {
