@@ -120,6 +120,34 @@ fn two_seats_taken_by_one_process_talk_through_the_seats_of_the_binary() {
 }
 
 #[test]
+fn taken_seats_report_their_memory_and_their_ports_as_others_do() {
+    let rack = Rack::up(&["--vacant", "n1,n2"]);
+    let [first, second] =
+        ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("the seat is vacant"));
+    first.wait_until_reached(&[second.id()], PATIENCE).expect("the other seat is taken");
+    let kept = second.allocate(RegionOptions::new(8, 7), 6000).expect("memory");
+    drop(second.allocate(RegionOptions::new(9, 7), 1000).expect("memory"));
+    for place in 0..50 {
+        first.store(kept.address(8 * place), &place.to_le_bytes()).wait().expect("the region is there");
+    }
+    let memory = &rack.member("n2")["memory"];
+    let told = [&memory["used_bytes"]["current"], &memory["used_bytes"]["high"], &memory["frees"]];
+    assert_eq!(told, [&Value::from(6000), &7000.into(), &1.into()], "{memory}");
+
+    let report = rack.session.join("report.json");
+    rack.passes(&["down", "--json", report.to_str().expect("a plain path")]);
+    let report = std::fs::read(report).expect("the report is written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    // Nobody else has seen this link: both of its ends were here.
+    for name in ["n1->n2", "n2->n1"] {
+        let links = report["links"].as_array().expect("links");
+        let link = links.iter().find(|link| link["name"] == name).expect("there is such a link");
+        assert!(link["frames"].as_u64() >= Some(50), "{link}");
+        assert!(link["bytes_on_wire"].as_u64() >= Some(50 * 60), "{link}");
+    }
+}
+
+#[test]
 fn the_death_of_a_process_is_the_death_of_its_node() {
     let rack = Rack::up(&["--vacant", "n1,n3"]);
     let mut sitter = sitter(&rack, "n1");

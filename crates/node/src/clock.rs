@@ -8,6 +8,8 @@ use rackloom_protocol::Instant;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The host's monotonic clock, counted from the beginning of a run.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     origin_ns: u64,

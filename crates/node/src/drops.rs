@@ -6,6 +6,8 @@
 use rackloom_protocol::{DropReason, Instant, LeaseId, Member, PortId};
 
 /// Called for every frame that came in at a port and was not used.
+///
+/// `Send`, not `Sync`: the thread that drives the member calls it.
 pub type DropWatch = Box<dyn FnMut(PortId, &[u8], DropReason) + Send>;
 
 /// The counts of one member, watched.

@@ -28,3 +28,8 @@ pub use memory::HostMemory;
 pub use runtime::Runtime;
 pub use waiting::WaitPolicy;
 pub use wires::{Device, Ports};
+
+/// The examples of the page for users of the library, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;

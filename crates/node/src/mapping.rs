@@ -111,11 +111,13 @@ impl Mapping {
     }
 
     /// Address of the first byte; valid for reads and writes of `length` bytes as long as `self` lives.
+    #[inline]
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 
     /// Number of bytes mapped.
+    #[inline]
     pub(crate) fn length(&self) -> usize {
         self.length
     }

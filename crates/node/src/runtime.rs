@@ -24,6 +24,8 @@ const CARRIER_INTERVAL_NS: u64 = 5_000_000;
 const FULL_DEVICE_PATIENCE_NS: u64 = 1_000_000;
 
 /// One member with everything around it.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 #[derive(Debug)]
 pub struct Runtime<M, R = HostMemory> {
     member: M,

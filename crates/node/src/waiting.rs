@@ -22,6 +22,8 @@ use crate::wires::{Ports, WakeSource, timespec};
 pub const SLEEP_NS_MAX: u64 = 100_000_000;
 
 /// How long a node stays awake before it sleeps.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitPolicy {
     /// Looks with a CPU pause in between, before anything else.

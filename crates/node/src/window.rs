@@ -24,6 +24,7 @@ pub(crate) struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// The first `length` bytes of a mapping.
+    #[inline]
     pub(crate) fn new(pages: &'a Mapping, length: usize) -> Self {
         Self { base: pages.base(), length: length.min(pages.length()), pages: PhantomData }
     }
@@ -38,6 +39,7 @@ impl<'a> Window<'a> {
     }
 
     /// Address of `length` bytes at `offset`, if they lie within the region.
+    #[inline]
     pub(crate) fn range(self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
         let start = usize::try_from(offset).map_err(|_| MemoryFault::NotMapped)?;
         match start.checked_add(length) {
@@ -47,6 +49,7 @@ impl<'a> Window<'a> {
     }
 
     /// A word that others may touch at the same time.
+    #[inline]
     pub(crate) fn word_64(self, offset: u64) -> Option<&'a AtomicU64> {
         let address = self.range(offset, 8).ok().filter(|address| address.addr() % 8 == 0)?;
         // SAFETY: needed because the word lives in shared pages. `range` has checked that all 8 bytes are mapped, the
@@ -54,6 +57,7 @@ impl<'a> Window<'a> {
         Some(unsafe { AtomicU64::from_ptr(address.cast()) })
     }
 
+    #[inline]
     fn word_32(self, offset: u64) -> Option<&'a AtomicU32> {
         let address = self.range(offset, 4).ok().filter(|address| address.addr() % 4 == 0)?;
         // SAFETY: as for `word_64`, with 4 bytes.
@@ -62,6 +66,7 @@ impl<'a> Window<'a> {
 
     /// Copy bytes in. What was written before is visible to others before what is written by this call: a lone
     /// aligned word is stored whole, so that a waiter sees the old or the new value.
+    #[inline]
     pub(crate) fn write(self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let target = self.range(offset, bytes.len())?;
         if let (Ok(word), Some(place)) = (bytes.try_into().map(u64::from_ne_bytes), self.word_64(offset)) {
@@ -80,6 +85,7 @@ impl<'a> Window<'a> {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn read(self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let source = self.range(offset, out.len())?;
         if let (true, Some(place)) = (out.len() == 8, self.word_64(offset)) {

@@ -53,6 +53,7 @@ fn run_supervisor(who: &str, become_user: fn() -> std::io::Result<()>) {
             become_user()?;
             enter_supervisor_namespaces().map_err(|error| match error {
                 NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. } => cause,
+                other => std::io::Error::other(other),
             })
         })
     };

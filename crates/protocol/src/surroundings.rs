@@ -93,7 +93,8 @@ pub trait Wires {
     /// Room for one frame of the largest size on `port`; `None` while the device is full. Asking twice without a
     /// commit gives the same room.
     fn slot(&mut self, port: PortId) -> Option<&mut [u8]>;
-    /// Copy `length` bytes at `at` of a leased frame to the same place in the room that [`Wires::slot`] gave.
+    /// Copy `length` bytes at `at` of a leased frame to the same place in the room that [`Wires::slot`] gave. The frame is
+    /// not read again under this lease, so a device may move its bytes instead.
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize);
     /// Send the first `length` bytes of the room. `doorbell`: wake a sleeping receiver.
     fn commit(&mut self, port: PortId, length: usize, doorbell: bool);

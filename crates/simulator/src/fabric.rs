@@ -192,7 +192,7 @@ impl Fabric {
     pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_dropped += 1;
-        self.trace.frame(now, id, fate, self.frames.bytes(frame));
+        self.trace.frame(now, id, fate, self.frames.traced(frame));
         if let Some(why) = fate.beyond_verdict() {
             self.testify(frame, |witness, edge, direction, bytes| {
                 witness.lost(now, edge, direction, bytes, why);
@@ -201,14 +201,12 @@ impl Fabric {
         self.frames.release(frame);
     }
 
-    /// A member takes a frame under lease: its bytes.
-    pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId, member: NodeId) -> &[u8] {
+    /// A frame is given to its receiver: its bytes.
+    pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId) -> &[u8] {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_delivered += 1;
-        self.frames.lease(frame, member);
-        let bytes = self.frames.bytes(frame);
-        self.trace.frame(now, id, Fate::Delivered, bytes);
-        bytes
+        self.trace.frame(now, id, Fate::Delivered, self.frames.traced(frame));
+        self.frames.bytes(frame)
     }
 
     pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, event: &Event) {

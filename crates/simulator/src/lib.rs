@@ -5,8 +5,8 @@
 //! time is a number that jumps from one scheduled occurrence to the next, links are arithmetic, and whatever is
 //! random comes from the seed; so a run repeats to the bit, and says so with its trace hash.
 //!
-//! Rooms, in reading order: `queue` (what happens when) · `frames` (bytes of frames, reused) · `link` (one
-//! direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric as one member
+//! Rooms, in reading order: `queue` (what happens when) · `frames` (bytes of frames, reused) · `leases` (who holds
+//! which) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric as one member
 //! sees it) · `seat` (one member and its turn) · [`rack`] (all members, the run) · [`rack::actions`] (what a test or
 //! a fault script does to the rack) · `trace`, `recording`, [`watchdog`], [`outcome`] (what a run tells).
 //!
@@ -15,6 +15,7 @@
 
 mod fabric;
 mod frames;
+mod leases;
 mod link;
 mod queue;
 mod recording;

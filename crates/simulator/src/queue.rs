@@ -2,7 +2,12 @@
 //!
 //! Two occurrences of the same nanosecond leave in the order in which they came, whatever else the queue holds;
 //! every claim of determinism in this crate rests on that number. Occurrences are small and refer to frames by
-//! their place in the slab. The heap is hidden, so that a calendar queue can take its place.
+//! their place in the slab.
+//!
+//! Nearly everything happens within some microseconds: a frame arrives, a channel opens. So the next few thousand
+//! nanoseconds have a list each, on a wheel that turns with the time, and both putting in and taking out cost the same
+//! whatever is under way. What is further off (timers) waits in a heap, and joins its nanosecond's list when the wheel
+//! comes to show it; that is before anything can be put there directly, so every list is in order of insertion.
 //!
 //! Nothing can be cancelled: an occurrence that has lost its meaning is recognised when it is due.
 
@@ -13,6 +18,13 @@ use rackloom_protocol::{Instant, NodeId};
 
 use crate::frames::FrameId;
 use crate::link::ChannelId;
+
+/// Nanoseconds that the wheel shows: a power of two, so that a place is cut out of the time.
+const SHOWN_NS: u64 = 1 << 13;
+const WORD_BITS: u64 = u64::BITS as u64;
+const WORDS: usize = (SHOWN_NS / WORD_BITS) as usize;
+/// The end of a list.
+const NONE: u32 = u32::MAX;
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,32 +74,146 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
+/// An occurrence on the wheel.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    scheduled: Scheduled,
+    next: u32,
+}
+
+/// First and last entry of a nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
 /// All that is going to happen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<Scheduled>>,
+    /// The first nanosecond that the wheel shows. Nothing is due earlier.
+    begin: Instant,
+    /// By nanosecond, modulo what is shown.
+    lists: Box<[List]>,
+    /// One bit per list: whether there is something in it.
+    occupied: [u64; WORDS],
+    /// Entries of all lists, and those that are free, chained as well.
+    entries: Vec<Entry>,
+    free: u32,
+    /// What the wheel does not show yet.
+    later: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
 }
 
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            begin: Instant::ZERO,
+            lists: vec![List { first: NONE, last: NONE }; SHOWN_NS as usize].into_boxed_slice(),
+            occupied: [0; WORDS],
+            entries: Vec::new(),
+            free: NONE,
+            later: BinaryHeap::new(),
+            scheduled: 0,
+        }
+    }
+}
+
 impl EventQueue {
-    /// Let something happen at `at`.
+    /// Let something happen at `at`, or as soon as possible if that is over.
     pub(crate) fn push(&mut self, at: Instant, what: Occurrence) {
-        self.heap.push(Reverse(Scheduled { at, number: self.scheduled, what }));
+        let scheduled = Scheduled { at: at.max(self.begin), number: self.scheduled, what };
         self.scheduled += 1;
+        if scheduled.at.since(self.begin) < SHOWN_NS {
+            self.show(scheduled);
+        } else {
+            self.later.push(Reverse(scheduled));
+        }
     }
 
     /// When the next occurrence is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse(next)| next.at)
+        // What is later than the wheel shows is later than everything on it.
+        self.next_shown().or_else(|| self.later.peek().map(|Reverse(next)| next.at))
     }
 
     /// The next occurrence if it is due at `at` or earlier.
     pub(crate) fn pop_due(&mut self, at: Instant) -> Option<Scheduled> {
-        if self.next_at()? > at {
-            return None;
+        let next_at = self.next_at().filter(|next_at| *next_at <= at)?;
+        self.turn(next_at);
+        let place = place(next_at);
+        let list = &mut self.lists[place];
+        let entry = &mut self.entries[list.first as usize];
+        let rest = std::mem::replace(&mut entry.next, self.free);
+        self.free = std::mem::replace(&mut list.first, rest);
+        if rest == NONE {
+            self.occupied[place / WORD_BITS as usize] &= !(1 << (place as u64 % WORD_BITS));
         }
-        self.heap.pop().map(|Reverse(next)| next)
+        Some(entry.scheduled)
     }
+
+    /// Let the wheel begin with this nanosecond, before which nothing is due.
+    fn turn(&mut self, begin: Instant) {
+        if begin == self.begin {
+            return;
+        }
+        self.begin = begin;
+        while let Some(Reverse(next)) = self.later.peek().filter(|next| next.0.at.since(begin) < SHOWN_NS) {
+            let next = *next;
+            self.later.pop();
+            self.show(next);
+        }
+    }
+
+    /// Put an occurrence at the end of its nanosecond's list.
+    fn show(&mut self, scheduled: Scheduled) {
+        let entry = Entry { scheduled, next: NONE };
+        let number = match self.entries.get_mut(self.free as usize) {
+            Some(free) => {
+                let next_free = free.next;
+                *free = entry;
+                std::mem::replace(&mut self.free, next_free)
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
+        let place = place(scheduled.at);
+        let list = &mut self.lists[place];
+        if list.first == NONE {
+            list.first = number;
+            self.occupied[place / WORD_BITS as usize] |= 1 << (place as u64 % WORD_BITS);
+        } else {
+            self.entries[list.last as usize].next = number;
+        }
+        list.last = number;
+    }
+
+    /// The first nanosecond on the wheel with something in it.
+    fn next_shown(&self) -> Option<Instant> {
+        let begin = place(self.begin) as u64;
+        let (word, bit) = ((begin / WORD_BITS) as usize, begin % WORD_BITS);
+        let ahead = self.occupied[word] >> bit;
+        if ahead != 0 {
+            return Some(self.begin + u64::from(ahead.trailing_zeros()));
+        }
+        // Words after the first, round to the first again, whose lower bits are the last nanoseconds shown.
+        let mut distance_ns = WORD_BITS - bit;
+        for step in 1..=WORDS {
+            let bits = self.occupied[(word + step) % WORDS];
+            if bits != 0 {
+                return Some(self.begin + distance_ns + u64::from(bits.trailing_zeros()));
+            }
+            distance_ns += WORD_BITS;
+        }
+        None
+    }
+}
+
+/// Where on the wheel a nanosecond is.
+fn place(at: Instant) -> usize {
+    (at.0 % SHOWN_NS) as usize
 }
 
 #[cfg(test)]
@@ -114,6 +240,40 @@ mod tests {
         assert_eq!(members, [(10, 1), (10, 4), (20, 3), (30, 0), (30, 2), (30, 5)]);
     }
 
+    /// The same as sorting by time and insertion, with distances that lie on the wheel, beyond it and on its edges.
+    #[test]
+    fn near_and_far_leave_in_one_order() {
+        let mut queue = EventQueue::default();
+        let mut expected = std::collections::BTreeMap::new();
+        let (mut now, mut number, mut state) = (0, 0, 0x2545_f491_4f6c_dd1d_u64);
+        let mut random = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        for _ in 0..20_000 {
+            for _ in 0..random(4) {
+                let limit =
+                    [1, 3, 70, SHOWN_NS - 1, SHOWN_NS, SHOWN_NS + 1, 5 * SHOWN_NS][random(7) as usize];
+                let at = now + [random(limit), limit][random(2) as usize];
+                queue.push(Instant(at), Occurrence::Action(number));
+                expected.insert((at, number), ());
+                number += 1;
+            }
+            if random(3) == 0 {
+                continue;
+            }
+            let first = expected.pop_first().map(|(key, ())| key);
+            assert_eq!(queue.next_at(), first.map(|(at, _)| Instant(at)));
+            let popped = queue.pop_due(Instant::NEVER).map(|next| (next.at.0, next.number as u32));
+            assert_eq!(popped, first);
+            now = first.map_or(now, |(at, _)| at);
+        }
+        let rest: Vec<_> = expected.into_keys().collect();
+        let drained: Vec<_> = drained(&mut queue).into_iter().map(|(at, _)| at).collect();
+        assert_eq!(drained, rest.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+        assert_eq!(queue.next_at(), None);
+    }
+
     #[test]
     fn nothing_leaves_before_its_time() {
         let mut queue = EventQueue::default();
@@ -125,6 +285,6 @@ mod tests {
 
     #[test]
     fn an_entry_stays_within_half_a_cache_line() {
-        assert!(size_of::<Scheduled>() <= 32, "{}", size_of::<Scheduled>());
+        assert!(size_of::<Entry>() <= 32, "{}", size_of::<Entry>());
     }
 }

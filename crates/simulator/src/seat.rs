@@ -13,6 +13,7 @@ use rackloom_protocol::{
 
 use crate::fabric::Fabric;
 use crate::frames::FrameId;
+use crate::leases::Leases;
 use crate::link::ChannelId;
 use crate::outcome::MemberState;
 use crate::wires::MemberWires;
@@ -110,6 +111,8 @@ pub(crate) struct Seat {
     pub(crate) parked: Vec<Due>,
     /// The channel that leaves each port.
     pub(crate) outgoing: Vec<ChannelId>,
+    /// The frames that it holds.
+    pub(crate) leases: Leases,
     memory_requests: u64,
     job_progress: u64,
 }
@@ -140,6 +143,7 @@ impl Seat {
             wake_at: Instant::NEVER,
             parked: Vec::new(),
             outgoing,
+            leases: Leases::default(),
             memory_requests: 0,
             job_progress: 0,
         }
@@ -169,8 +173,8 @@ impl Seat {
     ) -> Turn {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
             let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
-            let bytes = fabric.deliver(now, frame, self.node);
-            self.body.member_mut().handle_frame(now, port, frame.lease(), bytes);
+            let bytes = fabric.deliver(now, frame);
+            self.body.member_mut().handle_frame(now, port, self.leases.give(frame), bytes);
             let counters = self.body.member().port_counters(port);
             if let Some(reason) = before.and_then(|before| counters.dropped_since(&before)) {
                 fabric.not_used(now, frame, reason);
@@ -224,7 +228,7 @@ impl Seat {
     }
 
     fn drain(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> bool {
-        let mut wires = MemberWires { fabric, now, outgoing: &self.outgoing };
+        let mut wires = MemberWires { fabric, now, outgoing: &self.outgoing, leases: &mut self.leases };
         let mut memory = CountedMemory { memory: &mut self.memory, requests: &mut self.memory_requests };
         self.body.drain(now, &mut wires, &mut memory, events)
     }

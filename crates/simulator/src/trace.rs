@@ -1,7 +1,7 @@
 //! The hash of everything that happened, so that two runs can be compared by sixteen digits.
 //!
 //! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member goes in, in
-//! order. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
+//! order. What a long frame carries goes in as a hash of its own, so that a payload is read once and not at every hop. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
 //! anything that could matter differ in it. It is not a signature: nobody is kept from forging it.
 
 use std::hash::Hash;
@@ -39,6 +39,16 @@ impl Fate {
     }
 }
 
+/// What of a frame goes into the hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traced<'a> {
+    pub(crate) length: usize,
+    /// Its first bytes, or all.
+    pub(crate) head: &'a [u8],
+    /// Of the other bytes.
+    pub(crate) body_hash: u64,
+}
+
 const EVENT: u8 = 0;
 
 /// The running hash.
@@ -49,9 +59,12 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// A frame met its fate.
-    pub(crate) fn frame(&mut self, now: Instant, channel: ChannelId, fate: Fate, bytes: &[u8]) {
-        self.head(now, fate as u8, channel.0, bytes.len() as u32);
-        self.state.update(bytes);
+    pub(crate) fn frame(&mut self, now: Instant, channel: ChannelId, fate: Fate, frame: Traced<'_>) {
+        self.head(now, fate as u8, channel.0, frame.length as u32);
+        self.state.update(frame.head);
+        if frame.length > frame.head.len() {
+            self.state.update(&frame.body_hash.to_le_bytes());
+        }
     }
 
     /// Something happened at a member.
@@ -91,15 +104,25 @@ mod tests {
         trace.digest()
     }
 
+    const fn whole(head: &[u8]) -> Traced<'_> {
+        Traced { length: head.len(), head, body_hash: 0 }
+    }
+
+    const fn long(body_hash: u64) -> Traced<'static> {
+        Traced { length: 99, head: b"abc", body_hash }
+    }
+
     #[test]
     fn whatever_differs_shows() {
-        let base = |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, b"abc");
+        let base = |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, whole(b"abc"));
         let variants = [
             hash(base),
-            hash(|trace| trace.frame(Instant(6), ChannelId(2), Fate::Delivered, b"abc")),
-            hash(|trace| trace.frame(Instant(5), ChannelId(3), Fate::Delivered, b"abc")),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Lost, b"abc")),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, b"abd")),
+            hash(|trace| trace.frame(Instant(6), ChannelId(2), Fate::Delivered, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(3), Fate::Delivered, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Lost, whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, whole(b"abd"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, long(1))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, long(2))),
             hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeLost { node: NodeId(1) })),
             hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeReached { node: NodeId(1) })),
         ];
@@ -111,12 +134,12 @@ mod tests {
     #[test]
     fn where_a_frame_ends_is_part_of_it() {
         let two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"ab");
-            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"c");
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, whole(b"ab"));
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, whole(b"c"));
         });
         let other_two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"a");
-            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, b"bc");
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, whole(b"a"));
+            trace.frame(Instant(0), ChannelId(0), Fate::Delivered, whole(b"bc"));
         });
         assert_ne!(two, other_two);
     }

@@ -6,7 +6,7 @@
 use rackloom_protocol::{Instant, LeaseId, PortId, Wires};
 
 use crate::fabric::Fabric;
-use crate::frames::FrameId;
+use crate::leases::Leases;
 use crate::link::ChannelId;
 
 /// One member's wires during one turn.
@@ -16,6 +16,7 @@ pub(crate) struct MemberWires<'f> {
     pub(crate) now: Instant,
     /// The channel that leaves each port.
     pub(crate) outgoing: &'f [ChannelId],
+    pub(crate) leases: &'f mut Leases,
 }
 
 impl Wires for MemberWires<'_> {
@@ -25,8 +26,9 @@ impl Wires for MemberWires<'_> {
     }
 
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize) {
-        if let Some(room) = self.fabric.channel(self.outgoing[port.index()]).room {
-            self.fabric.frames.copy(FrameId(lease.0), room, at, length);
+        let room = self.fabric.channel(self.outgoing[port.index()]).room;
+        if let (Some(room), Some(frame)) = (room, self.leases.frame(lease)) {
+            self.fabric.frames.hand_over(frame, room, at, length);
         }
     }
 
@@ -35,10 +37,12 @@ impl Wires for MemberWires<'_> {
     }
 
     fn leased(&self, lease: LeaseId) -> &[u8] {
-        self.fabric.frames.bytes(FrameId(lease.0))
+        self.leases.frame(lease).map_or(&[], |frame| self.fabric.frames.bytes(frame))
     }
 
     fn release(&mut self, lease: LeaseId) {
-        self.fabric.frames.release(FrameId(lease.0));
+        if let Some(frame) = self.leases.take_back(lease) {
+            self.fabric.frames.release(frame);
+        }
     }
 }

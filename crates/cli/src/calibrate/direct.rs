@@ -20,6 +20,10 @@ const TENANT: Tenant = Tenant(1);
 const KEY: Key = Key(0x5eed);
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A buffer of one's own that lies as the raw loop's does: whether copies cross cache lines is worth more than any check.
+#[repr(align(4096))]
+struct Aligned<const LENGTH: usize>([u8; LENGTH]);
+
 /// A peer's region, mapped, and as much memory of one's own.
 pub(super) struct Mapped {
     peer: ImportedRegion,
@@ -64,15 +68,15 @@ impl Mapped {
 
     /// Stores of `LENGTH` bytes per second.
     pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
-        let data = [0x5a; LENGTH];
-        self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data))
+        let data = Aligned([0x5a; LENGTH]);
+        self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data.0))
     }
 
     /// Loads of `LENGTH` bytes per second.
     pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
-        let mut data = [0; LENGTH];
-        let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data));
-        std::hint::black_box(&data);
+        let mut data = Aligned([0; LENGTH]);
+        let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data.0));
+        std::hint::black_box(&data.0);
         result
     }
 

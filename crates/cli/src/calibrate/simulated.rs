@@ -97,7 +97,10 @@ fn permutation(nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
         RegionConfig { region: REGION, length: 2 * bytes, key: KEY, access: Access::ALL, tenant: Tenant(0) };
     for node in (0..nodes).map(NodeId) {
         simulation.memory_mut(node).add(REGION, 2 * bytes as usize);
-        simulation.memory_mut(node).bytes_mut(REGION)[..bytes as usize].fill(0x5a);
+        // Both halves are touched before the run: what the system takes to find pages is not the simulator's.
+        let (source, target) = simulation.memory_mut(node).bytes_mut(REGION).split_at_mut(bytes as usize);
+        source.fill(0x5a);
+        target.fill(0xff);
         let registered = simulation.endpoint_mut(node).register(region);
         registered.map_err(|_| Obstacle::Failed("a region was refused".to_owned()))?;
     }

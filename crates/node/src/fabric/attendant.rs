@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::engine::Engine;
+use super::report;
 use crate::seat::wires::Cabling;
 use crate::seat::{NewCable, descriptors};
 
@@ -70,6 +71,10 @@ pub(super) struct Attendance {
     /// The seat's name.
     pub(super) name: String,
     pub(super) cabling: Cabling,
+    /// By port: the link of the plan.
+    pub(super) edges: Vec<u16>,
+    /// What the rack file gives the seat.
+    pub(super) memory_bytes: u64,
     /// By port: whether somebody sat at the other end when the seat was taken.
     pub(super) expected: Vec<bool>,
     /// What the rack has said already, and what came along.
@@ -83,10 +88,12 @@ impl Attendance {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         stream.set_write_timeout(Some(DEAFNESS_MAX))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, expected, rest, later } = self;
+        let Self { name, cabling, edges, memory_bytes, expected, rest, later } = self;
         let talk = Talk {
             name,
             cabling,
+            edges,
+            memory_bytes,
             expected,
             stream,
             engine: Arc::clone(engine),
@@ -101,6 +108,8 @@ impl Attendance {
 struct Talk {
     name: String,
     cabling: Cabling,
+    edges: Vec<u16>,
+    memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
     engine: Arc<Engine>,
@@ -163,10 +172,11 @@ impl Talk {
                 self.say(&json!({ "notice": "waiting", "lines": lines }))
             }
             Order::SayStatus => {
-                // How memory is held is told in the terms of the rack's own seats, which do not fit here.
                 let links_up = self.lit().into_iter().filter(|lit| *lit).count();
-                let status = json!({ "notice": "status", "links_up": links_up, "finished": true });
-                self.say(&status)
+                let memory = self.memory();
+                self.say(
+                    &json!({ "notice": "status", "links_up": links_up, "memory": memory, "finished": true }),
+                )
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -180,7 +190,7 @@ impl Talk {
             }
             Order::Report => self.say(&json!({
                 "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
-                "job": null, "ports": [], "events": {"records": []}
+                "job": null, "ports": self.ports(), "events": {"records": []}
             })),
             Order::Other => Ok(()),
         }
@@ -188,6 +198,19 @@ impl Talk {
 
     fn say(&mut self, notice: &Value) -> io::Result<()> {
         self.stream.write_all(format!("{notice}\n").as_bytes())
+    }
+
+    /// What passed through the ports; nothing once the node has left.
+    fn ports(&self) -> Value {
+        let mut held = self.engine.hold();
+        held.core().member().map_or_else(|_| json!([]), |member| report::ports(member.member(), &self.edges))
+    }
+
+    /// How much memory the regions are; null once the node has left.
+    fn memory(&self) -> Value {
+        let mut held = self.engine.hold();
+        let account = held.core().member().map(|member| member.memory_mut().account());
+        account.map_or(Value::Null, |account| report::memory(account, self.memory_bytes))
     }
 
     /// By port: whether its link carries data now.

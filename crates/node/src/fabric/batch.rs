@@ -16,7 +16,7 @@ use super::table::Sink;
 
 /// Requests of one node that have not begun. `'a` is the life of the bytes that stores carry.
 ///
-/// `Send`. It may be filled and submitted any number of times; its room is kept, so that a batch that is used again
+/// `Send` and `Sync`. It may be filled and submitted any number of times; its room is kept, so that a batch that is used again
 /// allocates nothing.
 #[derive(Debug)]
 pub struct Batch<'a> {

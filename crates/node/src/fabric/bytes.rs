@@ -88,16 +88,49 @@ pub(super) struct RegionMemory {
     regions: Vec<(RegionId, Arc<Bytes>)>,
     /// Regions without a handle, kept for the operations that still use them.
     retired: Vec<RegionId>,
+    account: Account,
     scratch: [u8; READ_BYTES_MAX],
+}
+
+/// How much memory the regions of one node are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Account {
+    /// Bytes of all regions now.
+    pub(super) bytes: u64,
+    /// The same, at most so far.
+    pub(super) bytes_high: u64,
+    /// Regions that were added.
+    pub(super) added: u64,
+    /// Regions that have gone.
+    pub(super) removed: u64,
+}
+
+impl Account {
+    fn keep(&mut self, stays: bool, bytes: &Bytes) {
+        if !stays {
+            self.removed += 1;
+            self.bytes -= bytes.length();
+        }
+    }
 }
 
 impl RegionMemory {
     pub(super) const fn new() -> Self {
-        Self { regions: Vec::new(), retired: Vec::new(), scratch: [0; READ_BYTES_MAX] }
+        let account = Account { bytes: 0, bytes_high: 0, added: 0, removed: 0 };
+        Self { regions: Vec::new(), retired: Vec::new(), account, scratch: [0; READ_BYTES_MAX] }
     }
 
     pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
+        self.account.added += 1;
+        self.account.bytes += bytes.length();
+        self.account.bytes_high = self.account.bytes_high.max(self.account.bytes);
         self.regions.push((region, bytes));
+    }
+
+    pub(super) fn account(&mut self) -> Account {
+        // A region whose last handle has just gone counts no more.
+        self.sweep();
+        self.account
     }
 
     /// Remove a region as soon as no operation of this node uses it.
@@ -111,8 +144,12 @@ impl RegionMemory {
         if self.retired.is_empty() {
             return;
         }
-        let Self { regions, retired, .. } = self;
-        regions.retain(|(known, bytes)| !retired.contains(known) || Arc::strong_count(bytes) > 1);
+        let Self { regions, retired, account, .. } = self;
+        regions.retain(|(known, bytes)| {
+            let stays = !retired.contains(known) || Arc::strong_count(bytes) > 1;
+            account.keep(stays, bytes);
+            stays
+        });
         retired.retain(|region| regions.iter().any(|(known, _)| known == region));
     }
 
@@ -121,7 +158,11 @@ impl RegionMemory {
     }
 
     pub(super) fn remove(&mut self, region: RegionId) {
-        self.regions.retain(|(known, _)| *known != region);
+        let Self { regions, account, .. } = self;
+        regions.retain(|(known, bytes)| {
+            account.keep(*known != region, bytes);
+            *known != region
+        });
     }
 
     fn window(&self, region: RegionId) -> Result<Window<'_>, MemoryFault> {

@@ -5,6 +5,8 @@ use rackloom_protocol::{Member, PortId};
 use super::engine::Core;
 
 /// Counts since the node began. They only grow.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeCounters {

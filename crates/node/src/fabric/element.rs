@@ -9,9 +9,13 @@ mod sealed {
 }
 
 /// A plain number. Sealed: the fabric relies on every bit pattern being a value.
+///
+/// Numbers are `Send` and `Sync`.
 pub trait Element: Copy + Default + Send + Sync + sealed::Sealed + 'static {}
 
 /// A number that collectives can reduce. Sealed: which ones there are, the arithmetic of `rackloom-collectives` says.
+///
+/// Numbers are `Send` and `Sync`.
 pub trait Number: Element {
     #[doc(hidden)]
     const TYPE: ElementType;

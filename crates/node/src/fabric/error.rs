@@ -6,6 +6,8 @@ use rackloom_protocol::{CommandRefused, NodeId, OperationError, RegionId};
 use thiserror::Error;
 
 /// Why an operation, or the making of something, did not succeed.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {

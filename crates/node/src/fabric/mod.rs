@@ -45,6 +45,7 @@ mod node;
 mod queue;
 mod rack;
 mod region;
+mod report;
 mod request;
 mod table;
 

@@ -15,6 +15,8 @@ use super::error::Error;
 use super::table::Ended;
 
 /// The end of a submitted request.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug)]
 pub struct Completion {
     /// What the caller gave with the request.

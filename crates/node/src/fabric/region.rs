@@ -14,6 +14,8 @@ use super::engine::Engine;
 use super::error::Error;
 
 /// Name, key and permissions of a region, all chosen by its owner. How peers learn them is up to the program.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegionOptions {
@@ -57,6 +59,8 @@ pub(super) struct Inner {
 }
 
 /// Part of a [`Region`]: the local end of a transfer. Holds the region.
+///
+/// `Send` and `Sync`, as the region is.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub(super) region: Region,

@@ -22,6 +22,8 @@ mod sealed {
 }
 
 /// What a request yields when it ends well: nothing, a word, or a [`Received`] message. Sealed.
+///
+/// Outcomes are `Send` and `Sync`: plain data.
 pub trait Outcome: sealed::Sealed {
     #[doc(hidden)]
     fn of(ended: Ended) -> Self;
@@ -40,6 +42,8 @@ impl Outcome for u64 {
 }
 
 /// A message that was received.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
@@ -61,7 +65,7 @@ impl Outcome for Received {
 
 /// An operation that has not begun. `'a` is the life of the bytes that a store carries; others borrow nothing.
 ///
-/// `Send`; as a future it needs no particular executor. Dropping a request that has begun does not stop it: its
+/// `Send` and `Sync`; as a future it needs no particular executor. Dropping a request that has begun does not stop it: its
 /// memory stays in place until it ends, and nobody is told.
 #[must_use = "a request does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]

@@ -15,6 +15,8 @@ use super::error::Error;
 use super::queue::{Completion, Queue};
 
 /// How an operation ended well.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The old value of an atomic, the word that ended a wait, the length of a message; else 0.

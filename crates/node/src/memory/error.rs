@@ -5,6 +5,8 @@ use std::io;
 use rackloom_protocol::{RegionId, Tenant};
 
 /// A tenant's limit would be exceeded.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("quota of {tenant} exceeded: {asked} bytes asked, {used} of {limit} used")]
 pub struct QuotaExceeded {
@@ -19,6 +21,8 @@ pub struct QuotaExceeded {
 }
 
 /// Why a region was not added. The memory is as it was before.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocateError {
@@ -59,7 +63,10 @@ pub enum AllocateError {
 }
 
 /// Why a region was not freed.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FreeRefused {
     /// There is no such region.
     #[error("{0} does not exist")]

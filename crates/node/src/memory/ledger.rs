@@ -10,6 +10,8 @@ use rackloom_protocol::{RegionId, Tenant};
 use super::error::{AllocateError, QuotaExceeded};
 
 /// An amount in bytes, now and at most since the last reset.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Now.
@@ -35,6 +37,8 @@ impl Usage {
 }
 
 /// Numbers of a memory or of a pool.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Bytes taken from the system.
@@ -64,6 +68,8 @@ impl Statistics {
 }
 
 /// What one tenant may have at this member.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimit {
     /// Whose regions these are.
@@ -73,6 +79,8 @@ pub struct TenantLimit {
 }
 
 /// What a member's memory may take. Nothing is limited by default.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Bytes of all regions of the member together.

@@ -31,6 +31,8 @@ use placement::Backing;
 const READ_BYTES_MAX: usize = 256;
 
 /// The regions of one member.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct HostMemory {
     regions: Regions,
@@ -206,6 +208,8 @@ impl Memory for HostMemory {
 
 /// The same memory once more, for a job whose commands need it at the same time. Shared pages have many writers anyway;
 /// only the place where a read puts its bytes must be one's own.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct HostView<'a> {
     memory: &'a HostMemory,

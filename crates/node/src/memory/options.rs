@@ -5,6 +5,8 @@
 //! for. None of this changes what the bytes mean.
 
 /// Wishes and demands for the pages of one region. Nothing by default: ordinary pages, touched when used.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
     /// Wish: huge pages from the system's pool; else transparent ones, if the kernel pleases.
@@ -19,6 +21,8 @@ pub struct MemoryOptions {
 }
 
 /// Kinds of pages.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
     /// The system's ordinary pages.
@@ -31,6 +35,8 @@ pub enum Pages {
 }
 
 /// What a region got.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Kind of pages.
@@ -44,6 +50,8 @@ pub struct Granted {
 }
 
 /// What the kernel says about the pages of a region.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// Size of one page of the mapping.

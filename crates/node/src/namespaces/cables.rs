@@ -12,6 +12,8 @@ use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth};
 use super::{NamespaceError, forbidden};
 
 /// One end of a cable.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CableEnd {
     /// The process in whose network namespace this end belongs.
@@ -23,6 +25,8 @@ pub struct CableEnd {
 }
 
 /// One link of the rack.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cable {
     /// Both ends.

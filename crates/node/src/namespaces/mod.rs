@@ -27,7 +27,10 @@ pub(crate) use interfaces::switch_off;
 pub use interfaces::{bring_up, switch_on_all};
 
 /// Why the packet wire cannot be had.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum NamespaceError {
     /// The kernel or its administrator forbids a step.
     #[error(

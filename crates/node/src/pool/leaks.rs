@@ -5,6 +5,8 @@ use std::fmt;
 use rackloom_protocol::{RegionId, Tenant};
 
 /// An allocation that is still alive.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// Where.
@@ -20,6 +22,8 @@ pub struct Leak {
 }
 
 /// All of them, in the order of addresses.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeakReport {
     /// One entry per allocation.

@@ -31,6 +31,8 @@ pub const GRANULE_BYTES: u64 = 64;
 pub const ALIGN_BYTES_MAX: u64 = 4096;
 
 /// How a pool reserves memory.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Name of the first region; later ones count up from here.
@@ -53,6 +55,8 @@ impl PoolOptions {
 }
 
 /// What a caller wants.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// On whose account.
@@ -66,6 +70,8 @@ pub struct Wanted<'a> {
 }
 
 /// Bytes handed out by a pool.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Which region.
@@ -79,6 +85,8 @@ pub struct Block {
 }
 
 /// Why a pool did not do what was asked. It is as it was before.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -117,6 +125,8 @@ pub enum PoolError {
 }
 
 /// A pool. Its regions live in the [`HostMemory`] that every call is given, which must be the same one each time.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Pool {
     options: PoolOptions,
     arenas: Vec<Arena>,

@@ -15,6 +15,8 @@ use super::grant::Grant;
 const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// What came in answer to a question.
+///
+/// `Send` and `Sync`: data, and descriptors that it owns.
 #[derive(Debug)]
 pub struct Answer {
     /// The line, with its end.

@@ -7,6 +7,8 @@ use std::os::fd::RawFd;
 use serde::{Deserialize, Serialize};
 
 /// A cable for a port of a seat that is taken already.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewCable {
@@ -45,6 +47,8 @@ impl NewCable {
 }
 
 /// The wires of one seat.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "wire", rename_all = "kebab-case")]
 pub enum Grant {
@@ -65,6 +69,8 @@ pub enum Grant {
 }
 
 /// One port on shared memory.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct SharedMemoryPort {
     /// The descriptors of this end of the link.

@@ -28,9 +28,13 @@ const CABLE_PATIENCE: Duration = Duration::from_secs(20);
 const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Gives each port, by its number, somebody who watches what is sent there; asked again for every new cable.
+///
+/// `Send`, not `Sync`: the thread that exchanges cables calls it.
 pub type WatchPort = Box<dyn Fn(usize) -> Watch + Send>;
 
 /// The hand that exchanges cables while the seat runs.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Cabling {
     plan: Plan,
     config: MemberConfig,

@@ -32,6 +32,8 @@ use crate::memory::HostMemory;
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
 
 /// Who carries a command out.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It was carried out or is kept here.
@@ -41,6 +43,8 @@ pub enum Taken {
 }
 
 /// The imported regions of one member, and its waits.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug, Default)]
 pub struct Direct {
     /// Sorted by owner and region.

@@ -17,7 +17,7 @@ use rackloom_protocol::{Instant, NodeId, RegionConfig, RegionId, Tenant};
 use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::control::{Control, SLOTS_MAX};
+use super::control::{Control, SLOTS_MAX, Slot};
 use super::message::{Grant, QUESTION_BYTES, Question, Refusal, emit_answer};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
@@ -33,7 +33,10 @@ const ASKERS_MAX: usize = 256;
 const QUESTION_PATIENCE_NS: u64 = 1_000_000_000;
 
 /// What happened at an exporter.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExportEvent {
     /// A peer has mapped a region.
     Imported {
@@ -63,6 +66,8 @@ pub enum ExportEvent {
 }
 
 /// Why a region was not exported, or an export not withdrawn.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -94,6 +99,8 @@ pub enum ExportError {
 }
 
 /// Everything that one member exports.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct Exporter {
     node: NodeId,
@@ -115,6 +122,8 @@ pub(super) struct Export {
     control_file: OwnedFd,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
+    /// The last raise of the generation came without a barrier for the importers.
+    pub(super) is_unheard: bool,
 }
 
 /// A peer that asks or imports.
@@ -190,7 +199,14 @@ impl Exporter {
         let (control, control_file) =
             Control::create(generation).map_err(|cause| ExportError::System { region, cause })?;
         memory.set_exported(region, true);
-        self.exports.push(Export { config, control, control_file, generation, is_revoked: false });
+        self.exports.push(Export {
+            config,
+            control,
+            control_file,
+            generation,
+            is_revoked: false,
+            is_unheard: false,
+        });
         Ok(())
     }
 
@@ -308,9 +324,9 @@ impl Exporter {
         let gone = self.connections.swap_remove(place);
         let (State::Importing { region, slot }, Ok(asker)) = (gone.state, gone.asker) else { return };
         let control = self.exported(region).map(|export| &export.control);
-        let was_inside = control.is_some_and(|control| control.under_way(slot) > 0);
+        let was_inside = control.is_some_and(|control| control.under_way(Slot::new(slot)) > 0);
         if let Some(control) = control {
-            control.clear(slot);
+            control.clear(Slot::new(slot));
         }
         events(ExportEvent::Released { region, by: asker.node, was_inside });
     }

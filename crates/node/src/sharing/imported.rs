@@ -2,21 +2,22 @@
 //!
 //! Every access is bracketed: announce it, see that the generation still lives, do it, see that it still lives, take
 //! the announcement back. So an owner that revokes knows when the last access is over, and an access that overlapped a
-//! revocation says [`AccessError::Revoked`]: it may or may not have happened. The bracket costs two atomic
-//! instructions on a line that nobody else writes; the bytes in between are moved by plain copies.
+//! revocation says [`AccessError::Revoked`]: it may or may not have happened. The bracket costs the first thread that
+//! uses a region two plain stores, and other threads two atomic additions (`control`); bytes are moved by plain copies.
 //!
 //! The bounds and the owner's permissions are checked here, on the importer's side, which is help against mistakes and
 //! no protection against malice: whoever can map these pages can do with them as it likes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Key, LocalRange, MemoryFault, NodeId, OperationError, RegionId, SignalKind,
     Width,
 };
 
-use super::control::Control;
+use super::control::{Control, Slot, begun};
+use super::lone::LoneThread;
 use super::message::Grant;
 use super::socket;
 use crate::mapping::Mapping;
@@ -24,10 +25,14 @@ use crate::memory::HostMemory;
 use crate::window::Window;
 use crate::wires::Doorbell;
 
-/// An importer that never asks learns of its owner's end at the latest after this many accesses.
+/// An importer that never asks learns of its owner's end at the latest after this many accesses of a thread's.
 const ACCESSES_PER_LOOK: u64 = 1024;
+/// Owners count up from 1.
+const NO_GENERATION: u64 = u64::MAX;
 
 /// Why an access to a peer's memory failed.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
@@ -75,6 +80,9 @@ pub(super) enum Need {
 }
 
 /// A mapped region of a peer. Dropping it unmaps the pages and then tells the owner.
+///
+/// `Send` and `Sync`. Every access may be made from any thread, without a lock; two that touch the same bytes at the same time see or
+/// leave a mixture, except for aligned words of 4 or 8 bytes. The first thread that uses it has the cheapest way (see above).
 #[derive(Debug)]
 pub struct ImportedRegion {
     // In this order, because that is the order of dropping: the owner may take the end of the connection for the end
@@ -86,11 +94,14 @@ pub struct ImportedRegion {
     length: usize,
     access: Access,
     generation: u64,
-    slot: u32,
+    slot: Slot,
     owner: NodeId,
     region: RegionId,
     key: Key,
-    is_owner_gone: AtomicBool,
+    /// The generation of which accesses may begin: none once the owner is known to be gone.
+    generation_open: AtomicU64,
+    /// Who announces its accesses in the importer's first word.
+    lone: LoneThread,
 }
 
 /// What an import is made of.
@@ -108,6 +119,7 @@ pub(super) struct Parts {
 impl ImportedRegion {
     pub(super) fn new(parts: Parts) -> Self {
         let Parts { pages, control, connection, doorbell, grant, owner, region, key } = parts;
+        let lone = if control.has_barriers() { LoneThread::default() } else { LoneThread::denied() };
         Self {
             length: usize::try_from(grant.length).unwrap_or(0).min(pages.length()),
             pages,
@@ -116,11 +128,12 @@ impl ImportedRegion {
             doorbell,
             access: grant.access,
             generation: grant.generation,
-            slot: grant.slot,
+            slot: Slot::new(grant.slot),
             owner,
             region,
             key,
-            is_owner_gone: AtomicBool::new(false),
+            generation_open: AtomicU64::new(grant.generation),
+            lone,
         }
     }
 
@@ -150,11 +163,12 @@ impl ImportedRegion {
 
     /// Whether it can still be used. Asks the kernel, so that the owner's end is noticed at once and not only after
     /// some more accesses.
+    #[cold]
     pub fn check(&self) -> Result<(), AccessError> {
         if self.control.generation() != self.generation {
             return Err(AccessError::Revoked);
         }
-        if self.is_owner_gone.load(Ordering::Relaxed) || socket::is_gone(self.connection.as_fd()) {
+        if self.is_owner_gone() || socket::is_gone(self.connection.as_fd()) {
             return self.fail_for_good();
         }
         Ok(())
@@ -162,33 +176,29 @@ impl ImportedRegion {
 
     /// Begin several accesses under one announcement. A revocation waits for the end of it, within its patience.
     pub fn enter(&self) -> Result<Inside<'_>, AccessError> {
-        let earlier = self.control.enter(self.slot);
+        let before = self.control.enter(self.slot);
         let inside = Inside { region: self };
-        if self.control.generation() != self.generation {
-            return Err(AccessError::Revoked);
-        }
-        if self.is_owner_gone.load(Ordering::Relaxed) || earlier % ACCESSES_PER_LOOK == ACCESSES_PER_LOOK - 1
-        {
-            self.check()?;
-        }
+        self.is_open(before)?;
         Ok(inside)
     }
 
     /// Copy bytes out of the region. A lone aligned word of 4 or 8 bytes is read whole, and what was written before
     /// it is seen by later loads.
+    #[inline]
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
-        self.enter()?.load(offset, out)
+        self.once(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
     }
 
     /// Copy bytes into the region. A lone aligned word of 4 or 8 bytes is written whole, after everything that was
     /// written before it.
+    #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
-        self.enter()?.store(offset, bytes)
+        self.once(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
     }
 
     /// Carry out an atomic; the old value.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
-        self.enter()?.atomic(offset, atomic)
+        self.once(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
     }
 
     /// Add to a word, wrapping; the old value.
@@ -214,19 +224,23 @@ impl ImportedRegion {
 
     /// Update an 8-byte word after everything that was written before, and wake the owner if it sleeps.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
-        self.enter()?.signal(offset, kind, value)?;
+        self.once(Need::Write, offset, 8, |window| window.signal(0, kind, value))?;
         self.ring();
         Ok(())
     }
 
     /// Copy from this member's own memory into the region (a put).
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
-        self.enter()?.copy_from(offset, memory, source)
+        let (local, length) = local_window(memory, source)?;
+        self.once(Need::Write, offset, source.length, |window| {
+            window.copy_from(0, local, source.offset, length)
+        })
     }
 
     /// Copy from the region into this member's own memory (a get).
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
-        self.enter()?.copy_to(offset, memory, into)
+        let (local, length) = local_window(memory, into)?;
+        self.once(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))
     }
 
     /// Wake the owner if it sleeps and has a doorbell. Accesses alone wake nobody, except [`Self::signal`].
@@ -236,7 +250,81 @@ impl ImportedRegion {
         }
     }
 
+    /// One access under an announcement of its own. Written into each caller, where most of what it asks is known.
+    #[inline(always)]
+    fn once<T>(
+        &self,
+        need: Need,
+        offset: u64,
+        length: u64,
+        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+    ) -> Result<T, AccessError> {
+        let window = self.window(need, offset, length)?;
+        let announced = self.announce()?;
+        let done = self.act(window, act);
+        match announced {
+            Announced::Alone(before) => self.control.end(self.slot, before),
+            Announced::Shared => self.control.leave(self.slot),
+        }
+        done
+    }
+
+    #[inline(always)]
+    fn announce(&self) -> Result<Announced, AccessError> {
+        if !self.lone.is_here() {
+            return self.announce_shared();
+        }
+        let before = self.control.begin(self.slot);
+        if let Err(error) = self.is_open(before) {
+            self.control.end(self.slot, before);
+            return Err(error);
+        }
+        Ok(Announced::Alone(before))
+    }
+
+    #[inline(never)]
+    fn announce_shared(&self) -> Result<Announced, AccessError> {
+        std::mem::forget(self.enter()?);
+        Ok(Announced::Shared)
+    }
+
+    /// Whether an access that has just been announced in a word may go on; `before` is what the word held.
+    #[inline(always)]
+    fn is_open(&self, before: u64) -> Result<(), AccessError> {
+        let is_open = self.control.generation() == self.generation_open.load(Ordering::Relaxed);
+        if is_open && !begun(before).is_multiple_of(ACCESSES_PER_LOOK) {
+            return Ok(());
+        }
+        self.check()
+    }
+
+    /// What lies within bounds and an announcement.
+    #[inline(always)]
+    fn act<T>(
+        &self,
+        window: Window<'_>,
+        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+    ) -> Result<T, AccessError> {
+        // The window is as long as the access, so the only fault left is an atomic on a crooked address.
+        let done = act(window).map_err(|_| AccessError::Misaligned)?;
+        if self.control.generation() != self.generation {
+            return Err(AccessError::Revoked);
+        }
+        Ok(done)
+    }
+
+    /// The bytes of an access that passes the checks of bounds and permission.
+    #[inline(always)]
+    fn window(&self, need: Need, offset: u64, length: u64) -> Result<Window<'_>, AccessError> {
+        self.allows(need, offset, length)?;
+        let base = self.pages.base().wrapping_add(offset as usize);
+        // SAFETY: needed because shared pages are not a slice. The range lies within `self.length`, which is no longer than
+        // the mapping; the mapping lives as long as `self`, and nobody holds references into it but to atomics.
+        Ok(unsafe { Window::over(base, length as usize) })
+    }
+
     /// Whether an access would pass the checks of bounds, alignment and permission.
+    #[inline(always)]
     pub(super) fn allows(&self, need: Need, offset: u64, length: u64) -> Result<(), AccessError> {
         let is_allowed = match need {
             Need::Read => self.access.read,
@@ -255,7 +343,7 @@ impl ImportedRegion {
     }
 
     pub(super) fn is_owner_gone(&self) -> bool {
-        self.is_owner_gone.load(Ordering::Relaxed)
+        self.generation_open.load(Ordering::Relaxed) == NO_GENERATION
     }
 
     /// The connection has ended. An owner that revokes raises the generation before it closes anything.
@@ -263,12 +351,23 @@ impl ImportedRegion {
         if self.control.generation() != self.generation {
             return Err(AccessError::Revoked);
         }
-        self.is_owner_gone.store(true, Ordering::Relaxed);
+        self.generation_open.store(NO_GENERATION, Ordering::Relaxed);
         Err(AccessError::OwnerGone)
     }
 }
 
+/// How an access was announced.
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    /// In the lone thread's word, which held this.
+    Alone(u64),
+    /// In the word that threads share.
+    Shared,
+}
+
 /// An announced series of accesses. Keep it short: a revocation waits for it.
+///
+/// `Send` and `Sync`. It may be ended by another thread than the one that began it.
 #[derive(Debug)]
 pub struct Inside<'a> {
     region: &'a ImportedRegion,
@@ -277,38 +376,36 @@ pub struct Inside<'a> {
 impl Inside<'_> {
     /// See [`ImportedRegion::load`].
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
-        self.access(Need::Read, offset, out.len() as u64, |window| window.read(offset, out))
+        self.access(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
     }
 
     /// See [`ImportedRegion::store`].
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
-        self.access(Need::Write, offset, bytes.len() as u64, |window| window.write(offset, bytes))
+        self.access(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
     }
 
     /// See [`ImportedRegion::atomic`].
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
-        self.access(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(offset, atomic))
+        self.access(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
     }
 
     /// See [`ImportedRegion::signal`]; does not wake the owner.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
-        self.access(Need::Write, offset, 8, |window| window.signal(offset, kind, value))
+        self.access(Need::Write, offset, 8, |window| window.signal(0, kind, value))
     }
 
     /// See [`ImportedRegion::copy_from`].
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, source)?;
         self.access(Need::Write, offset, source.length, |window| {
-            window.copy_from(offset, local, source.offset, length)
+            window.copy_from(0, local, source.offset, length)
         })
     }
 
     /// See [`ImportedRegion::copy_to`].
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, into)?;
-        self.access(Need::Read, offset, into.length, |window| {
-            local.copy_from(into.offset, window, offset, length)
-        })
+        self.access(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))
     }
 
     fn access<T>(
@@ -319,16 +416,11 @@ impl Inside<'_> {
         act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
     ) -> Result<T, AccessError> {
         let region = self.region;
-        region.allows(need, offset, length)?;
+        let window = region.window(need, offset, length)?;
         if region.control.generation() != region.generation {
             return Err(AccessError::Revoked);
         }
-        // The range lies within the region, so the only fault left is an atomic on a crooked address.
-        let done = act(Window::new(&region.pages, region.length)).map_err(|_| AccessError::Misaligned)?;
-        if region.control.generation() != region.generation {
-            return Err(AccessError::Revoked);
-        }
-        Ok(done)
+        region.act(window, act)
     }
 }
 

@@ -23,6 +23,8 @@ use crate::wires::Doorbell;
 const SLICE_NS: u64 = 1_000_000;
 
 /// Why an import failed.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -71,6 +73,8 @@ pub enum ImportError {
 }
 
 /// Where a member asks for the memory of its peers.
+///
+/// `Send` and `Sync`. Imports may be begun by any thread; the seats are changed through `&mut self`.
 #[derive(Clone, Debug)]
 pub struct Importer {
     node: NodeId,
@@ -106,6 +110,8 @@ impl Importer {
 }
 
 /// An import under way.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct PendingImport {
     path: PathBuf,

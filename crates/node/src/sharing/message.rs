@@ -18,6 +18,8 @@ pub(super) const QUESTION_BYTES: usize = 24;
 pub(super) const ANSWER_BYTES: usize = 32;
 
 /// Why an owner does not export a region to an asker.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

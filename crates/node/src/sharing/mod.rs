@@ -10,11 +10,13 @@
 //!
 //! Mapping is for peers that trust each other. What that means is said in `docs/decisions/revocation.md`.
 
+mod barrier;
 mod control;
 mod direct;
 mod exporter;
 mod imported;
 mod importer;
+mod lone;
 mod message;
 mod revocation;
 mod seats;

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rackloom_protocol::RegionId;
 use rustix::event::PollFlags;
 
+use super::control::Slot;
 use super::exporter::{ExportError, Exporter, State};
 use super::socket;
 use crate::memory::HostMemory;
@@ -26,7 +27,10 @@ const SLICE_NS_MIN: u64 = 50_000;
 const SLICE_NS_MAX: u64 = 1_000_000;
 
 /// When a revocation moves the owner to a fresh file.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cut {
     /// If an importer is still inside when patience is over.
     #[default]
@@ -36,7 +40,10 @@ pub enum Cut {
 }
 
 /// How a revocation went.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Revoked {
     /// Every importer has let go; its pages stay mapped until it drops them.
     Quiet {
@@ -82,15 +89,18 @@ impl Exporter {
         let export = export.ok_or(ExportError::NotExported(region))?;
         export.is_revoked = true;
         export.generation = generation;
-        export.control.raise(generation);
+        export.is_unheard = !export.control.raise(generation);
         Ok(())
     }
 
-    /// Number of importers that say they are in the middle of an access.
+    /// Number of importers that say they are in the middle of an access; all of them if the system has refused the barrier
+    /// without which what they say cannot be relied on.
     #[must_use]
     pub fn inside(&self, region: RegionId) -> usize {
         let Some(export) = self.exported(region) else { return 0 };
-        self.slots(region).filter(|slot| export.control.under_way(*slot) > 0).count()
+        self.slots(region)
+            .filter(|slot| export.is_unheard || export.control.under_way(Slot::new(*slot)) > 0)
+            .count()
     }
 
     /// Move the owner to a fresh file at the same address and close the importers' connections.

@@ -12,6 +12,8 @@ use rackloom_plan::Plan;
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 /// One seat of the rack.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// Its node.
@@ -25,6 +27,8 @@ pub struct Seat {
 }
 
 /// The seats of a rack. Every process holds its own copy and is told of changes by the supervisor.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seats {
     /// Sorted by node.

@@ -21,6 +21,8 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
 /// The doorbell of one node. Clones are the same doorbell.
+///
+/// `Send` and `Sync`. Any thread may ring; the owner alone sleeps on it.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     shared: Arc<Shared>,

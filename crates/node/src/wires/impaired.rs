@@ -27,6 +27,8 @@ const KIND_OFFSET: usize = 16;
 const KIND_DATA: u8 = 1;
 
 /// Modelled timing of a link.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
     /// Bits per second; `None` is as fast as the device.
@@ -61,9 +63,13 @@ struct Kept {
 }
 
 /// Called for every frame that is judged: as it goes on, with its flipped bit, and what befalls it.
+///
+/// `Send`, not `Sync`: the thread that drives the device calls it.
 pub type Watch = Box<dyn FnMut(&[u8], &Verdict) + Send>;
 
 /// A device whose sent frames meet the faults of a link.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Impaired<D> {
     device: D,
     judge: Judge,

@@ -19,6 +19,8 @@ use super::{Device, DeviceCounters, DeviceLease, Doorbell, WakeSource};
 const SIDE_BIT: u32 = 1 << 19;
 
 /// What a node sleeps on at a port without a cable.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Debug)]
 pub enum Idle {
     /// The node's own doorbell: its ports share it.
@@ -37,6 +39,8 @@ impl Idle {
 type Mailbox = Arc<Mutex<Option<Box<dyn Device>>>>;
 
 /// The hand that exchanges the cable of a [`Jack`].
+///
+/// `Send` and `Sync`. Any thread may exchange the cable; the jack takes it at its next turn.
 #[derive(Clone)]
 pub struct Inserter {
     mailbox: Mailbox,
@@ -63,6 +67,8 @@ struct Cable {
 }
 
 /// A port whose cable can be exchanged.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Jack {
     /// The cable in use and the one before it, in changing places.
     cables: [Option<Cable>; 2],

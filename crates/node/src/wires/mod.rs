@@ -35,11 +35,16 @@ pub use ports::{Ports, PortsError};
 pub const FRAME_BYTES_MAX: usize = 9216;
 
 /// A received frame that a device still holds. The number is the device's own.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceLease(pub u32);
 
 /// What a node sleeps on until a device has something.
+///
+/// `Send` and `Sync`: borrowed.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum WakeSource<'a> {
     /// The node's doorbell; neighbours ring it.
     Doorbell(&'a Doorbell),
@@ -48,6 +53,8 @@ pub enum WakeSource<'a> {
 }
 
 /// What a device did that the core cannot see.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Frames that the device took but could not send.
@@ -71,6 +78,8 @@ pub struct DeviceCounters {
 }
 
 /// The frame device of one port.
+///
+/// Devices are `Send`, not `Sync`: one thread drives a device at a time, and it may move to another.
 pub trait Device: Send {
     /// The next received frame. Its bytes stay readable until [`Device::release`].
     fn receive(&mut self) -> Option<DeviceLease>;

@@ -32,6 +32,8 @@ const LEASES_MAX: usize = 4096;
 const RETRY_NS: u64 = 200_000;
 
 /// A port on an interface.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct PacketDevice {
     interface: String,

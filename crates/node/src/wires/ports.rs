@@ -15,7 +15,10 @@ const DEVICE_LEASE_MASK: u32 = (1 << DEVICE_LEASE_BITS) - 1;
 pub(super) const PORTS_MAX: usize = 1 << (u32::BITS - DEVICE_LEASE_BITS);
 
 /// Why devices do not make a set of ports.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PortsError {
     /// More devices than lease numbers can tell apart.
     #[error("a member has {count} ports, at most {PORTS_MAX} are possible")]
@@ -35,6 +38,8 @@ pub enum PortsError {
 }
 
 /// The devices of one member, in port order.
+///
+/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Ports {
     devices: Vec<Box<dyn Device>>,
     scratch: Vec<u8>,

@@ -30,6 +30,8 @@ pub const RING_BYTES_MIN: u32 = 64 * 1024;
 pub const RING_BYTES_MAX: u32 = 64 * 1024 * 1024;
 
 /// One end of a link, not opened yet: the ring to send, the ring to receive, the carrier.
+///
+/// `Send` and `Sync`: descriptors that it owns.
 #[derive(Debug)]
 pub struct End {
     send: OwnedFd,
@@ -98,6 +100,8 @@ pub fn pair(
 }
 
 /// A port on a shared-memory link.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct SharedMemoryDevice {
     producer: Producer,

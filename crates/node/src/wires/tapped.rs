@@ -7,6 +7,8 @@ use rackloom_protocol::Instant;
 use super::{Device, DeviceCounters, DeviceLease, WakeSource};
 
 /// A device that shows each committed frame to `watch`.
+///
+/// `Send` and `Sync` as far as the device and the watcher are. What changes it takes `&mut self`.
 #[derive(Debug)]
 pub struct Tapped<D, W> {
     device: D,

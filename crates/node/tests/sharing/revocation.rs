@@ -1,11 +1,12 @@
 //! Mapped memory taken back, from those who listen, those who do not, and those who never ask.
 
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rackloom::memory::FreeRefused;
-use rackloom::sharing::{Cut, ExportError, Revoked};
-use rackloom_protocol::Memory;
+use rackloom::sharing::{Cut, ExportError, Importer, Revoked, Seat};
+use rackloom_protocol::{Access, Memory, NodeId, Tenant};
 use rustix::process::Signal;
 
 use super::rig::*;
@@ -27,6 +28,53 @@ fn an_importer_that_respects_the_generation_stops_before_the_revocation_returns(
     assert_eq!(other.hear(&mut owner), "dropped");
     owner.exporter.withdraw(&mut owner.memory, REGION).unwrap();
     owner.memory.free(REGION).unwrap();
+}
+
+/// Two threads of one importer announce themselves in two ways; both are seen or see.
+#[test]
+fn no_store_of_any_thread_lands_after_a_quiet_revocation() {
+    let directory = RunDirectory::new("race");
+    let me = std::process::id();
+    let sitting = |node: NodeId| {
+        let seat = |other| Seat { node: other, tenant: Tenant(1), server: "here".to_owned(), process: None };
+        [Seat { process: Some(me), ..seat(node) }, seat(NodeId(1 - node.0))].into_iter().collect()
+    };
+    let mut owner = Owner::new(PARENT_NODE, directory.path(), sitting(FRIEND));
+    let importer = Importer::new(FRIEND, directory.path(), sitting(PARENT_NODE));
+    for round in 0..100 {
+        owner.exporter.export(&mut owner.memory, config(Access::ALL)).unwrap();
+        let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
+        let imported = pending.wait(PATIENCE, || owner.serve()).unwrap();
+        let mut last = Vec::new();
+        let begun = [(); 2].map(|()| AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for (begun, offset) in begun.iter().zip([0, LENGTH / 2]) {
+                let imported = &imported;
+                scope.spawn(move || {
+                    // Long enough to be in the middle of one when the owner revokes.
+                    let mut bytes = vec![0; LENGTH as usize / 2];
+                    while imported.store(offset, &bytes).is_ok() {
+                        begun.store(true, Ordering::Relaxed);
+                        let next = bytes[0] + 1_u8;
+                        bytes.fill(next % 100);
+                    }
+                });
+            }
+            let deadline = Instant::now() + PATIENCE;
+            while !begun.iter().all(|begun| begun.load(Ordering::Relaxed)) {
+                assert!(Instant::now() < deadline, "the threads do not store");
+                std::thread::yield_now();
+            }
+            let outcome = owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+            last = owner.bytes();
+            assert_eq!(outcome, Revoked::Quiet { importers: 1 });
+        });
+        // Both threads have ended by their first store that was refused.
+        assert!(owner.bytes() == last, "round {round}");
+        drop(imported);
+        owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
+        owner.exporter.withdraw(&mut owner.memory, REGION).unwrap();
+    }
 }
 
 #[test]

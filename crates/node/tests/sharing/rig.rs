@@ -121,6 +121,12 @@ impl Owner {
         }
     }
 
+    pub(crate) fn bytes(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; LENGTH as usize];
+        self.memory.read(REGION, 0, &mut bytes).unwrap();
+        bytes
+    }
+
     pub(crate) fn word(&mut self, offset: u64) -> u64 {
         let mut bytes = [0; 8];
         self.memory.read(REGION, offset, &mut bytes).unwrap();

@@ -102,8 +102,8 @@ impl Simulation {
         }
         seat.life = Life::Dead;
         let parked = std::mem::take(&mut seat.parked);
+        seat.leases.take_all().for_each(|frame| self.fabric.frames.release(frame));
         self.lose_frames(&parked, Fate::ReceiverDead);
-        self.fabric.frames.release_held_by(member);
     }
 
     fn pause(&mut self, member: NodeId) {

@@ -38,6 +38,8 @@ use super::region::{RegionOptions, Slice};
 const STAGING_BYTES: u64 = 4 << 20;
 
 /// What the members of a group agree on beforehand.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupOptions {

@@ -29,7 +29,7 @@ use super::{Arithmetic, Inner, State};
 const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
 /// A collective that has not begun. `'a` is the life of the caller's arrays, whose content is undefined after an error.
 ///
-/// `Send`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
+/// `Send` and `Sync`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
 /// told.
 #[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]

@@ -1,0 +1,62 @@
+//! What a node in a taken seat reports to its rack, in the rack's own words.
+//!
+//! The terms are those of the rack's report (`docs/cli.md`), which are written down in the room of the jobs; this room does not
+//! see that one, so they are spelled here once more, and a test of the whole system holds the two together.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::link::counters::PortCounters;
+use rackloom_protocol::{DropReason, Member, PortId};
+use serde_json::{Value, json};
+
+use super::bytes::Account;
+
+/// What has passed through every port, in port order; `edges` are the links of the plan that they lead to.
+pub(super) fn ports(member: &impl Member, edges: &[u16]) -> Value {
+    let ports = edges.iter().take(member.port_count()).enumerate();
+    ports.map(|(port, edge)| of_port(*edge, member.port_counters(PortId(port as u16)))).collect()
+}
+
+fn of_port(edge: u16, counters: &PortCounters) -> Value {
+    let reasons = DropReason::ALL.into_iter();
+    let dropped: BTreeMap<_, _> = reasons
+        .map(|reason| (reason.name(), counters.dropped_for(reason)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    json!({
+        "edge": edge,
+        "frames_sent": counters.frames_sent, "bytes_sent": counters.bytes_sent,
+        "data_frames_sent": counters.data_frames_sent, "data_bytes_sent": counters.data_bytes_sent,
+        "retransmitted": counters.retransmitted, "forwarded": counters.forwarded,
+        "frames_received": counters.frames_received, "bytes_received": counters.bytes_received,
+        "missing": counters.missing, "credit_stalls": counters.credit_stalls,
+        "dropped": dropped,
+    })
+}
+
+/// The memory of the node's regions. It is the program's own: the rack file says what the seat may use, and nobody holds a program
+/// to it.
+pub(super) fn memory(account: Account, limit_bytes: u64) -> Value {
+    let level = json!({ "current": account.bytes, "high": account.bytes_high });
+    json!({
+        "limit_bytes": limit_bytes, "reserved_bytes": level, "used_bytes": level,
+        "allocations": account.added, "frees": account.removed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reasons_that_occurred_are_named() {
+        let mut counters = PortCounters { frames_sent: 3, missing: 2, ..PortCounters::default() };
+        counters.dropped[DropReason::ALL[1] as usize] = 7;
+        let said = of_port(4, &counters);
+        assert_eq!(
+            (&said["edge"], &said["frames_sent"], &said["missing"]),
+            (&json!(4), &json!(3), &json!(2))
+        );
+        assert_eq!(said["dropped"], json!({ DropReason::ALL[1].name(): 7 }));
+    }
+}

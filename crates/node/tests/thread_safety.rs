@@ -1,0 +1,108 @@
+//! What the documentation of each public type says about threads is what the compiler says, and every type says it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rackloom::fabric::{
+    Batch, Completion, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue,
+    Received, Region, RegionOptions, Request, Slice,
+};
+use rackloom::memory::{
+    AllocateError, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages, Placement,
+    QuotaExceeded, Statistics, TenantLimit, Usage,
+};
+use rackloom::namespaces::{Cable, CableEnd, NamespaceError};
+use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
+use rackloom::seat::answer::Answer;
+use rackloom::seat::wires::{Cabling, WatchPort};
+use rackloom::seat::{Grant, NewCable, SharedMemoryPort};
+use rackloom::sharing::{
+    AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer,
+    Inside, PendingImport, Refusal, Revoked, Seat, Seats, Taken,
+};
+use rackloom::wires::impaired::{Impaired, Timing, Watch};
+use rackloom::wires::jack::{Idle, Inserter, Jack};
+use rackloom::wires::packet::PacketDevice;
+use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
+use rackloom::wires::tapped::Tapped;
+use rackloom::wires::{Device, DeviceCounters, DeviceLease, Doorbell, Ports, PortsError, WakeSource};
+use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
+use rackloom_protocol::Endpoint;
+
+const fn send_and_sync<T: Send + Sync + ?Sized>() {}
+const fn send<T: Send + ?Sized>() {}
+
+/// Has the compiler check every type, and keeps their names.
+macro_rules! types {
+    ($list:ident, $check:ident: $($type:ty),+ $(,)?) => {
+        const $list: &[&str] = &[$({ $check::<$type>(); stringify!($type) }),+];
+    };
+}
+
+types!(BOTH, send_and_sync:
+    Clock, WaitPolicy,
+    Batch<'static>, Completion, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
+    Region, RegionOptions, Request<'static, u64>, Slice,
+    AllocateError, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
+    QuotaExceeded, Statistics, TenantLimit, Usage,
+    Cable, CableEnd, NamespaceError,
+    Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
+    Answer, Grant, NewCable, SharedMemoryPort,
+    AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
+    PendingImport, Refusal, Revoked, Seat, Seats, Taken,
+    DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PacketDevice, PortsError, SharedMemoryDevice,
+    Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
+);
+types!(ONE_THREAD_AT_A_TIME, send:
+    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device,
+);
+
+/// Every `pub` type of the crate's sources with its documentation.
+fn documented(directory: &Path, found: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path: PathBuf = entry.path();
+        if path.is_dir() {
+            documented(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut said = String::new();
+            for line in text.lines() {
+                let words: Vec<_> = line.split_whitespace().collect();
+                if let ["pub", "struct" | "enum" | "type" | "trait", name, ..] = words[..]
+                    && line.starts_with("pub")
+                {
+                    let name = name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
+                    found.insert(name.to_owned(), std::mem::take(&mut said));
+                } else if line.starts_with("///") {
+                    said.push_str(line);
+                    said.push('\n');
+                } else if line.is_empty() {
+                    said.clear();
+                }
+            }
+        }
+    }
+}
+
+/// The name alone: without path, lifetimes and parameters.
+fn bare(name: &str) -> &str {
+    name.trim_start_matches("dyn ").split('<').next().unwrap().trim()
+}
+
+#[test]
+fn every_public_type_says_what_the_compiler_has_checked() {
+    let mut said = BTreeMap::new();
+    documented(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut said);
+    for (list, expected) in [(BOTH, "`Send` and `Sync`"), (ONE_THREAD_AT_A_TIME, "`Send`, not `Sync`")] {
+        for name in list.iter().map(|name| bare(name)) {
+            let text = said.remove(name).unwrap_or_else(|| panic!("{name} is not in the sources"));
+            assert!(text.contains(expected), "{name} does not say: {expected}\n{text}");
+        }
+    }
+    // Traits for numbers and outcomes are sealed; what implements them is checked where they are declared.
+    for name in ["Element", "Number", "Outcome"] {
+        assert!(said.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")), "{name}");
+    }
+    said.retain(|_, text| !text.is_empty());
+    assert!(said.is_empty(), "not checked here; hint: add them above: {:?}", said.keys());
+}

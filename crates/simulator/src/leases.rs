@@ -1,0 +1,66 @@
+//! The frames that one member holds, by the numbers under which it holds them.
+//!
+//! A member keeps a record per number that it has ever seen, as it would for the slots of its device. So the numbers are the
+//! member's own and small, the last one given back is the first to be given out, and what a member keeps does not grow
+//! with the frames that are under way elsewhere.
+
+use rackloom_protocol::LeaseId;
+
+use crate::frames::FrameId;
+
+/// What one member holds.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    /// By lease; nothing where it is free.
+    frames: Vec<Option<FrameId>>,
+    free: Vec<LeaseId>,
+}
+
+impl Leases {
+    /// The member is given a frame.
+    pub(crate) fn give(&mut self, frame: FrameId) -> LeaseId {
+        let lease = self.free.pop().unwrap_or(LeaseId(self.frames.len() as u32));
+        match self.frames.get_mut(lease.0 as usize) {
+            Some(place) => *place = Some(frame),
+            None => self.frames.push(Some(frame)),
+        }
+        lease
+    }
+
+    /// The frame under a lease.
+    pub(crate) fn frame(&self, lease: LeaseId) -> Option<FrameId> {
+        self.frames.get(lease.0 as usize).copied().flatten()
+    }
+
+    /// The member gives a frame back. What it does not hold it cannot give back.
+    pub(crate) fn take_back(&mut self, lease: LeaseId) -> Option<FrameId> {
+        let frame = self.frames.get_mut(lease.0 as usize)?.take()?;
+        self.free.push(lease);
+        Some(frame)
+    }
+
+    /// The member is dead: all that it held.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = FrameId> {
+        self.free.clear();
+        std::mem::take(&mut self.frames).into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_used_again_and_frames_are_given_back_once() {
+        let mut leases = Leases::default();
+        let [first, second] = [70, 80].map(|frame| leases.give(FrameId(frame)));
+        assert_eq!((first, second), (LeaseId(0), LeaseId(1)));
+        assert_eq!(leases.take_back(first), Some(FrameId(70)));
+        assert_eq!((leases.take_back(first), leases.frame(first)), (None, None));
+        assert_eq!(leases.take_back(LeaseId(9)), None);
+        assert_eq!(leases.give(FrameId(90)), first);
+        assert_eq!(leases.frame(first), Some(FrameId(90)));
+        assert_eq!(leases.take_all().collect::<Vec<_>>(), [FrameId(90), FrameId(80)]);
+        assert_eq!(leases.give(FrameId(5)), LeaseId(0), "a dead member begins anew");
+    }
+}
