@@ -157,7 +157,7 @@ fn a_cut_ring_link_costs_no_operation() {
     let cut = std::process::Command::new("nsenter")
         .args(["-t", &pid])
         .args(as_user)
-        .args(["-n", "ip", "link", "set", "p0", "down"])
+        .args(["-n", "ip", "link", "set", "port0", "down"])
         .output();
     let is_cut = cut.as_ref().is_ok_and(|output| output.status.success());
     let ended = rack.finish();

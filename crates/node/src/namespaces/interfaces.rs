@@ -67,6 +67,16 @@ pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool
     }
 }
 
+/// The MAC address of an Ethernet interface.
+pub(crate) fn hardware_address(socket: impl AsFd, interface: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(interface)?;
+    exchange(socket, libc::SIOCGIFHWADDR, &mut request)?;
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFHWADDR fills `ifru_hwaddr`, and every bit
+    // pattern is a valid integer.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    Ok(std::array::from_fn(|place| address[place] as u8))
+}
+
 /// Switch an interface on, without address resolution; `None` if it does not exist yet.
 fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     let flags = match flags(&socket, interface) {

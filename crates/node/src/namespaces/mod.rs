@@ -21,10 +21,10 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 use thiserror::Error;
 
 pub use cables::{Cable, CableEnd, lay_cables};
-pub(crate) use interfaces::has_carrier;
 #[cfg(test)]
 pub(crate) use interfaces::switch_off;
 pub use interfaces::{bring_up, switch_on_all};
+pub(crate) use interfaces::{hardware_address, has_carrier};
 
 /// Why the packet wire cannot be had.
 #[derive(Debug, Error)]

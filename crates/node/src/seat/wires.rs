@@ -102,7 +102,7 @@ impl Cabling {
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
-                open_interface(&self.config, &interface[0])?
+                open_interface(&self.config, port, &interface[0])?
             }
             _ => return Err(format!("port {port} was brought a cable of another wire")),
         };
@@ -175,14 +175,17 @@ fn open_packet(config: &MemberConfig, interfaces: &[Option<String>], stays: bool
     let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
     let bring_up = if stays { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
-    let open = |interface: &Option<String>| {
-        interface.as_ref().map(|interface| open_interface(config, interface)).transpose()
+    let open = |(port, interface): (usize, &Option<String>)| {
+        interface.as_ref().map(|interface| open_interface(config, port, interface)).transpose()
     };
-    interfaces.iter().map(open).collect()
+    interfaces.iter().enumerate().map(open).collect()
 }
 
-fn open_interface(config: &MemberConfig, interface: &str) -> Result<Box<dyn Device>, String> {
-    let device = packet::open(interface, config.ether_type, config.frame_bytes_max)
-        .map_err(|error| format!("cannot open interface {interface}: {error}"))?;
+fn open_interface(config: &MemberConfig, port: usize, interface: &str) -> Result<Box<dyn Device>, String> {
+    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
+    let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
+    let settings = packet::Settings { ether_type, frame_bytes_max, credits: link.credits };
+    let device = packet::open(interface, &settings)
+        .map_err(|error| format!("cannot open a packet socket: {error}"))?;
     Ok(Box::new(device))
 }

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant as WallInstant};
 
 use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Direction, Judge};
-use rackloom_protocol::Instant;
+use rackloom_protocol::{CreditConfig, Instant};
 
 use super::impaired::Impaired;
+use super::packet::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::tapped::Tapped;
+use super::truesize::CONTROL_FRAMES_MAX;
 use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet};
 use crate::namespaces::{
     Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
@@ -24,6 +26,13 @@ use crate::namespaces::{
 const ETHER_TYPE: u16 = 0x88b5;
 /// An MTU of 9000 and the Ethernet header.
 const JUMBO: usize = 9014;
+/// What a packet port is told.
+const SETTINGS: packet::Settings =
+    packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
+/// What a rack file that says nothing gets on a wire with kernel buffers.
+const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
+/// Without a ring, and no byte of buffer more than what credits admit is said to need.
+const TIGHT: Reception = Reception::Batches { buffer_bytes: 425_984 };
 /// Set in the child that runs inside the namespaces.
 const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
 /// Set where a skipped test shall count as failed.
@@ -62,16 +71,30 @@ fn an_impaired_wire_without_faults_conforms() {
 }
 
 #[test]
-fn packet_conforms() {
+fn packet_conforms_with_a_ring() {
+    in_namespaces("packet_conforms_with_a_ring", || packet_suite(Reception::Ring));
+}
+
+#[test]
+fn packet_conforms_in_batches() {
+    in_namespaces("packet_conforms_in_batches", || packet_suite(TIGHT));
+}
+
+fn packet_suite(reception: Reception) {
+    let mut links = 0;
+    suite(&mut || {
+        links += 1;
+        packet_link(links, reception)
+    });
+}
+
+/// Run a test of this file in a child that may lay cables.
+fn in_namespaces(test: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
-        let mut links = 0;
-        return suite(&mut || {
-            links += 1;
-            packet_link(links)
-        });
+        return body();
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "wires::conformance::packet_conforms", "--nocapture"]);
+    command.args(["--exact", &format!("wires::conformance::{test}"), "--nocapture"]);
     command.env(INSIDE, "1").stdin(Stdio::null());
     // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user
     // namespace. Between fork and exec this makes nothing but system calls.
@@ -85,8 +108,7 @@ fn packet_conforms() {
         Ok(mut child) => assert!(child.wait().unwrap().success(), "the suite failed inside the namespaces"),
         Err(cause) => {
             assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required: {cause}");
-            let text =
-                format!("SKIPPED (1): packet_conforms: no network namespaces on this system: {cause}\n");
+            let text = format!("SKIPPED (1): {test}: no network namespaces on this system: {cause}\n");
             std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
         }
     }
@@ -99,7 +121,7 @@ fn shared_memory_link() -> Link {
     Link { near: Box::new(near), far: Box::new(far), lossless: true, sever: |far| drop(far) }
 }
 
-fn packet_link(number: u8) -> Link {
+fn packet_link(number: u8, reception: Reception) -> Link {
     let end = |side: &str, last| CableEnd {
         process: std::process::id(),
         interface: format!("{side}{number}"),
@@ -109,7 +131,7 @@ fn packet_link(number: u8) -> Link {
     lay_cables(std::slice::from_ref(&cable)).unwrap();
     let names = cable.ends.clone().map(|end| end.interface);
     bring_up(&names, Duration::from_secs(10)).unwrap();
-    let [near, far] = names.map(|name| Box::new(packet::open(&name, ETHER_TYPE, JUMBO as u16).unwrap()));
+    let [near, far] = names.map(|name| Box::new(packet::open_with(&name, &SETTINGS, reception).unwrap()));
     let sever = |_far: Box<dyn Device>| {
         // All the links of this test; the one that is severed is among them.
         for number in 1..=u8::MAX {
@@ -125,6 +147,7 @@ fn suite(make: &mut dyn FnMut() -> Link) {
     every_batch_passes(make());
     both_directions_are_apart(make());
     a_full_wire_recovers(make());
+    what_credits_admit_waits_for_a_receiver_that_has_stopped(make);
     leases_come_back_in_any_order(make());
     one_old_lease_stops_nothing(make());
     a_long_run_wraps_cleanly(make());
@@ -199,6 +222,31 @@ fn a_full_wire_recovers(mut link: Link) {
     send(&mut *link.near, 77, 64);
     link.near.flush(Instant::ZERO);
     expect(&mut *link.far, 77, 64);
+}
+
+/// Nobody reads, and the sender sends what credits allow and the control frames that need none: all of it arrives, because a
+/// wire without back-pressure has room for it. Sizes are those that the kernel rounds up most, among others.
+fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut() -> Link) {
+    let Link { mut near, mut far, .. } = make();
+    for length in [60, 110, 160, 300, 580, 1600, 3660, 4240, 7800, JUMBO] {
+        let frames = CREDITS.limit / CREDITS.cost(length);
+        let lengths = (0..frames).map(|_| length).chain((0..CONTROL_FRAMES_MAX).map(|_| 60));
+        let lengths: Vec<_> = lengths.collect();
+        for (number, length) in lengths.iter().enumerate() {
+            if near.slot().is_none() {
+                // Back-pressure is as good as room.
+                near.flush(Instant::ZERO);
+                return;
+            }
+            send(&mut *near, number as u32, *length);
+            near.flush(Instant::ZERO);
+        }
+        for (number, length) in lengths.iter().enumerate() {
+            expect(&mut *far, number as u32, *length);
+        }
+        far.carrier();
+        assert_eq!(far.counters().kernel_drops, 0, "frames of {length} bytes");
+    }
 }
 
 fn leases_come_back_in_any_order(mut link: Link) {

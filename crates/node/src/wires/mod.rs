@@ -16,11 +16,15 @@ pub mod impaired;
 pub mod jack;
 mod leases;
 pub mod packet;
+mod packet_batches;
+mod packet_outgoing;
+mod packet_ring;
 mod packet_socket;
 mod ports;
 mod ring;
 pub mod shared_memory;
 pub mod tapped;
+mod truesize;
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -54,6 +58,8 @@ pub struct DeviceCounters {
     pub send_errors: u64,
     /// Frames that arrived and could not be handed up (too long for a buffer).
     pub receive_errors: u64,
+    /// Frames with the tag of a VLAN, of which this wire has none.
+    pub tagged: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
     /// Times that there was no room for a frame.
