@@ -18,7 +18,7 @@ use super::packet::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
-use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet};
+use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet, udp};
 use crate::namespaces::{
     Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
 };
@@ -31,6 +31,7 @@ const SETTINGS: packet::Settings =
     packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
 /// What a rack file that says nothing gets on a wire with kernel buffers.
 const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
+const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
 /// Without a ring, and no byte of buffer more than what credits admit is said to need.
 const TIGHT: Reception = Reception::Batches { buffer_bytes: 425_984 };
 /// Set in the child that runs inside the namespaces.
@@ -44,6 +45,8 @@ struct Link {
     far: Box<dyn Device>,
     /// A receiver that does not read makes the sender wait, not lose.
     lossless: bool,
+    /// What the sender may have under way.
+    credits: CreditConfig,
     /// End the neighbour, or what it is reached by.
     sever: fn(Box<dyn Device>),
 }
@@ -65,6 +68,20 @@ fn a_tapped_wire_conforms() {
 fn an_impaired_wire_without_faults_conforms() {
     suite(&mut || {
         let link = shared_memory_link();
+        let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+        Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
+    });
+}
+
+#[test]
+fn udp_conforms() {
+    suite(&mut udp_link);
+}
+
+#[test]
+fn an_impaired_udp_wire_without_faults_conforms() {
+    suite(&mut || {
+        let link = udp_link();
         let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
         Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
     });
@@ -118,7 +135,21 @@ fn shared_memory_link() -> Link {
     let (near, far) =
         shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
             .unwrap();
-    Link { near: Box::new(near), far: Box::new(far), lossless: true, sever: |far| drop(far) }
+    Link {
+        near: Box::new(near),
+        far: Box::new(far),
+        lossless: true,
+        credits: CREDITS,
+        sever: |far| drop(far),
+    }
+}
+
+/// No byte of buffer more than what credits admit is said to need.
+fn udp_link() -> Link {
+    let (near, far) = udp::create().unwrap();
+    let settings = udp::Settings { frame_bytes_max: JUMBO as u16, credits: UDP_CREDITS };
+    let [near, far] = [near, far].map(|end| Box::new(end.open_with(&settings, 425_984).unwrap()));
+    Link { near, far, lossless: false, credits: UDP_CREDITS, sever: |far| drop(far) }
 }
 
 fn packet_link(number: u8, reception: Reception) -> Link {
@@ -138,7 +169,7 @@ fn packet_link(number: u8, reception: Reception) -> Link {
             let _ = switch_off(&format!("far{number}"));
         }
     };
-    Link { near, far, lossless: false, sever }
+    Link { near, far, lossless: false, credits: CREDITS, sever }
 }
 
 fn suite(make: &mut dyn FnMut() -> Link) {
@@ -227,9 +258,9 @@ fn a_full_wire_recovers(mut link: Link) {
 /// Nobody reads, and the sender sends what credits allow and the control frames that need none: all of it arrives, because a
 /// wire without back-pressure has room for it. Sizes are those that the kernel rounds up most, among others.
 fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut() -> Link) {
-    let Link { mut near, mut far, .. } = make();
+    let Link { mut near, mut far, credits, .. } = make();
     for length in [60, 110, 160, 300, 580, 1600, 3660, 4240, 7800, JUMBO] {
-        let frames = CREDITS.limit / CREDITS.cost(length);
+        let frames = credits.limit / credits.cost(length);
         let lengths = (0..frames).map(|_| length).chain((0..CONTROL_FRAMES_MAX).map(|_| 60));
         let lengths: Vec<_> = lengths.collect();
         for (number, length) in lengths.iter().enumerate() {
@@ -331,7 +362,7 @@ fn mistakes_of_the_caller_are_harmless(mut link: Link) {
 }
 
 fn the_neighbours_end_is_noticed(link: Link) {
-    let Link { mut near, mut far, sever, lossless } = link;
+    let Link { mut near, mut far, sever, lossless, .. } = link;
     send(&mut *near, 1, 64);
     near.flush(Instant::ZERO);
     expect(&mut *far, 1, 64);

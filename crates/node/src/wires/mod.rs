@@ -4,9 +4,9 @@
 //! above repairs everything: a device may drop, duplicate, reorder and corrupt. What it may not do: block, invent a
 //! frame, panic, or stop for good because one received frame is still referred to.
 //!
-//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces;
-//! [`impaired`] wraps either and applies a link profile; [`tapped`] wraps either and shows what is sent;
-//! [`jack`] holds either and lets it be exchanged. [`Ports`]
+//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces; [`udp`] puts
+//! them into datagrams. [`impaired`] wraps any of them and applies a link profile; [`tapped`] wraps any and shows what is sent;
+//! [`jack`] holds any and lets it be exchanged. [`Ports`]
 //! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
 
 #[cfg(test)]
@@ -23,8 +23,13 @@ mod packet_socket;
 mod ports;
 mod ring;
 pub mod shared_memory;
+mod socket;
 pub mod tapped;
 mod truesize;
+pub mod udp;
+mod udp_outgoing;
+mod udp_received;
+mod udp_socket;
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};

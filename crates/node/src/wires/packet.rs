@@ -22,7 +22,8 @@ use rustix::net::netdevice::name_to_index;
 use super::packet_batches::ReceiveBatches;
 use super::packet_outgoing::Outgoing;
 use super::packet_ring::ReceiveRing;
-use super::packet_socket::{self, Arrival, send_batch, set_receive_buffer, take_kernel_drops};
+use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
+use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
 use crate::namespaces::{hardware_address, has_carrier};
 

@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::DeviceLease;
-use super::packet_socket::{Arrival, set_option};
+use super::packet_socket::Arrival;
+use super::socket::set_option;
 
 /// Pages come in blocks of this size; no slot crosses the end of one.
 const BLOCK_BYTES: usize = 64 << 10;

@@ -34,16 +34,6 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// Ask for a receive buffer of this size, as the kernel counts: twice what the option says. More than the system's limit
-/// needs a right that only real root has; the plain option is cut to the limit. Returns what there is.
-pub(super) fn set_receive_buffer(socket: &OwnedFd, bytes: usize) -> io::Result<usize> {
-    let half = libc::c_int::try_from(bytes.div_ceil(2)).unwrap_or(libc::c_int::MAX);
-    if set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, half).is_err() {
-        set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, half)?;
-    }
-    Ok(rustix::net::sockopt::socket_recv_buffer_size(socket)?)
-}
-
 /// Let a socket hear the frames of one EtherType on one interface, or with protocol 0 only send there.
 pub(super) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> io::Result<()> {
     // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
@@ -55,22 +45,6 @@ pub(super) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> i
     // SAFETY: needed because this kind of address has no safe form. The pointer and the length describe `address`,
     // which the kernel only reads during the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Set an option whose value is plain data of the kernel's: an integer, or a structure of integers.
-pub(super) fn set_option<T: Copy>(
-    socket: impl AsFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: T,
-) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: needed because these options have no safe form. The pointer and the length describe `value`, which the
-    // kernel only reads during the call.
-    let result = unsafe {
-        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, ptr::from_ref(&value).cast(), length)
-    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
