@@ -28,7 +28,7 @@ impl Wanted {
         let nodes = plan.members.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
         let rings = match plan.wire {
             WireKind::SharedMemory => (plan.links.len() as u64 * 2).saturating_mul(plan.ring_bytes.into()),
-            WireKind::Packet => 0,
+            WireKind::Packet | WireKind::Udp => 0,
         };
         Self { nodes, rings }
     }

@@ -16,7 +16,7 @@ use crate::namespaces::{bring_up, switch_on_all};
 use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
 use crate::wires::tapped::Tapped;
-use crate::wires::{Device, Doorbell, packet, shared_memory};
+use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
 
 /// A modelled rate below this is slower than the wires are by themselves.
 const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
@@ -59,6 +59,12 @@ pub fn open(
             (devices, Some(mine))
         }
         Grant::Packet { interfaces } => (open_packet(config, interfaces, stays)?, None),
+        Grant::Udp { ports } => {
+            let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
+                fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
+            };
+            (ports.iter().enumerate().map(open).collect::<Result<_, _>>()?, None)
+        }
     };
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
@@ -103,6 +109,12 @@ impl Cabling {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
                 open_interface(&self.config, port, &interface[0])?
+            }
+            (NewCable::Udp { .. }, None) => {
+                let fds = <[OwnedFd; 2]>::try_from(descriptors);
+                let fds = fds.map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
+                let end = fds.and_then(|fds| udp::End::from_fds(fds.map(IntoRawFd::into_raw_fd)));
+                open_udp(&self.config, port, end)?
             }
             _ => return Err(format!("port {port} was brought a cable of another wire")),
         };
@@ -187,5 +199,17 @@ fn open_interface(config: &MemberConfig, port: usize, interface: &str) -> Result
     let settings = packet::Settings { ether_type, frame_bytes_max, credits: link.credits };
     let device = packet::open(interface, &settings)
         .map_err(|error| format!("cannot open a packet socket: {error}"))?;
+    Ok(Box::new(device))
+}
+
+fn open_udp(
+    config: &MemberConfig,
+    port: usize,
+    end: io::Result<udp::End>,
+) -> Result<Box<dyn Device>, String> {
+    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
+    let settings = udp::Settings { frame_bytes_max: config.frame_bytes_max, credits: link.credits };
+    let device = end.and_then(|end| end.open(&settings));
+    let device = device.map_err(|error| format!("cannot open the udp wire of port {port}: {error}"))?;
     Ok(Box::new(device))
 }
