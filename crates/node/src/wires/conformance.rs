@@ -1,12 +1,9 @@
 //! What every wire must do, as one suite: order, full devices, sizes, batches, leases, the neighbour's end, long runs.
 //!
 //! A wire that may lose frames when its receiver does not read (`lossless: false`) is held to less there, and only
-//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own, in a child of the test
-//! process; where the system forbids that, the test says so loudly and counts as skipped.
+//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own.
 
 use std::collections::VecDeque;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant as WallInstant};
 
 use rackloom_plan::LinkProfile;
@@ -14,14 +11,13 @@ use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{CreditConfig, Instant};
 
 use super::impaired::Impaired;
+use super::in_namespaces::{in_namespaces, lay};
 use super::packet::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
 use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet, udp};
-use crate::namespaces::{
-    Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
-};
+use crate::namespaces::switch_off;
 
 const ETHER_TYPE: u16 = 0x88b5;
 /// An MTU of 9000 and the Ethernet header.
@@ -34,10 +30,6 @@ const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 10
 const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
 /// Without a ring, and no byte of buffer more than what credits admit is said to need.
 const TIGHT: Reception = Reception::Batches { buffer_bytes: 425_984 };
-/// Set in the child that runs inside the namespaces.
-const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
-/// Set where a skipped test shall count as failed.
-const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
 
 /// Two devices joined by a link.
 struct Link {
@@ -89,12 +81,12 @@ fn an_impaired_udp_wire_without_faults_conforms() {
 
 #[test]
 fn packet_conforms_with_a_ring() {
-    in_namespaces("packet_conforms_with_a_ring", || packet_suite(Reception::Ring));
+    in_namespaces("wires::conformance::packet_conforms_with_a_ring", || packet_suite(Reception::Ring));
 }
 
 #[test]
 fn packet_conforms_in_batches() {
-    in_namespaces("packet_conforms_in_batches", || packet_suite(TIGHT));
+    in_namespaces("wires::conformance::packet_conforms_in_batches", || packet_suite(TIGHT));
 }
 
 fn packet_suite(reception: Reception) {
@@ -103,32 +95,6 @@ fn packet_suite(reception: Reception) {
         links += 1;
         packet_link(links, reception)
     });
-}
-
-/// Run a test of this file in a child that may lay cables.
-fn in_namespaces(test: &str, body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        return body();
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("wires::conformance::{test}"), "--nocapture"]);
-    command.env(INSIDE, "1").stdin(Stdio::null());
-    // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user
-    // namespace. Between fork and exec this makes nothing but system calls.
-    unsafe {
-        command.pre_exec(|| match enter_supervisor_namespaces() {
-            Err(NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. }) => Err(cause),
-            Ok(()) => Ok(()),
-        })
-    };
-    match command.spawn() {
-        Ok(mut child) => assert!(child.wait().unwrap().success(), "the suite failed inside the namespaces"),
-        Err(cause) => {
-            assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required: {cause}");
-            let text = format!("SKIPPED (1): {test}: no network namespaces on this system: {cause}\n");
-            std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
-        }
-    }
 }
 
 fn shared_memory_link() -> Link {
@@ -153,15 +119,7 @@ fn udp_link() -> Link {
 }
 
 fn packet_link(number: u8, reception: Reception) -> Link {
-    let end = |side: &str, last| CableEnd {
-        process: std::process::id(),
-        interface: format!("{side}{number}"),
-        address: [2, 0x52, 0x4c, 0, number, last],
-    };
-    let cable = Cable { ends: [end("near", 0), end("far", 1)], mtu: 9000 };
-    lay_cables(std::slice::from_ref(&cable)).unwrap();
-    let names = cable.ends.clone().map(|end| end.interface);
-    bring_up(&names, Duration::from_secs(10)).unwrap();
+    let names = lay(number);
     let [near, far] = names.map(|name| Box::new(packet::open_with(&name, &SETTINGS, reception).unwrap()));
     let sever = |_far: Box<dyn Device>| {
         // All the links of this test; the one that is severed is among them.
@@ -183,6 +141,7 @@ fn suite(make: &mut dyn FnMut() -> Link) {
     one_old_lease_stops_nothing(make());
     a_long_run_wraps_cleanly(make());
     mistakes_of_the_caller_are_harmless(make());
+    an_end_goes_in_the_middle_of_traffic(make());
     the_neighbours_end_is_noticed(make());
 }
 
@@ -239,16 +198,18 @@ fn a_full_wire_recovers(mut link: Link) {
         sent += 1;
     }
     assert!(sent > 10);
-    let mut expected = 0;
+    let (mut expected, mut arrived) = (0, 0_u64);
     while let Some(lease) = receive_soon(&mut *link.far, Duration::from_millis(100)) {
         let number = number_of(link.far.leased(lease));
         assert!(number == expected || (!link.lossless && number > expected), "{number} after {expected}");
         assert_eq!(link.far.leased(lease), frame(number, 1000));
-        expected = number + 1;
+        (expected, arrived) = (number + 1, arrived + 1);
         link.far.release(lease);
         link.far.flush(Instant::ZERO);
     }
     assert!(expected == sent || !link.lossless, "{expected} of {sent} arrived");
+    let dropped = link.far.counters().kernel_drops;
+    assert_eq!(arrived + dropped, u64::from(sent), "what did not arrive is counted");
     assert!(!link.lossless || link.near.counters().full > 0, "the wire has an end");
     send(&mut *link.near, 77, 64);
     link.near.flush(Instant::ZERO);
@@ -359,6 +320,33 @@ fn mistakes_of_the_caller_are_harmless(mut link: Link) {
     send(&mut *link.near, 6, 64);
     link.near.flush(Instant::ZERO);
     expect(&mut *link.far, 6, 64);
+}
+
+/// Frames wait on both sides, some are leased, some committed and not sent: a device that goes takes nothing else along.
+fn an_end_goes_in_the_middle_of_traffic(link: Link) {
+    let Link { mut near, mut far, .. } = link;
+    for number in 0..50 {
+        send(&mut *near, number, 900);
+        send(&mut *far, number, 900);
+    }
+    near.flush(Instant::ZERO);
+    far.flush(Instant::ZERO);
+    let lease = receive(&mut *near);
+    receive(&mut *far);
+    send(&mut *far, 50, 900);
+    drop(far);
+    assert_eq!(near.leased(lease), frame(0, 900), "a lease outlives the neighbour");
+    for number in 0..1000 {
+        if near.slot().is_some() {
+            send(&mut *near, number, 900);
+        }
+        near.flush(Instant::ZERO);
+        if let Some(other) = near.receive() {
+            near.release(other);
+        }
+    }
+    near.release(lease);
+    drop(near);
 }
 
 fn the_neighbours_end_is_noticed(link: Link) {

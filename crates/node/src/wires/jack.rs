@@ -8,7 +8,7 @@
 //! of the old cable that the core still holds stay readable until it gives them back: one bit of a lease says which of
 //! the two cables it belongs to, and a third one waits until the first holds nothing more.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_protocol::Instant;
@@ -181,6 +181,10 @@ impl Device for Jack {
     fn carrier(&mut self) -> bool {
         // Absent while cables are exchanged, at least for this look.
         !self.exchange() && self.cable_mut().is_some_and(|cable| cable.device.carrier())
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.cable()?.device.carrier_source()
     }
 
     fn wake_source(&self) -> WakeSource<'_> {

@@ -10,9 +10,15 @@
 //! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
 
 #[cfg(test)]
+mod carrier_tests;
+#[cfg(test)]
 mod conformance;
 mod doorbell;
+#[cfg(test)]
+mod foreign_tests;
 pub mod impaired;
+#[cfg(test)]
+mod in_namespaces;
 pub mod jack;
 mod leases;
 pub mod packet;
@@ -108,6 +114,10 @@ pub trait Device: Send {
     fn carrier(&mut self) -> bool;
     /// What to sleep on.
     fn wake_source(&self) -> WakeSource<'_>;
+    /// What becomes readable when [`Device::carrier`] may give another answer than before; several devices may share it.
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// What happened so far.
     fn counters(&self) -> DeviceCounters;
 }
@@ -142,6 +152,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn wake_source(&self) -> WakeSource<'_> {
         (**self).wake_source()
+    }
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        (**self).carrier_source()
     }
     fn counters(&self) -> DeviceCounters {
         (**self).counters()

@@ -6,14 +6,17 @@
 //!
 //! There is no back-pressure from the far side: what its socket cannot hold is gone, and the core's credits are what
 //! prevents that. So a device is told the credits, sizes its ring by them, and is not opened if the kernel's buffer is too
-//! small for them (`truesize`). A full queue on this side is felt as a full device. An interface that goes down, or away
-//! with the far end's namespace, is a lost carrier.
+//! small for them (`truesize`). A full queue on this side is felt as a full device. An interface that goes down, away (with
+//! the far end's namespace, or to another one) or below our frames with its MTU is a lost carrier, of which the kernel tells at
+//! once (`LinkNews`); when it is back, so is the carrier.
 //!
 //! Frames leave in batches, one system call for up to 32. They come in through a ring that the kernel fills, without any; where
 //! the kernel has no memory for a ring, in batches too.
 
+use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
@@ -25,10 +28,12 @@ use super::packet_ring::ReceiveRing;
 use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
 use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
-use crate::namespaces::{hardware_address, has_carrier};
+use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu};
 
 /// When the kernel's queue was full, how soon to try again.
 const RETRY_NS: u64 = 200_000;
+/// What of a frame an interface's MTU does not count.
+const ETHERNET_HEADER_BYTES: usize = 14;
 /// What a socket without a ring asks for; the kernel may grant less.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 
@@ -54,6 +59,13 @@ pub struct PacketDevice {
     /// When to try again after the kernel was full.
     retry_at: Instant,
     filter: Filter,
+    ether_type: u16,
+    /// What is heard about the interfaces of this namespace, and how often there was something when we looked last.
+    news: Option<(Arc<LinkNews>, u64)>,
+    /// Whether interface and sockets can carry our frames as far as we know.
+    is_fit: bool,
+    /// What the kernel has told, which it does once.
+    kernel_drops: Cell<u64>,
     counters: DeviceCounters,
 }
 
@@ -135,6 +147,10 @@ pub(super) fn open_with(
         outgoing: Outgoing::default(),
         retry_at: Instant::NEVER,
         filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
+        ether_type: settings.ether_type,
+        news: None,
+        is_fit: true,
+        kernel_drops: Cell::default(),
         counters: DeviceCounters::default(),
     })
 }
@@ -156,6 +172,29 @@ impl Filter {
 }
 
 impl PacketDevice {
+    /// Hear at once of what becomes of the interface.
+    #[must_use]
+    pub(crate) fn with_news(mut self, news: &Arc<LinkNews>) -> Self {
+        self.news = Some((Arc::clone(news), news.count()));
+        self
+    }
+
+    /// Something has become of an interface here. Ours may have gone, and one of its name come back, to which the sockets must
+    /// be bound anew; or its frames have become too short for ours, which is as good as no carrier. Returns whether it is
+    /// of use.
+    fn refit(&mut self) -> io::Result<bool> {
+        let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
+            packet_socket::bind(&self.sender, index, 0)?;
+            packet_socket::bind(&self.receiver, index, self.ether_type)
+        });
+        // What has befallen the sockets is known now; as long as they say so, nobody could sleep on them.
+        for socket in [&self.sender, &self.receiver] {
+            let _ = rustix::net::sockopt::socket_error(socket);
+        }
+        bound?;
+        Ok(mtu(&self.sender, &self.interface)? + ETHERNET_HEADER_BYTES >= self.filter.frame_bytes_max)
+    }
+
     /// Hand the kernel what waits. Returns whether it could take everything.
     fn send(&mut self) -> bool {
         while self.outgoing.count() > 0 {
@@ -242,8 +281,16 @@ impl Device for PacketDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        self.counters.kernel_drops += take_kernel_drops(&self.receiver);
-        has_carrier(&self.sender, &self.interface).unwrap_or(false)
+        if let Some((news, seen)) = &mut self.news
+            && news.count() != std::mem::replace(seen, news.count())
+        {
+            self.is_fit = self.refit().unwrap_or(false);
+        }
+        self.is_fit && has_carrier(&self.sender, &self.interface).unwrap_or(false)
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.news.as_ref().map(|(news, _)| news.descriptor())
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
@@ -256,6 +303,8 @@ impl Device for PacketDevice {
             Received::Batches(_) => 0,
         };
         let Filter { too_long, tagged, .. } = self.filter;
-        DeviceCounters { receive_errors: too_long, tagged, evacuated, ..self.counters }
+        self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
+        let kernel_drops = self.kernel_drops.get();
+        DeviceCounters { receive_errors: too_long, tagged, evacuated, kernel_drops, ..self.counters }
     }
 }

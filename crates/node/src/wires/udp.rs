@@ -12,7 +12,7 @@
 //! refused datagram says the same.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
@@ -87,6 +87,7 @@ impl End {
             outgoing: Outgoing::default(),
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
+            has_neighbour: true,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
         })
@@ -105,6 +106,8 @@ pub struct UdpDevice {
     run_frames_max: usize,
     /// Nobody holds the neighbour's socket any more.
     is_refused: bool,
+    /// Both ends were there when this was asked last.
+    has_neighbour: bool,
     /// When to try again after the kernel was full.
     retry_at: Instant,
     counters: DeviceCounters,
@@ -192,11 +195,17 @@ impl Device for UdpDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        !self.is_refused && has_peer(&self.carrier)
+        self.has_neighbour = self.has_neighbour && !self.is_refused && has_peer(&self.carrier);
+        self.has_neighbour
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
         WakeSource::Descriptor(self.socket.as_fd())
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        // Once the neighbour is gone it stays readable, and nobody could sleep.
+        self.has_neighbour.then(|| self.carrier.as_fd())
     }
 
     fn counters(&self) -> DeviceCounters {
