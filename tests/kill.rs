@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 use support::wires::{cut_first_link, has_packet_wire, skipped, wires};
-use support::{Ended, Members, Running, monotonic_ns, rack_file, run, send, within};
+use support::{Ended, Members, Running, has_stopped, monotonic_ns, rack_file, run, send, within};
 
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
@@ -176,6 +176,61 @@ fn a_cut_ring_link_costs_no_operation() {
         }
     }
     members.all_gone(Duration::ZERO);
+}
+
+/// Heartbeats are far too slow here to have noticed anything.
+#[test]
+fn a_carrier_that_goes_is_felt_long_before_a_heartbeat() {
+    const TEST: &str = "a_carrier_that_goes_is_felt_long_before_a_heartbeat";
+    if !has_packet_wire(TEST) {
+        return;
+    }
+    let shape = "name: carrier\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
+                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+    let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
+    let members = rack.members();
+    let cut_at_ns = monotonic_ns();
+    let cut = cut_first_link(members.pid("n0"));
+    let cut_after_ns = monotonic_ns();
+    let report = rack.finish().passed();
+    if let Err(why) = cut {
+        return skipped(&format!("{TEST}: the link could not be cut from outside: {why}"));
+    }
+    let events = report["events"].as_array().expect("events");
+    for (member, port) in [("n0", "port0"), ("n1", "port1")] {
+        let felt = events.iter().find(|event| {
+            let fields = &event["fields"];
+            event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
+        });
+        let felt = felt.unwrap_or_else(|| panic!("{member} felt nothing at {port}: {events:?}"));
+        let at_ns = members.origin_monotonic_ns + felt["at_ns"].as_u64().expect("a time");
+        assert!(at_ns >= cut_at_ns, "{member} felt it before it was done");
+        assert!(at_ns <= cut_after_ns + SLACK_NS, "{member} took {} ns", at_ns - cut_after_ns);
+    }
+}
+
+/// Nobody reads for a while, and nobody is taken for dead: what credits admit waits in the kernel, and nothing of it is lost.
+#[test]
+fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
+    for wire in wires("a_node_that_is_stopped_for_a_while_loses_no_frame") {
+        let shape = "name: slow\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 20s}\n\
+                     frame_bytes_max: 9014B\n\
+                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 400}}\n";
+        let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
+        let members = rack.members();
+        for _ in 0..5 {
+            send(members.pid("n1"), Signal::STOP);
+            has_stopped(members.pid("n1"), Duration::from_secs(5));
+            // Long enough for whatever may be sent, a few timeouts of the transport included.
+            std::thread::sleep(Duration::from_millis(60));
+            send(members.pid("n1"), Signal::CONT);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let report = rack.finish().passed();
+        for link in report["links"].as_array().expect("links") {
+            assert!(link["dropped"]["no-room"].is_null(), "{wire}: {link}");
+        }
+    }
 }
 
 #[test]
