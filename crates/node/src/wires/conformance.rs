@@ -8,40 +8,16 @@ use std::time::{Duration, Instant as WallInstant};
 
 use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Direction, Judge};
-use rackloom_protocol::{CreditConfig, Instant};
+use rackloom_protocol::Instant;
 
 use super::impaired::Impaired;
-use super::in_namespaces::{in_namespaces, lay};
+use super::in_namespaces::in_namespaces;
+use super::jack::{Idle, Jack};
+use super::links_under_test::{ETHER_TYPE, JUMBO, Link, TIGHT, packet_link, shared_memory_link, udp_link};
 use super::packet::Reception;
-use super::shared_memory::{self, RING_BYTES_MIN};
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
-use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet, udp};
-use crate::namespaces::switch_off;
-
-const ETHER_TYPE: u16 = 0x88b5;
-/// An MTU of 9000 and the Ethernet header.
-const JUMBO: usize = 9014;
-/// What a packet port is told.
-const SETTINGS: packet::Settings =
-    packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
-/// What a rack file that says nothing gets on a wire with kernel buffers.
-const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
-const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
-/// Without a ring, and no byte of buffer more than what credits admit is said to need.
-const TIGHT: Reception = Reception::Batches { buffer_bytes: 425_984 };
-
-/// Two devices joined by a link.
-struct Link {
-    near: Box<dyn Device>,
-    far: Box<dyn Device>,
-    /// A receiver that does not read makes the sender wait, not lose.
-    lossless: bool,
-    /// What the sender may have under way.
-    credits: CreditConfig,
-    /// End the neighbour, or what it is reached by.
-    sever: fn(Box<dyn Device>),
-}
+use super::{Device, DeviceLease, FRAME_BYTES_MAX};
 
 #[test]
 fn shared_memory_conforms() {
@@ -97,39 +73,6 @@ fn packet_suite(reception: Reception) {
     });
 }
 
-fn shared_memory_link() -> Link {
-    let (near, far) =
-        shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
-            .unwrap();
-    Link {
-        near: Box::new(near),
-        far: Box::new(far),
-        lossless: true,
-        credits: CREDITS,
-        sever: |far| drop(far),
-    }
-}
-
-/// No byte of buffer more than what credits admit is said to need.
-fn udp_link() -> Link {
-    let (near, far) = udp::create().unwrap();
-    let settings = udp::Settings { frame_bytes_max: JUMBO as u16, credits: UDP_CREDITS };
-    let [near, far] = [near, far].map(|end| Box::new(end.open_with(&settings, 425_984).unwrap()));
-    Link { near, far, lossless: false, credits: UDP_CREDITS, sever: |far| drop(far) }
-}
-
-fn packet_link(number: u8, reception: Reception) -> Link {
-    let names = lay(number);
-    let [near, far] = names.map(|name| Box::new(packet::open_with(&name, &SETTINGS, reception).unwrap()));
-    let sever = |_far: Box<dyn Device>| {
-        // All the links of this test; the one that is severed is among them.
-        for number in 1..=u8::MAX {
-            let _ = switch_off(&format!("far{number}"));
-        }
-    };
-    Link { near, far, lossless: false, credits: CREDITS, sever }
-}
-
 fn suite(make: &mut dyn FnMut() -> Link) {
     frames_arrive_once_in_order_and_whole(make());
     every_size_passes(make());
@@ -142,6 +85,7 @@ fn suite(make: &mut dyn FnMut() -> Link) {
     a_long_run_wraps_cleanly(make());
     mistakes_of_the_caller_are_harmless(make());
     an_end_goes_in_the_middle_of_traffic(make());
+    who_follows_a_neighbour_gets_nothing_of_his(make(), make());
     the_neighbours_end_is_noticed(make());
 }
 
@@ -347,6 +291,26 @@ fn an_end_goes_in_the_middle_of_traffic(link: Link) {
     }
     near.release(lease);
     drop(near);
+}
+
+/// The neighbour ends with frames on their way, and another one comes on a cable of its own.
+fn who_follows_a_neighbour_gets_nothing_of_his(old: Link, new: Link) {
+    let (mut near, inserter) = Jack::new(Some(old.near), Idle::silence().unwrap());
+    for number in 0..20 {
+        send(&mut near, number, 500);
+    }
+    near.flush(Instant::ZERO);
+    drop(old.far);
+    inserter.insert(new.near);
+    assert!(!near.carrier() && near.carrier(), "away for one look");
+    let mut far = new.far;
+    send(&mut near, 77, 500);
+    near.flush(Instant::ZERO);
+    expect(&mut *far, 77, 500);
+    assert!(far.receive().is_none());
+    send(&mut *far, 78, 500);
+    far.flush(Instant::ZERO);
+    expect(&mut near, 78, 500);
 }
 
 fn the_neighbours_end_is_noticed(link: Link) {

@@ -21,6 +21,8 @@ pub mod impaired;
 mod in_namespaces;
 pub mod jack;
 mod leases;
+#[cfg(test)]
+mod links_under_test;
 pub mod packet;
 mod packet_batches;
 mod packet_outgoing;

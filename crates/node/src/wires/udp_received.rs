@@ -174,3 +174,62 @@ impl Received {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::udp_socket::{connected_pair, join_received, send_batch};
+    use super::*;
+
+    const FRAME_BYTES: usize = 100;
+
+    fn take(received: &mut Received, socket: &OwnedFd) -> Option<DeviceLease> {
+        // Datagrams over the loopback interface are there when the sender's call returns.
+        received.take(socket, FRAME_BYTES_MAX).or_else(|| received.take(socket, FRAME_BYTES_MAX))
+    }
+
+    #[test]
+    fn many_frames_cross_in_one_piece_and_share_a_buffer() {
+        let (near, far) = connected_pair().unwrap();
+        join_received(&far).unwrap();
+        let bytes: Vec<u8> = (0..64).flat_map(|frame| [frame; FRAME_BYTES]).collect();
+        let message = (&bytes[..bytes.len() - 40], Some(FRAME_BYTES as u16));
+        assert_eq!(send_batch(&near, [message].into_iter()).unwrap(), 1);
+        let mut received = Received::default();
+        for frame in 0..64 {
+            let lease = take(&mut received, &far).expect("a frame");
+            let length = if frame == 63 { FRAME_BYTES - 40 } else { FRAME_BYTES };
+            assert_eq!(received.bytes(lease), &[frame; FRAME_BYTES][..length]);
+        }
+        assert_eq!(take(&mut received, &far), None);
+        assert_eq!(received.buffers.len(), 1, "it was not cut on its way");
+    }
+
+    #[test]
+    fn a_frame_kept_from_each_buffer_stops_nothing() {
+        let (near, far) = connected_pair().unwrap();
+        let mut received = Received::default();
+        let kept: Vec<_> = (0..2 * BUFFERS_MAX)
+            .map(|frame| {
+                let bytes = [frame as u8; FRAME_BYTES];
+                assert_eq!(send_batch(&near, [(&bytes[..], None)].into_iter()).unwrap(), 1);
+                take(&mut received, &far).expect("a frame")
+            })
+            .collect();
+        assert!(received.evacuated > 0 && received.buffers.len() <= BUFFERS_MAX);
+        for (frame, lease) in kept.into_iter().enumerate() {
+            assert_eq!(received.bytes(lease), [frame as u8; FRAME_BYTES]);
+            received.release(lease);
+            received.release(lease);
+        }
+        assert_eq!(received.spare.len(), BUFFERS_MAX, "every buffer is back, once");
+    }
+
+    #[test]
+    fn what_is_longer_than_any_frame_is_counted() {
+        let (near, far) = connected_pair().unwrap();
+        let mut received = Received::default();
+        assert_eq!(send_batch(&near, [(&[1; 5000][..], None)].into_iter()).unwrap(), 1);
+        assert_eq!(received.take(&far, 4240), None);
+        assert_eq!(received.too_long, 1);
+    }
+}
