@@ -24,7 +24,7 @@ use rustix::net::netdevice::name_to_index;
 
 use super::packet_batches::ReceiveBatches;
 use super::packet_outgoing::Outgoing;
-use super::packet_ring::ReceiveRing;
+use super::packet_ring::{self, ReceiveRing};
 use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
 use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
@@ -95,6 +95,13 @@ struct Filter {
     address: [u8; 6],
     too_long: u64,
     tagged: u64,
+}
+
+/// Memory of the kernel that a port takes for what it receives.
+#[must_use]
+pub fn ring_bytes(settings: &Settings) -> u64 {
+    let frames = truesize::frames_max(&settings.credits);
+    packet_ring::ring_bytes(frames, usize::from(settings.frame_bytes_max)).0 as u64
 }
 
 /// Open an interface of this network namespace.

@@ -82,13 +82,24 @@ impl Drop for Pages {
     }
 }
 
+/// Pages of a ring for so many frames of this length, and how many slots a block has; no slots if they are too long for one.
+pub(super) const fn ring_bytes(frames: usize, frame_bytes_max: usize) -> (usize, usize) {
+    let slots_per_block = BLOCK_BYTES / slot_bytes(frame_bytes_max);
+    let blocks =
+        if frames < 2 { 2 } else { frames }.div_ceil(if slots_per_block == 0 { 1 } else { slots_per_block });
+    (blocks * BLOCK_BYTES, slots_per_block)
+}
+
+const fn slot_bytes(frame_bytes_max: usize) -> usize {
+    (SLOT_HEADER_BYTES + frame_bytes_max).next_multiple_of(SLOT_ALIGNMENT)
+}
+
 impl ReceiveRing {
     /// Give a socket that is not bound yet a ring for `frames` frames of `frame_bytes_max` bytes.
     pub(super) fn attach(socket: &OwnedFd, frames: usize, frame_bytes_max: usize) -> io::Result<Self> {
-        let slot_bytes = (SLOT_HEADER_BYTES + frame_bytes_max).next_multiple_of(SLOT_ALIGNMENT);
-        let slots_per_block = BLOCK_BYTES / slot_bytes;
-        let blocks = frames.max(2).div_ceil(slots_per_block.max(1));
-        let length = blocks * BLOCK_BYTES;
+        let slot_bytes = slot_bytes(frame_bytes_max);
+        let (length, slots_per_block) = ring_bytes(frames, frame_bytes_max);
+        let blocks = length / BLOCK_BYTES;
         if slots_per_block == 0 || length > RING_BYTES_MAX {
             let what = format!("a receive ring of {length} bytes for {frames} frames");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
