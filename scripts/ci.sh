@@ -70,7 +70,9 @@ run_tests() {
     $test_command 2>&1 | tee "$log" || status=$?
     # Cargo ends each suite with a line of its own; the sum says whether a suite went missing.
     awk '/^test result:/ { suites++; passed += $4; failed += $6; ignored += $8 }
-         END { printf "\n%d suites: %d passed, %d failed, %d ignored\n", suites, passed, failed, ignored }' "$log"
+         /^SKIPPED \(/ { skipped++ }
+         END { printf "\n%d suites: %d passed, %d failed, %d ignored, %d skipped\n", suites, passed, failed, ignored, skipped }' "$log"
+    grep '^SKIPPED (' "$log" || true
     grep '^test result:' "$log" | tail -n 1
     return "$status"
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::wires::wires;
 use support::{Members, Running, monotonic_ns, over_links, rack_file, run, scratch, send, topology, within};
 
-const WIRES: [&str; 2] = ["shared-memory", "packet"];
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
 /// Scheduling on a machine whose processors are all taken.
@@ -41,7 +41,7 @@ fn the_links_of_a_server_carry_no_data_unless_they_are_forced_to() {
     const BYTES: u64 = 1 << 20;
     let job = ["--collective", "all-reduce", "--bytes", "1MiB", "--type", "u8"];
     let file = duo("");
-    for wire in WIRES {
+    for wire in wires("the_links_of_a_server_carry_no_data_unless_they_are_forced_to") {
         let shared = run(&file).with(&job).with(&["--wire", wire]).finish().passed();
         let forced = run(&file).with(&job).with(&["--wire", wire, "--force-wire"]).finish().passed();
         for node in ["n0", "n1"] {
@@ -107,7 +107,7 @@ fn every_job_is_right_on_both_ways_and_both_wires() {
         "barrier",
     ];
     let file = topology("four-servers-of-two.yaml");
-    for wire in WIRES {
+    for wire in wires("every_job_is_right_on_both_ways_and_both_wires") {
         for force in [&["--force-wire"][..], &[]] {
             let base = || run(&file).with(&["--wire", wire]).with(force);
             let litmus = base().finish().passed();
@@ -138,7 +138,7 @@ fn start_busy(wire: &str, into_the_job: Duration) -> (Running, Members) {
 
 #[test]
 fn a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked() {
-    for wire in WIRES {
+    for wire in wires("a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked") {
         for into_the_job_ms in [0, 3, 30, 200] {
             let (rack, members) = start_busy(wire, Duration::from_millis(into_the_job_ms));
             let killed_at_ns = monotonic_ns();

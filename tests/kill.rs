@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Ended, Members, Running, monotonic_ns, rack_file, run, send, within};
+use support::wires::{cut_first_link, has_packet_wire, skipped, wires};
+use support::{Ended, Members, Running, has_stopped, monotonic_ns, rack_file, run, send, within};
 
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
@@ -75,38 +76,44 @@ fn a_killed_node_is_named_by_every_other_at_any_moment() {
 }
 
 #[test]
-fn a_node_killed_behind_switches_is_named_as_well() {
-    let (rack, members) = start(STAR, "shared-memory", Duration::from_millis(20));
-    let killed_at_ns = monotonic_ns();
-    send(members.pid("n2"), Signal::KILL);
-    all_noticed(&rack.finish(), &members, "n2", killed_at_ns);
+fn a_killed_node_is_named_on_every_wire() {
+    for wire in wires("a_killed_node_is_named_on_every_wire") {
+        let (rack, members) = start(RING, wire, Duration::from_millis(20));
+        let killed_at_ns = monotonic_ns();
+        send(members.pid("n3"), Signal::KILL);
+        all_noticed(&rack.finish(), &members, "n3", killed_at_ns);
+    }
 }
 
 #[test]
-fn a_node_killed_on_the_packet_wire_is_named_as_well() {
-    let (rack, members) = start(RING, "packet", Duration::from_millis(20));
-    let killed_at_ns = monotonic_ns();
-    send(members.pid("n3"), Signal::KILL);
-    all_noticed(&rack.finish(), &members, "n3", killed_at_ns);
+fn a_node_killed_behind_switches_is_named_as_well() {
+    for wire in wires("a_node_killed_behind_switches_is_named_as_well") {
+        let (rack, members) = start(STAR, wire, Duration::from_millis(20));
+        let killed_at_ns = monotonic_ns();
+        send(members.pid("n2"), Signal::KILL);
+        all_noticed(&rack.finish(), &members, "n2", killed_at_ns);
+    }
 }
 
 #[test]
 fn nobody_needs_the_supervisor_to_learn_of_a_death() {
-    for into_the_job_ms in [0, 10, 100] {
-        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(into_the_job_ms));
-        send(rack.supervisor(), Signal::STOP);
-        let killed_at_ns = monotonic_ns();
-        send(members.pid("n1"), Signal::KILL);
-        // The events must lie before the supervisor goes on, so the whole bound passes while it is stopped.
-        std::thread::sleep(Duration::from_nanos(INTERVAL_NS * MISSES + SLACK_NS));
-        send(rack.supervisor(), Signal::CONT);
-        all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+    for wire in wires("nobody_needs_the_supervisor_to_learn_of_a_death") {
+        for into_the_job_ms in [0, 10, 100] {
+            let (rack, members) = start(RING, wire, Duration::from_millis(into_the_job_ms));
+            send(rack.supervisor(), Signal::STOP);
+            let killed_at_ns = monotonic_ns();
+            send(members.pid("n1"), Signal::KILL);
+            // The events must lie before the supervisor goes on, so the whole bound passes while it is stopped.
+            std::thread::sleep(Duration::from_nanos(INTERVAL_NS * MISSES + SLACK_NS));
+            send(rack.supervisor(), Signal::CONT);
+            all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+        }
     }
 }
 
 #[test]
 fn members_end_when_their_supervisor_is_killed() {
-    for wire in ["shared-memory", "packet"] {
+    for wire in wires("members_end_when_their_supervisor_is_killed") {
         let (rack, members) = start(RING, wire, Duration::from_millis(20));
         send(rack.supervisor(), Signal::KILL);
         members.all_gone(Duration::from_secs(5));
@@ -118,57 +125,112 @@ fn a_killed_switch_of_one_plane_costs_no_operation() {
     let shape = "name: two-planes\nshape: {star: {nodes: 4, planes: 2}}\n\
                  timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
                  job: {litmus: {bytes_max: 1MiB, rounds: 12}}\n";
-    let mut rack = run(&rack_file(shape)).start();
-    let members = rack.members();
-    send(members.pid("s0"), Signal::KILL);
-    let ended = rack.finish();
-    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-    let report = ended.report();
-    let switch = report["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "s0").unwrap();
-    assert_eq!(switch["state"], "killed");
-    let moved = report["events"].as_array().unwrap().iter().any(|event| event["kind"] == "path-changed");
-    assert!(moved, "traffic had to leave the dead plane while the job ran");
-    members.all_gone(Duration::ZERO);
+    for wire in wires("a_killed_switch_of_one_plane_costs_no_operation") {
+        let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
+        let members = rack.members();
+        send(members.pid("s0"), Signal::KILL);
+        let ended = rack.finish();
+        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+        let report = ended.report();
+        let switch = report["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "s0").unwrap();
+        assert_eq!(switch["state"], "killed");
+        let moved = report["events"].as_array().unwrap().iter().any(|event| event["kind"] == "path-changed");
+        assert!(moved, "{wire}: traffic had to leave the dead plane while the job ran");
+        members.all_gone(Duration::ZERO);
+    }
 }
 
 #[test]
 fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
-    let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
-    send(members.pid("n2"), Signal::STOP);
-    let begun = std::time::Instant::now();
-    let ended = rack.finish();
-    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
-    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
-    members.all_gone(Duration::ZERO);
+    for wire in wires("a_node_that_hangs_for_good_is_lost_and_not_waited_for") {
+        let (rack, members) = start(RING, wire, Duration::from_millis(20));
+        send(members.pid("n2"), Signal::STOP);
+        let begun = std::time::Instant::now();
+        let ended = rack.finish();
+        assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+        assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+        members.all_gone(Duration::ZERO);
+    }
 }
 
 #[test]
 fn a_cut_ring_link_costs_no_operation() {
     // On real interfaces, so that a link can be cut from outside: with the tools at hand, or not at all.
+    const TEST: &str = "a_cut_ring_link_costs_no_operation";
+    if !has_packet_wire(TEST) {
+        return;
+    }
     let shape = "name: cut\nshape: {ring: {nodes: 4}}\n\
                  timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
                  job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
     let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
     let members = rack.members();
-    let pid = members.pid("n0").as_raw_nonzero().to_string();
-    // An ordinary user's rack lives in a user namespace as well.
-    let as_user: &[&str] =
-        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
-    let cut = std::process::Command::new("nsenter")
-        .args(["-t", &pid])
-        .args(as_user)
-        .args(["-n", "ip", "link", "set", "p0", "down"])
-        .output();
-    let is_cut = cut.as_ref().is_ok_and(|output| output.status.success());
+    let cut = cut_first_link(members.pid("n0"));
     let ended = rack.finish();
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-    if !is_cut {
-        println!("SKIPPED (1): the link could not be cut from outside: {cut:?}");
+    match cut {
+        Err(why) => skipped(&format!("{TEST}: the link could not be cut from outside: {why}")),
+        Ok(()) => {
+            let events = ended.report()["events"].as_array().unwrap().clone();
+            assert!(events.iter().any(|event| event["kind"] == "path-changed"), "{events:?}");
+        }
+    }
+    members.all_gone(Duration::ZERO);
+}
+
+/// Heartbeats are far too slow here to have noticed anything.
+#[test]
+fn a_carrier_that_goes_is_felt_long_before_a_heartbeat() {
+    const TEST: &str = "a_carrier_that_goes_is_felt_long_before_a_heartbeat";
+    if !has_packet_wire(TEST) {
         return;
     }
-    let events = ended.report()["events"].as_array().unwrap().clone();
-    assert!(events.iter().any(|event| event["kind"] == "path-changed"), "{events:?}");
-    members.all_gone(Duration::ZERO);
+    let shape = "name: carrier\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
+                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+    let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
+    let members = rack.members();
+    let cut_at_ns = monotonic_ns();
+    let cut = cut_first_link(members.pid("n0"));
+    let cut_after_ns = monotonic_ns();
+    let report = rack.finish().passed();
+    if let Err(why) = cut {
+        return skipped(&format!("{TEST}: the link could not be cut from outside: {why}"));
+    }
+    let events = report["events"].as_array().expect("events");
+    for (member, port) in [("n0", "port0"), ("n1", "port1")] {
+        let felt = events.iter().find(|event| {
+            let fields = &event["fields"];
+            event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
+        });
+        let felt = felt.unwrap_or_else(|| panic!("{member} felt nothing at {port}: {events:?}"));
+        let at_ns = members.origin_monotonic_ns + felt["at_ns"].as_u64().expect("a time");
+        assert!(at_ns >= cut_at_ns, "{member} felt it before it was done");
+        assert!(at_ns <= cut_after_ns + SLACK_NS, "{member} took {} ns", at_ns - cut_after_ns);
+    }
+}
+
+/// Nobody reads for a while, and nobody is taken for dead: what credits admit waits in the kernel, and nothing of it is lost.
+#[test]
+fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
+    for wire in wires("a_node_that_is_stopped_for_a_while_loses_no_frame") {
+        let shape = "name: slow\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 20s}\n\
+                     frame_bytes_max: 9014B\n\
+                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 400}}\n";
+        let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
+        let members = rack.members();
+        for _ in 0..5 {
+            send(members.pid("n1"), Signal::STOP);
+            has_stopped(members.pid("n1"), Duration::from_secs(5));
+            // Long enough for whatever may be sent, a few timeouts of the transport included.
+            std::thread::sleep(Duration::from_millis(60));
+            send(members.pid("n1"), Signal::CONT);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let report = rack.finish().passed();
+        for link in report["links"].as_array().expect("links") {
+            assert!(link["dropped"]["no-room"].is_null(), "{wire}: {link}");
+        }
+    }
 }
 
 #[test]

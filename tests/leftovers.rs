@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::footprint::Footprint;
+use support::wires::wires;
 use support::{rack_file, rackloom, run, scratch, topology, within};
 
 static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
@@ -72,11 +73,12 @@ fn text(path: &Path) -> &str {
 fn coming_and_going_leaves_nothing() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let wires = wires("coming_and_going_leaves_nothing");
     let session = Session::begin();
     let before = Footprint::of(&session.0);
     assert_eq!(before.process_count(), 0);
     for cycle in 0..cycles {
-        let wire = if cycle % 4 == 3 { "packet" } else { "shared-memory" };
+        let wire = wires[cycle % wires.len()];
         session.passes(&["up", text(&topology("ring-4.yaml")), "--wire", wire]);
         let racks = session.racks();
         assert_eq!((racks.len(), &racks[0]["links_up"]), (1, &racks[0]["links_total"]));
@@ -89,11 +91,12 @@ fn coming_and_going_leaves_nothing() {
 #[test]
 fn a_run_beside_a_rack_that_is_up_is_not_noticed() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let wires = wires("a_run_beside_a_rack_that_is_up_is_not_noticed");
     let session = Session::begin();
     let before = Footprint::of(&session.0);
     let file =
         rack_file("name: twin\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 2}}\n");
-    for wire in ["shared-memory", "packet"] {
+    for wire in wires {
         session.passes(&["up", text(&file), "--wire", wire, "--job", "litmus"]);
         let report = run(&file).with(&["--wire", wire]).in_run_directory(&session.0).finish().passed();
         within(Duration::from_secs(20), "the end of the litmus that is up", || {

@@ -5,6 +5,7 @@
 
 mod support;
 
+use support::wires::wires;
 use support::{TOPOLOGIES, dropped, injected, over_links, rack_file, retransmitted, run, sim, topology};
 
 /// Small enough to be repeated many times on real processes, large enough for puts of several frames.
@@ -18,13 +19,6 @@ fn every_shape_passes_on_shared_memory() {
         assert_eq!(report["clock"], "wall");
         assert!(over_links(&report, |link| link["frames"].as_u64().unwrap()) > 0, "{name}: nothing was sent");
         assert!(report["verified_bytes"].as_u64().unwrap() > 1 << 20, "{name}");
-    }
-}
-
-#[test]
-fn every_shape_passes_on_real_ethernet_frames() {
-    for name in TOPOLOGIES {
-        run(&topology(name)).with(&["--wire", "packet"]).finish().passed();
     }
 }
 
@@ -104,7 +98,17 @@ fn selective_survives_reordering() {
 }
 
 #[test]
-fn real_ethernet_frames_survive_loss() {
-    let report = run(&rack_file(SMALL_RING)).with(&["--wire", "packet", "--loss", "5%"]).finish().passed();
-    assert!(retransmitted(&report) > 0);
+fn every_wire_survives_every_fault() {
+    for wire in wires("every_wire_survives_every_fault") {
+        let faults = [
+            ("--loss", "dropped"),
+            ("--corrupt", "corrupted"),
+            ("--duplicate", "duplicated"),
+            ("--reorder", "reordered"),
+        ];
+        for (fault, happened) in faults {
+            let report = run(&rack_file(SMALL_RING)).with(&["--wire", wire, fault, "5%"]).finish().passed();
+            assert!(injected(&report, happened) > 0, "{wire} {fault}");
+        }
+    }
 }

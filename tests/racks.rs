@@ -7,6 +7,7 @@ mod support;
 
 use std::path::PathBuf;
 
+use support::wires::has_packet_wire;
 use support::{Ended, rackloom, root, run, sim};
 
 fn shipped() -> Vec<PathBuf> {
@@ -56,5 +57,26 @@ fn every_shipped_rack_does_its_job_on_both_engines() {
         assert!(!links.is_empty(), "{name}: no table of links in\n{}", checked.stdout);
         assert_eq!(links_of_report(&ran), links, "{name}: a link has one name");
         assert_eq!(links_of_report(&simulated), links, "{name}: a link has one name");
+    }
+}
+
+fn every_shipped_rack_does_its_job_on(wire: &str) {
+    for file in shipped() {
+        let what = format!("{} on {wire}", file.display());
+        let ran = run(&file).with(&["--wire", wire]).finish();
+        did_something(&ran, &what);
+        assert_eq!(ran.report()["wire"], wire, "{what}");
+    }
+}
+
+#[test]
+fn every_shipped_rack_does_its_job_in_datagrams() {
+    every_shipped_rack_does_its_job_on("udp");
+}
+
+#[test]
+fn every_shipped_rack_does_its_job_in_raw_ethernet_frames() {
+    if has_packet_wire("every_shipped_rack_does_its_job_in_raw_ethernet_frames") {
+        every_shipped_rack_does_its_job_on("packet");
     }
 }

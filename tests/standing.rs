@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
+use support::wires::wires;
 use support::{Ended, TOPOLOGIES, is_gone, rack_file, rackloom, scratch, send, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -243,7 +244,7 @@ fn a_name_is_given_once_and_free_again_afterwards() {
 #[test]
 fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
     let session = Session::begin();
-    for wire in ["shared-memory", "packet"] {
+    for wire in wires("a_killed_supervisor_takes_its_members_along") {
         session.up(&topology("star-4.yaml"), &["--wire", wire]);
         let rack = session.rack("star-4");
         send(Pid::from_raw(rack["pid"].as_i64().expect("a pid") as i32).expect("no zero"), Signal::KILL);
@@ -448,8 +449,9 @@ fn members_log_to_files_of_their_own() {
 fn coming_and_going_leaves_nothing() {
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let session = Session::begin();
+    let wires = wires("coming_and_going_leaves_nothing");
     for cycle in 0..cycles {
-        let wire = if cycle % 4 == 3 { "packet" } else { "shared-memory" };
+        let wire = wires[cycle % wires.len()];
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let answer = session.connect("ring-4").ask(&json!({"status": {}}));
         assert_eq!(answer["status"]["links_up"], 4);

@@ -9,6 +9,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod footprint;
+pub(crate) mod wires;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

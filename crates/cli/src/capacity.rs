@@ -8,7 +8,8 @@
 use std::fs;
 use std::path::Path;
 
-use rackloom_plan::{Plan, WireKind};
+use rackloom::wires::packet;
+use rackloom_plan::{LinkPlan, Plan, WireKind};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,12 +24,20 @@ struct Wanted {
     rings: u64,
 }
 
+/// What the kernel keeps for one end of a link on the packet wire.
+fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
+    let Plan { ether_type, frame_bytes_max, .. } = *plan;
+    packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
+}
+
 impl Wanted {
     fn by(plan: &Plan) -> Self {
         let nodes = plan.members.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
         let rings = match plan.wire {
             WireKind::SharedMemory => (plan.links.len() as u64 * 2).saturating_mul(plan.ring_bytes.into()),
-            WireKind::Packet => 0,
+            WireKind::Packet => plan.links.iter().map(|link| 2 * kernel_ring_bytes(plan, link)).sum(),
+            // Datagrams wait in memory that the kernel takes as they come.
+            WireKind::Udp => 0,
         };
         Self { nodes, rings }
     }
@@ -105,6 +114,9 @@ mod tests {
             assert!(shortage.contains(part), "{shortage}");
         }
         plan.set_wire(WireKind::Packet);
+        // 192 frames of 4320 bytes with their headers, 15 to a block of 64 KiB, at both ends of three links.
+        assert_eq!(Wanted::by(&plan).rings, 6 * 13 * 65_536);
+        plan.set_wire(WireKind::Udp);
         assert_eq!(Wanted::by(&plan).rings, 0);
     }
 

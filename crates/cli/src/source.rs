@@ -246,6 +246,7 @@ impl From<Wire> for WireKind {
         match wire {
             Wire::SharedMemory => Self::SharedMemory,
             Wire::Packet => Self::Packet,
+            Wire::Udp => Self::Udp,
         }
     }
 }

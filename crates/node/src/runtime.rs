@@ -141,7 +141,9 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         if soonest > now {
             let end = soonest.min(now + SLEEP_NS_MAX);
             let ready = &mut || ready(&mut self.memory);
-            waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end, ready);
+            if waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end, ready) {
+                self.carrier_due = Instant::ZERO;
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 //! Every wait has an end, at most [`SLEEP_NS_MAX`] away.
 
 use std::hint::spin_loop;
+use std::os::fd::AsRawFd;
 use std::thread::available_parallelism;
 
 use rackloom_protocol::Instant;
@@ -46,7 +47,8 @@ impl WaitPolicy {
     }
 }
 
-/// Return as soon as a port has a frame or `ready` says so, and at the latest at `until`.
+/// Return as soon as a port has a frame or `ready` says so, and at the latest at `until`. Returns whether a carrier may have
+/// changed meanwhile.
 pub(crate) fn wait(
     policy: WaitPolicy,
     clock: &Clock,
@@ -54,24 +56,24 @@ pub(crate) fn wait(
     last_traffic: Instant,
     until: Instant,
     ready: &mut dyn FnMut() -> bool,
-) {
+) -> bool {
     for _ in 0..policy.pauses {
         if ports.ready() || ready() {
-            return;
+            return false;
         }
         spin_loop();
     }
     let awake_until = until.min(last_traffic + policy.yield_ns);
     while clock.now() < awake_until {
         if ports.ready() || ready() {
-            return;
+            return false;
         }
         sched_yield();
     }
-    sleep(clock, ports, until, ready);
+    sleep(clock, ports, until, ready)
 }
 
-fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut() -> bool) {
+fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut() -> bool) -> bool {
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
@@ -83,19 +85,27 @@ fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut
         }
     }
     doorbell.disarm();
+    false
 }
 
-fn poll_descriptors(ports: &Ports, timeout_ns: u64) {
-    let mut descriptors: Vec<PollFd<'_>> = ports
-        .devices()
-        .iter()
-        .filter_map(|device| match device.wake_source() {
-            WakeSource::Descriptor(descriptor) => Some(PollFd::from_borrowed_fd(descriptor, PollFlags::IN)),
-            WakeSource::Doorbell(_) => None,
-        })
-        .collect();
+fn poll_descriptors(ports: &Ports, timeout_ns: u64) -> bool {
+    let frames = ports.devices().iter().filter_map(|device| match device.wake_source() {
+        WakeSource::Descriptor(descriptor) => Some(descriptor),
+        WakeSource::Doorbell(_) => None,
+    });
+    let mut descriptors: Vec<PollFd<'_>> =
+        frames.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+    let frames = descriptors.len();
+    let mut carriers: Vec<_> = ports.devices().iter().filter_map(|device| device.carrier_source()).collect();
+    // Ports of one namespace share their news.
+    carriers.dedup_by_key(|descriptor| descriptor.as_raw_fd());
+    descriptors.extend(carriers.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     // Readable, failed, interrupted or timed out: the next turn finds out which.
     let _ = poll(&mut descriptors, Some(&timespec(timeout_ns)));
+    // A socket whose interface has gone fails, and that is news too.
+    let (frames, carriers) = descriptors.split_at(frames);
+    let fails = |descriptor: &PollFd<'_>| descriptor.revents().intersects(PollFlags::ERR | PollFlags::HUP);
+    carriers.iter().any(|descriptor| !descriptor.revents().is_empty()) || frames.iter().any(fails)
 }
 
 fn remaining(clock: &Clock, until: Instant) -> u64 {

@@ -14,6 +14,7 @@ use rackloom::namespaces::{
     lay_cables,
 };
 use rackloom::wires::{Device, packet};
+use rackloom_protocol::CreditConfig;
 
 const PART: &str = "RACKLOOM_TEST_PART";
 const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
@@ -125,7 +126,8 @@ fn interfaces() -> Vec<String> {
 
 fn open_port() -> packet::PacketDevice {
     bring_up(&["p0".to_owned()], PATIENCE).unwrap();
-    packet::open("p0", 0x88b5, 9014).unwrap()
+    let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
+    packet::open("p0", &packet::Settings { ether_type: 0x88b5, frame_bytes_max: 9014, credits }).unwrap()
 }
 
 fn ask() {

@@ -20,8 +20,10 @@ pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
 pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;
 pub(crate) const MEMORY_BYTES: u64 = 16 << 20;
 pub(crate) const WATCHDOG_NS: u64 = 30_000_000_000;
-/// Part of a packet socket's default receive buffer that credits may fill.
-const KERNEL_BUFFER_BYTES: u32 = 160 << 10;
+/// What credits may fill of the receive buffer that the kernel grants everybody (`docs/decisions/credits-in-truesize.md`).
+const PACKET_BUFFER_BYTES: u32 = 160 << 10;
+/// Less, because a datagram socket keeps back a part of what has been read.
+const UDP_BUFFER_BYTES: u32 = 120 << 10;
 
 pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     mode: RetransmissionMode::Selective,
@@ -62,12 +64,13 @@ pub(crate) struct CreditChoice {
 }
 
 impl CreditChoice {
-    /// The file's word where there is one, else what the wire can hold: half of a ring, or a packet socket's buffer as
+    /// The file's word where there is one, else what the wire can hold: half of a ring, or a socket's buffer as
     /// the kernel accounts for it (about 1 KiB per frame on top of the bytes).
     pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {
         let (unit_bytes, overhead_bytes, room_bytes) = match wire {
             WireKind::SharedMemory => (128, 16, ring_bytes / 2),
-            WireKind::Packet => (256, 1024, KERNEL_BUFFER_BYTES),
+            WireKind::Packet => (256, 1024, PACKET_BUFFER_BYTES),
+            WireKind::Udp => (256, 1024, UDP_BUFFER_BYTES),
         };
         let unit_bytes = self.unit_bytes.unwrap_or(unit_bytes);
         CreditConfig {

@@ -162,12 +162,14 @@ pub enum WireKind {
     SharedMemory,
     /// AF_PACKET on a pair of Ethernet devices.
     Packet,
+    /// The same frames in UDP datagrams.
+    Udp,
 }
 
 /// When frames carry the end-to-end check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// When something can corrupt a frame: the packet wire, or a link that is told to.
+    /// When something can corrupt a frame: a wire of the kernel's, or a link that is told to.
     #[default]
     Auto,
     /// Always.
@@ -177,12 +179,16 @@ pub enum Checks {
 }
 
 impl WireKind {
+    /// All wires, the default first.
+    pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Packet, Self::Udp];
+
     /// Name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::SharedMemory => "shared-memory",
             Self::Packet => "packet",
+            Self::Udp => "udp",
         }
     }
 }
@@ -316,7 +322,8 @@ impl Plan {
             Checks::Always => true,
             Checks::Never => false,
             Checks::Auto => {
-                self.wire == WireKind::Packet || self.links.iter().any(|link| link.profile.corrupt > 0.0)
+                self.wire != WireKind::SharedMemory
+                    || self.links.iter().any(|link| link.profile.corrupt > 0.0)
             }
         }
     }

@@ -280,6 +280,8 @@ pub(crate) enum Wire {
     SharedMemory,
     /// Raw Ethernet frames over virtual interfaces in namespaces of the run's own
     Packet,
+    /// The same frames in UDP datagrams over the loopback interface; no root, no namespaces
+    Udp,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]

@@ -103,15 +103,30 @@ impl Observer {
         numbers
             .filter_map(|port| injected(ports, port).record(now, self.name(), port))
             .for_each(|line| events.push(line));
+        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
+        for (number, report) in reports.iter_mut().enumerate() {
+            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
+        }
         MemberReport {
             name: self.name().to_owned(),
             pid: Some(std::process::id()),
             state: if finished { MemberState::Finished } else { MemberState::Running },
             job,
-            ports: PortReport::of_member(member, self.edges.iter().copied()),
+            ports: reports,
             events,
         }
     }
+}
+
+/// Received frames that never got as far as the core, by reason.
+fn below_the_core(ports: &Ports, port: PortId) -> impl Iterator<Item = (String, u64)> {
+    let counters = ports.counters(port);
+    let reasons = [
+        ("no-room", counters.kernel_drops),
+        ("too-long", counters.receive_errors),
+        ("vlan-tag", counters.tagged),
+    ];
+    reasons.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count))
 }
 
 fn injected(ports: &Ports, port: PortId) -> InjectedFaults {

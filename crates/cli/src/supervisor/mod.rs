@@ -14,6 +14,7 @@ mod process;
 pub(crate) mod rack;
 mod run;
 mod takeover;
+mod udp;
 mod wiring;
 
 use std::collections::VecDeque;

@@ -13,6 +13,7 @@ use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
+use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring, joints};
 use crate::control::{Grant, NewCable};
 
@@ -38,6 +39,8 @@ pub(super) fn takeover(
         Wiring::SharedMemory(wiring) => on_shared_memory(wiring, plan, node, pids)
             .map_err(|error| format!("cannot make its shared-memory wires: {error}")),
         Wiring::Packet(wiring) => on_packet(wiring, plan, node, pid, pids),
+        Wiring::Udp(_) => on_udp(plan, node, pids)
+            .map_err(|error| format!("cannot make its sockets for the udp wire: {error}")),
     }
 }
 
@@ -76,6 +79,18 @@ fn duplicates(descriptors: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
         wire.try_clone_to_owned()
     };
     descriptors.iter().map(duplicate).collect()
+}
+
+fn on_udp(plan: &Plan, node: NodeId, pids: &[Option<u32>]) -> io::Result<Takeover> {
+    let udp::NewLinks { mine, theirs } =
+        udp::new_links(plan, node, |neighbour| pids[neighbour.index()].is_some())?;
+    let grant = udp::grant(&mine);
+    let wires = duplicates(&grant.descriptors())?;
+    let neighbours = theirs.into_iter().map(|(neighbour, port, end)| {
+        Ok((neighbour.index(), NewCable::Udp { port }, duplicates(&end.fds())?))
+    });
+    let neighbours = neighbours.collect::<io::Result<_>>()?;
+    Ok(Takeover { grant, wires, neighbours })
 }
 
 fn on_packet(

@@ -1,7 +1,7 @@
 //! The cables of a rack, and who gets which end.
 //!
-//! Rings are made before the first process and inherited; interfaces are made after the last one, because each end is
-//! born in the namespace of the process that uses it. A seat's ends of a ring are dropped here as soon as its process has
+//! Rings and datagram sockets are made before the first process and inherited; interfaces are made after the last one, because each end is
+//! born in the namespace of the process that uses it. A seat's ends of those are dropped here as soon as its process has
 //! inherited them. That matters: a neighbour learns of a death because the dead one's socket has no other owner, and the
 //! supervisor must not be one.
 //!
@@ -17,6 +17,7 @@ use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::{NodeId, Plane, PortId};
 
 use super::packet::{PacketWiring, cables, first_interface};
+use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::control::{Grant, SharedMemoryPort};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -33,6 +34,7 @@ fn raise_descriptor_limit() {
 pub(super) enum Wiring {
     SharedMemory(SharedMemoryWiring),
     Packet(PacketWiring),
+    Udp(UdpWiring),
 }
 
 pub(super) struct SharedMemoryWiring {
@@ -49,7 +51,14 @@ pub(super) struct Plugs {
     /// Whether the process needs a network namespace of its own.
     pub(super) own_network: bool,
     /// Keeps the descriptors open until the process has them.
-    _ends: Vec<Option<(NodeId, shared_memory::End)>>,
+    _ends: Ends,
+}
+
+/// What descriptors of a grant belong to.
+enum Ends {
+    Rings(#[expect(dead_code, reason = "kept open only")] Vec<Option<(NodeId, shared_memory::End)>>),
+    Sockets(#[expect(dead_code, reason = "kept open only")] UdpEnds),
+    None,
 }
 
 impl Wiring {
@@ -60,6 +69,9 @@ impl Wiring {
             WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
                 .map(Self::SharedMemory)
                 .map_err(|error| Failure::could_not_start("cannot make the shared-memory wires", error)),
+            WireKind::Udp => UdpWiring::lay(plan)
+                .map(Self::Udp)
+                .map_err(|error| Failure::could_not_start("cannot make the sockets of the udp wire", error)),
             WireKind::Packet => {
                 let outside = network_namespace_of(std::process::id());
                 let outside = outside
@@ -78,14 +90,24 @@ impl Wiring {
                 let ends = std::mem::take(&mut wiring.ends[node.index()]);
                 let ends = ends.into_iter().map(|end| (!is_vacant(end.0)).then_some(end)).collect();
                 let (grant, ends) = wiring.grant(node, ends);
-                Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: ends }
+                Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: Ends::Rings(ends) }
             }
             Self::Packet(_) => {
                 let interfaces = joints(plan, node).into_iter();
                 let interfaces = interfaces
                     .map(|joint| (!is_vacant(joint.neighbour)).then(|| first_interface(joint.port)));
                 let grant = Grant::Packet { interfaces: interfaces.collect() };
-                Plugs { grant, inherited: Vec::new(), own_network: true, _ends: Vec::new() }
+                Plugs { grant, inherited: Vec::new(), own_network: true, _ends: Ends::None }
+            }
+            Self::Udp(wiring) => {
+                let ends = wiring.take(node, is_vacant);
+                let grant = grant(&ends);
+                Plugs {
+                    inherited: grant.descriptors(),
+                    grant,
+                    own_network: false,
+                    _ends: Ends::Sockets(ends),
+                }
             }
         }
     }
@@ -94,7 +116,7 @@ impl Wiring {
     /// asynchronous code.
     pub(super) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
         match self {
-            Self::SharedMemory(_) => Ok(()),
+            Self::SharedMemory(_) | Self::Udp(_) => Ok(()),
             Self::Packet(_) => lay_cables(&cables(plan, pids))
                 .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
         }

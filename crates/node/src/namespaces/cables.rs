@@ -87,3 +87,18 @@ fn message(cable: &Cable) -> LinkMessage {
         .setns_by_pid(near.process)
         .build()
 }
+
+/// Take an interface of this namespace away, and the other end of its cable with it.
+#[cfg(test)]
+pub(crate) fn remove(interface: &str) -> io::Result<()> {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::DGRAM, None)?;
+    let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection()?;
+        let connection = tokio::spawn(connection);
+        let removed = handle.link().del(index).execute().await;
+        connection.abort();
+        removed.map_err(|error| io::Error::other(error.to_string()))
+    })
+}

@@ -67,6 +67,35 @@ pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool
     }
 }
 
+/// The MAC address of an Ethernet interface.
+pub(crate) fn hardware_address(socket: impl AsFd, interface: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(interface)?;
+    exchange(socket, libc::SIOCGIFHWADDR, &mut request)?;
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFHWADDR fills `ifru_hwaddr`, and every bit
+    // pattern is a valid integer.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    Ok(std::array::from_fn(|place| address[place] as u8))
+}
+
+/// Longest payload that an interface sends in a frame.
+pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
+    let mut request = request(interface)?;
+    exchange(socket, libc::SIOCGIFMTU, &mut request)?;
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFMTU fills `ifru_mtu`, and every bit pattern
+    // is a valid integer.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(usize::try_from(mtu).unwrap_or(0))
+}
+
+/// Change an interface's MTU.
+#[cfg(test)]
+pub(crate) fn set_mtu(interface: &str, mtu: libc::c_int) -> io::Result<()> {
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_mtu = mtu;
+    exchange(socket, libc::SIOCSIFMTU, &mut request)
+}
+
 /// Switch an interface on, without address resolution; `None` if it does not exist yet.
 fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     let flags = match flags(&socket, interface) {

@@ -10,6 +10,7 @@
 
 mod cables;
 mod interfaces;
+mod news;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,11 +21,14 @@ use rustix::process::{geteuid, getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use thiserror::Error;
 
-pub use cables::{Cable, CableEnd, lay_cables};
-pub(crate) use interfaces::has_carrier;
 #[cfg(test)]
-pub(crate) use interfaces::switch_off;
+pub(crate) use cables::remove;
+pub use cables::{Cable, CableEnd, lay_cables};
 pub use interfaces::{bring_up, switch_on_all};
+pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
+#[cfg(test)]
+pub(crate) use interfaces::{set_mtu, switch_off};
+pub(crate) use news::LinkNews;
 
 /// Why the packet wire cannot be had.
 ///

@@ -25,6 +25,11 @@ pub enum NewCable {
         /// Its name.
         interface: String,
     },
+    /// Datagrams. Two descriptors come along: the socket and the carrier.
+    Udp {
+        /// The port.
+        port: u16,
+    },
 }
 
 impl NewCable {
@@ -34,6 +39,7 @@ impl NewCable {
         match self {
             Self::SharedMemory { .. } => 4,
             Self::Packet { .. } => 0,
+            Self::Udp { .. } => 2,
         }
     }
 
@@ -41,7 +47,7 @@ impl NewCable {
     #[must_use]
     pub const fn port(&self) -> usize {
         match self {
-            Self::SharedMemory { port } | Self::Packet { port, .. } => *port as usize,
+            Self::SharedMemory { port } | Self::Packet { port, .. } | Self::Udp { port } => *port as usize,
         }
     }
 }
@@ -65,6 +71,11 @@ pub enum Grant {
     Packet {
         /// Their names; nothing where nobody sits at the other end yet.
         interfaces: Vec<Option<String>>,
+    },
+    /// Datagram sockets, in port order. Descriptors are inherited under the numbers given here: socket and carrier.
+    Udp {
+        /// Ports in order; nothing where nobody sits at the other end yet.
+        ports: Vec<Option<[RawFd; 2]>>,
     },
 }
 
@@ -91,6 +102,7 @@ impl Grant {
                 all
             }
             Self::Packet { .. } => Vec::new(),
+            Self::Udp { ports } => ports.iter().flatten().flatten().copied().collect(),
         }
     }
 
@@ -117,6 +129,13 @@ impl Grant {
                 })
             }
             Self::Packet { .. } => Some(self.clone()),
+            Self::Udp { ports } => {
+                let port = |port: &Option<[RawFd; 2]>| {
+                    let Some([socket, carrier]) = *port else { return Some(None) };
+                    Some(Some([number(socket)?, number(carrier)?]))
+                };
+                Some(Self::Udp { ports: ports.iter().map(port).collect::<Option<_>>()? })
+            }
         }
     }
 }

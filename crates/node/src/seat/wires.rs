@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rackloom_plan::Plan;
@@ -12,11 +13,11 @@ use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::MemberConfig;
 
 use super::grant::{Grant, NewCable, SharedMemoryPort};
-use crate::namespaces::{bring_up, switch_on_all};
+use crate::namespaces::{LinkNews, bring_up, switch_on_all};
 use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
 use crate::wires::tapped::Tapped;
-use crate::wires::{Device, Doorbell, packet, shared_memory};
+use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
 
 /// A modelled rate below this is slower than the wires are by themselves.
 const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
@@ -42,6 +43,8 @@ pub struct Cabling {
     inserters: Vec<Inserter>,
     /// The seat's own, on shared memory.
     doorbell: Option<Doorbell>,
+    /// Of the seat's interfaces, on the packet wire.
+    news: Option<Arc<LinkNews>>,
     watch_port: Option<WatchPort>,
 }
 
@@ -56,19 +59,30 @@ pub fn open(
     stays: bool,
     watch_port: Option<WatchPort>,
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
+    let news = match grant {
+        // Before the first interface is switched on, so that nothing is missed. Without news carriers are asked for.
+        Grant::Packet { .. } => LinkNews::listen().map(Arc::new).ok(),
+        _ => None,
+    };
     let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
             let (devices, mine) = open_shared_memory(*doorbell, neighbour_doorbells, ports)
                 .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?;
             (devices, Some(mine))
         }
-        Grant::Packet { interfaces } => (open_packet(config, interfaces, stays)?, None),
+        Grant::Packet { interfaces } => (open_packet(config, interfaces, stays, news.as_ref())?, None),
+        Grant::Udp { ports } => {
+            let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
+                fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
+            };
+            (ports.iter().enumerate().map(open).collect::<Result<_, _>>()?, None)
+        }
     };
     if bare.len() != config.ports.len() {
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
     let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
-    let mut cabling = Cabling { plan, config, inserters, doorbell, watch_port };
+    let mut cabling = Cabling { plan, config, inserters, doorbell, news, watch_port };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
@@ -106,7 +120,13 @@ impl Cabling {
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
-                open_interface(&self.config, &interface[0])?
+                open_interface(&self.config, port, &interface[0], self.news.as_ref())?
+            }
+            (NewCable::Udp { .. }, None) => {
+                let fds = <[OwnedFd; 2]>::try_from(descriptors);
+                let fds = fds.map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
+                let end = fds.and_then(|fds| udp::End::from_fds(fds.map(IntoRawFd::into_raw_fd)));
+                open_udp(&self.config, port, end)?
             }
             _ => return Err(format!("port {port} was brought a cable of another wire")),
         };
@@ -175,18 +195,46 @@ fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<
 }
 
 /// In a rack that stays nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
-fn open_packet(config: &MemberConfig, interfaces: &[Option<String>], stays: bool) -> Result<Bare, String> {
+fn open_packet(
+    config: &MemberConfig,
+    interfaces: &[Option<String>],
+    stays: bool,
+    news: Option<&Arc<LinkNews>>,
+) -> Result<Bare, String> {
     let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
     let bring_up = if stays { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
-    let open = |interface: &Option<String>| {
-        interface.as_ref().map(|interface| open_interface(config, interface)).transpose()
+    let open = |(port, interface): (usize, &Option<String>)| {
+        interface.as_ref().map(|interface| open_interface(config, port, interface, news)).transpose()
     };
-    interfaces.iter().map(open).collect()
+    interfaces.iter().enumerate().map(open).collect()
 }
 
-fn open_interface(config: &MemberConfig, interface: &str) -> Result<Box<dyn Device>, String> {
-    let device = packet::open(interface, config.ether_type, config.frame_bytes_max)
-        .map_err(|error| format!("cannot open interface {interface}: {error}"))?;
+fn open_interface(
+    config: &MemberConfig,
+    port: usize,
+    interface: &str,
+    news: Option<&Arc<LinkNews>>,
+) -> Result<Box<dyn Device>, String> {
+    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
+    let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
+    let settings = packet::Settings { ether_type, frame_bytes_max, credits: link.credits };
+    let device = packet::open(interface, &settings)
+        .map_err(|error| format!("cannot open a packet socket: {error}"))?;
+    Ok(match news {
+        Some(news) => Box::new(device.with_news(news)),
+        None => Box::new(device),
+    })
+}
+
+fn open_udp(
+    config: &MemberConfig,
+    port: usize,
+    end: io::Result<udp::End>,
+) -> Result<Box<dyn Device>, String> {
+    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
+    let settings = udp::Settings { frame_bytes_max: config.frame_bytes_max, credits: link.credits };
+    let device = end.and_then(|end| end.open(&settings));
+    let device = device.map_err(|error| format!("cannot open the udp wire of port {port}: {error}"))?;
     Ok(Box::new(device))
 }

@@ -1,12 +1,9 @@
 //! What every wire must do, as one suite: order, full devices, sizes, batches, leases, the neighbour's end, long runs.
 //!
 //! A wire that may lose frames when its receiver does not read (`lossless: false`) is held to less there, and only
-//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own, in a child of the test
-//! process; where the system forbids that, the test says so loudly and counts as skipped.
+//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own.
 
 use std::collections::VecDeque;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant as WallInstant};
 
 use rackloom_plan::LinkProfile;
@@ -14,30 +11,13 @@ use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::Instant;
 
 use super::impaired::Impaired;
-use super::shared_memory::{self, RING_BYTES_MIN};
+use super::in_namespaces::in_namespaces;
+use super::jack::{Idle, Jack};
+use super::links_under_test::{ETHER_TYPE, JUMBO, Link, TIGHT, packet_link, shared_memory_link, udp_link};
+use super::packet::Reception;
 use super::tapped::Tapped;
-use super::{Device, DeviceLease, Doorbell, FRAME_BYTES_MAX, packet};
-use crate::namespaces::{
-    Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables, switch_off,
-};
-
-const ETHER_TYPE: u16 = 0x88b5;
-/// An MTU of 9000 and the Ethernet header.
-const JUMBO: usize = 9014;
-/// Set in the child that runs inside the namespaces.
-const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
-/// Set where a skipped test shall count as failed.
-const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
-
-/// Two devices joined by a link.
-struct Link {
-    near: Box<dyn Device>,
-    far: Box<dyn Device>,
-    /// A receiver that does not read makes the sender wait, not lose.
-    lossless: bool,
-    /// End the neighbour, or what it is reached by.
-    sever: fn(Box<dyn Device>),
-}
+use super::truesize::CONTROL_FRAMES_MAX;
+use super::{Device, DeviceLease, FRAME_BYTES_MAX};
 
 #[test]
 fn shared_memory_conforms() {
@@ -62,61 +42,35 @@ fn an_impaired_wire_without_faults_conforms() {
 }
 
 #[test]
-fn packet_conforms() {
-    if std::env::var_os(INSIDE).is_some() {
-        let mut links = 0;
-        return suite(&mut || {
-            links += 1;
-            packet_link(links)
-        });
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "wires::conformance::packet_conforms", "--nocapture"]);
-    command.env(INSIDE, "1").stdin(Stdio::null());
-    // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user
-    // namespace. Between fork and exec this makes nothing but system calls.
-    unsafe {
-        command.pre_exec(|| match enter_supervisor_namespaces() {
-            Err(NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. }) => Err(cause),
-            Ok(()) => Ok(()),
-        })
-    };
-    match command.spawn() {
-        Ok(mut child) => assert!(child.wait().unwrap().success(), "the suite failed inside the namespaces"),
-        Err(cause) => {
-            assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required: {cause}");
-            let text =
-                format!("SKIPPED (1): packet_conforms: no network namespaces on this system: {cause}\n");
-            std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
-        }
-    }
+fn udp_conforms() {
+    suite(&mut udp_link);
 }
 
-fn shared_memory_link() -> Link {
-    let (near, far) =
-        shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
-            .unwrap();
-    Link { near: Box::new(near), far: Box::new(far), lossless: true, sever: |far| drop(far) }
+#[test]
+fn an_impaired_udp_wire_without_faults_conforms() {
+    suite(&mut || {
+        let link = udp_link();
+        let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+        Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
+    });
 }
 
-fn packet_link(number: u8) -> Link {
-    let end = |side: &str, last| CableEnd {
-        process: std::process::id(),
-        interface: format!("{side}{number}"),
-        address: [2, 0x52, 0x4c, 0, number, last],
-    };
-    let cable = Cable { ends: [end("near", 0), end("far", 1)], mtu: 9000 };
-    lay_cables(std::slice::from_ref(&cable)).unwrap();
-    let names = cable.ends.clone().map(|end| end.interface);
-    bring_up(&names, Duration::from_secs(10)).unwrap();
-    let [near, far] = names.map(|name| Box::new(packet::open(&name, ETHER_TYPE, JUMBO as u16).unwrap()));
-    let sever = |_far: Box<dyn Device>| {
-        // All the links of this test; the one that is severed is among them.
-        for number in 1..=u8::MAX {
-            let _ = switch_off(&format!("far{number}"));
-        }
-    };
-    Link { near, far, lossless: false, sever }
+#[test]
+fn packet_conforms_with_a_ring() {
+    in_namespaces("wires::conformance::packet_conforms_with_a_ring", || packet_suite(Reception::Ring));
+}
+
+#[test]
+fn packet_conforms_in_batches() {
+    in_namespaces("wires::conformance::packet_conforms_in_batches", || packet_suite(TIGHT));
+}
+
+fn packet_suite(reception: Reception) {
+    let mut links = 0;
+    suite(&mut || {
+        links += 1;
+        packet_link(links, reception)
+    });
 }
 
 fn suite(make: &mut dyn FnMut() -> Link) {
@@ -125,10 +79,13 @@ fn suite(make: &mut dyn FnMut() -> Link) {
     every_batch_passes(make());
     both_directions_are_apart(make());
     a_full_wire_recovers(make());
+    what_credits_admit_waits_for_a_receiver_that_has_stopped(make);
     leases_come_back_in_any_order(make());
     one_old_lease_stops_nothing(make());
     a_long_run_wraps_cleanly(make());
     mistakes_of_the_caller_are_harmless(make());
+    an_end_goes_in_the_middle_of_traffic(make());
+    who_follows_a_neighbour_gets_nothing_of_his(make(), make());
     the_neighbours_end_is_noticed(make());
 }
 
@@ -185,20 +142,47 @@ fn a_full_wire_recovers(mut link: Link) {
         sent += 1;
     }
     assert!(sent > 10);
-    let mut expected = 0;
+    let (mut expected, mut arrived) = (0, 0_u64);
     while let Some(lease) = receive_soon(&mut *link.far, Duration::from_millis(100)) {
         let number = number_of(link.far.leased(lease));
         assert!(number == expected || (!link.lossless && number > expected), "{number} after {expected}");
         assert_eq!(link.far.leased(lease), frame(number, 1000));
-        expected = number + 1;
+        (expected, arrived) = (number + 1, arrived + 1);
         link.far.release(lease);
         link.far.flush(Instant::ZERO);
     }
     assert!(expected == sent || !link.lossless, "{expected} of {sent} arrived");
+    let dropped = link.far.counters().kernel_drops;
+    assert_eq!(arrived + dropped, u64::from(sent), "what did not arrive is counted");
     assert!(!link.lossless || link.near.counters().full > 0, "the wire has an end");
     send(&mut *link.near, 77, 64);
     link.near.flush(Instant::ZERO);
     expect(&mut *link.far, 77, 64);
+}
+
+/// Nobody reads, and the sender sends what credits allow and the control frames that need none: all of it arrives, because a
+/// wire without back-pressure has room for it. Sizes are those that the kernel rounds up most, among others.
+fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut() -> Link) {
+    let Link { mut near, mut far, credits, .. } = make();
+    for length in [60, 110, 160, 300, 580, 1600, 3660, 4240, 7800, JUMBO] {
+        let frames = credits.limit / credits.cost(length);
+        let lengths = (0..frames).map(|_| length).chain((0..CONTROL_FRAMES_MAX).map(|_| 60));
+        let lengths: Vec<_> = lengths.collect();
+        for (number, length) in lengths.iter().enumerate() {
+            if near.slot().is_none() {
+                // Back-pressure is as good as room.
+                near.flush(Instant::ZERO);
+                return;
+            }
+            send(&mut *near, number as u32, *length);
+            near.flush(Instant::ZERO);
+        }
+        for (number, length) in lengths.iter().enumerate() {
+            expect(&mut *far, number as u32, *length);
+        }
+        far.carrier();
+        assert_eq!(far.counters().kernel_drops, 0, "frames of {length} bytes");
+    }
 }
 
 fn leases_come_back_in_any_order(mut link: Link) {
@@ -282,8 +266,55 @@ fn mistakes_of_the_caller_are_harmless(mut link: Link) {
     expect(&mut *link.far, 6, 64);
 }
 
+/// Frames wait on both sides, some are leased, some committed and not sent: a device that goes takes nothing else along.
+fn an_end_goes_in_the_middle_of_traffic(link: Link) {
+    let Link { mut near, mut far, .. } = link;
+    for number in 0..50 {
+        send(&mut *near, number, 900);
+        send(&mut *far, number, 900);
+    }
+    near.flush(Instant::ZERO);
+    far.flush(Instant::ZERO);
+    let lease = receive(&mut *near);
+    receive(&mut *far);
+    send(&mut *far, 50, 900);
+    drop(far);
+    assert_eq!(near.leased(lease), frame(0, 900), "a lease outlives the neighbour");
+    for number in 0..1000 {
+        if near.slot().is_some() {
+            send(&mut *near, number, 900);
+        }
+        near.flush(Instant::ZERO);
+        if let Some(other) = near.receive() {
+            near.release(other);
+        }
+    }
+    near.release(lease);
+    drop(near);
+}
+
+/// The neighbour ends with frames on their way, and another one comes on a cable of its own.
+fn who_follows_a_neighbour_gets_nothing_of_his(old: Link, new: Link) {
+    let (mut near, inserter) = Jack::new(Some(old.near), Idle::silence().unwrap());
+    for number in 0..20 {
+        send(&mut near, number, 500);
+    }
+    near.flush(Instant::ZERO);
+    drop(old.far);
+    inserter.insert(new.near);
+    assert!(!near.carrier() && near.carrier(), "away for one look");
+    let mut far = new.far;
+    send(&mut near, 77, 500);
+    near.flush(Instant::ZERO);
+    expect(&mut *far, 77, 500);
+    assert!(far.receive().is_none());
+    send(&mut *far, 78, 500);
+    far.flush(Instant::ZERO);
+    expect(&mut near, 78, 500);
+}
+
 fn the_neighbours_end_is_noticed(link: Link) {
-    let Link { mut near, mut far, sever, lossless } = link;
+    let Link { mut near, mut far, sever, lossless, .. } = link;
     send(&mut *near, 1, 64);
     near.flush(Instant::ZERO);
     expect(&mut *far, 1, 64);

@@ -8,6 +8,7 @@
 //! does anyway, and a run that is to show correctness only becomes slower.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 
 use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Judge, Verdict};
@@ -272,6 +273,10 @@ impl<D: Device> Device for Impaired<D> {
 
     fn wake_source(&self) -> WakeSource<'_> {
         self.device.wake_source()
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.device.carrier_source()
     }
 
     fn counters(&self) -> DeviceCounters {

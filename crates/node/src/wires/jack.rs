@@ -8,7 +8,7 @@
 //! of the old cable that the core still holds stay readable until it gives them back: one bit of a lease says which of
 //! the two cables it belongs to, and a third one waits until the first holds nothing more.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_protocol::Instant;
@@ -189,6 +189,10 @@ impl Device for Jack {
         !self.exchange() && self.cable_mut().is_some_and(|cable| cable.device.carrier())
     }
 
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.cable()?.device.carrier_source()
+    }
+
     fn wake_source(&self) -> WakeSource<'_> {
         match (&self.idle, self.cable()) {
             (Idle::Doorbell(doorbell), _) => WakeSource::Doorbell(doorbell),
@@ -207,6 +211,7 @@ fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
     DeviceCounters {
         send_errors: a.send_errors + b.send_errors,
         receive_errors: a.receive_errors + b.receive_errors,
+        tagged: a.tagged + b.tagged,
         kernel_drops: a.kernel_drops + b.kernel_drops,
         full: a.full + b.full,
         evacuated: a.evacuated + b.evacuated,

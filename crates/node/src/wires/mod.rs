@@ -4,23 +4,40 @@
 //! above repairs everything: a device may drop, duplicate, reorder and corrupt. What it may not do: block, invent a
 //! frame, panic, or stop for good because one received frame is still referred to.
 //!
-//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces;
-//! [`impaired`] wraps either and applies a link profile; [`tapped`] wraps either and shows what is sent;
-//! [`jack`] holds either and lets it be exchanged. [`Ports`]
+//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces; [`udp`] puts
+//! them into datagrams. [`impaired`] wraps any of them and applies a link profile; [`tapped`] wraps any and shows what is sent;
+//! [`jack`] holds any and lets it be exchanged. [`Ports`]
 //! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
 
 #[cfg(test)]
+mod carrier_tests;
+#[cfg(test)]
 mod conformance;
 mod doorbell;
+#[cfg(test)]
+mod foreign_tests;
 pub mod impaired;
+#[cfg(test)]
+mod in_namespaces;
 pub mod jack;
 mod leases;
+#[cfg(test)]
+mod links_under_test;
 pub mod packet;
+mod packet_batches;
+mod packet_outgoing;
+mod packet_ring;
 mod packet_socket;
 mod ports;
 mod ring;
 pub mod shared_memory;
+mod socket;
 pub mod tapped;
+mod truesize;
+pub mod udp;
+mod udp_outgoing;
+mod udp_received;
+mod udp_socket;
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -61,6 +78,8 @@ pub struct DeviceCounters {
     pub send_errors: u64,
     /// Frames that arrived and could not be handed up (too long for a buffer).
     pub receive_errors: u64,
+    /// Frames with the tag of a VLAN, of which this wire has none.
+    pub tagged: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
     /// Times that there was no room for a frame.
@@ -106,6 +125,10 @@ pub trait Device: Send {
     fn carrier(&mut self) -> bool;
     /// What to sleep on.
     fn wake_source(&self) -> WakeSource<'_>;
+    /// What becomes readable when [`Device::carrier`] may give another answer than before; several devices may share it.
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// What happened so far.
     fn counters(&self) -> DeviceCounters;
 }
@@ -140,6 +163,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn wake_source(&self) -> WakeSource<'_> {
         (**self).wake_source()
+    }
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        (**self).carrier_source()
     }
     fn counters(&self) -> DeviceCounters {
         (**self).counters()

@@ -5,31 +5,48 @@
 //! frames for others.
 //!
 //! There is no back-pressure from the far side: what its socket cannot hold is gone, and the core's credits are what
-//! prevents that. A full queue on this side is felt as a full device. An interface that goes down, or away with the
-//! far end's namespace, is a lost carrier.
+//! prevents that. So a device is told the credits, sizes its ring by them, and is not opened if the kernel's buffer is too
+//! small for them (`truesize`). A full queue on this side is felt as a full device. An interface that goes down, away (with
+//! the far end's namespace, or to another one) or below our frames with its MTU is a lost carrier, of which the kernel tells at
+//! once (`LinkNews`); when it is back, so is the carrier.
 //!
-//! This is the simple form: two sockets, batches, copies. Receive rings and super-frames are for later.
+//! Frames leave in batches, one system call for up to 32. They come in through a ring that the kernel fills, without any; where
+//! the kernel has no memory for a ring, in batches too.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
-use rackloom_protocol::Instant;
+use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
-use super::packet_socket::{
-    BATCH, FrameBuffer, Received, open_receiver, open_sender, receive_batch, send_batch, take_kernel_drops,
-};
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource};
-use crate::namespaces::has_carrier;
+use super::packet_batches::ReceiveBatches;
+use super::packet_outgoing::Outgoing;
+use super::packet_ring::{self, ReceiveRing};
+use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
+use super::socket::set_receive_buffer;
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
+use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu};
 
-/// Frames that wait for the kernel to take them.
-const SEND_FRAMES_MAX: usize = 2 * BATCH;
-/// Received frames that the core may hold before the socket is no longer read.
-const LEASES_MAX: usize = 4096;
 /// When the kernel's queue was full, how soon to try again.
 const RETRY_NS: u64 = 200_000;
+/// What of a frame an interface's MTU does not count.
+const ETHERNET_HEADER_BYTES: usize = 14;
+/// What a socket without a ring asks for; the kernel may grant less.
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+
+/// What a port must know of its link.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// EtherType of every frame.
+    pub ether_type: u16,
+    /// Longest frame; what is longer is not received.
+    pub frame_bytes_max: u16,
+    /// What the neighbour may have under way.
+    pub credits: CreditConfig,
+}
 
 /// A port on an interface.
 ///
@@ -37,155 +54,166 @@ const RETRY_NS: u64 = 200_000;
 #[derive(Debug)]
 pub struct PacketDevice {
     interface: String,
-    frame_bytes_max: usize,
     receiver: OwnedFd,
     sender: OwnedFd,
-    received: ReceivedFrames,
+    received: Received,
     outgoing: Outgoing,
     /// When to try again after the kernel was full.
     retry_at: Instant,
+    filter: Filter,
+    ether_type: u16,
+    /// What is heard about the interfaces of this namespace, and how often there was something when we looked last.
+    news: Option<(Arc<LinkNews>, u64)>,
+    /// Whether interface and sockets can carry our frames as far as we know.
+    is_fit: bool,
+    /// What the kernel has told, which it does once.
+    kernel_drops: Cell<u64>,
     counters: DeviceCounters,
 }
 
-/// Open an interface of this network namespace. Frames longer than `frame_bytes_max` are not received.
-pub fn open(interface: &str, ether_type: u16, frame_bytes_max: u16) -> io::Result<PacketDevice> {
-    let frame_bytes_max = usize::from(frame_bytes_max);
-    if ether_type < 0x0600 || frame_bytes_max > FRAME_BYTES_MAX {
+/// How frames come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reception {
+    /// The kernel puts them where we see them.
+    Ring,
+    /// The kernel keeps them until we ask, in a buffer of this size, as it counts.
+    Batches {
+        /// What to ask for; the kernel may grant less.
+        buffer_bytes: usize,
+    },
+}
+
+/// Where received frames are.
+#[derive(Debug)]
+enum Received {
+    Ring(ReceiveRing),
+    Batches(Box<ReceiveBatches>),
+}
+
+/// Which frames are not for the core to judge.
+#[derive(Debug)]
+struct Filter {
+    frame_bytes_max: usize,
+    address: [u8; 6],
+    too_long: u64,
+    tagged: u64,
+}
+
+/// Memory of the kernel that a port takes for what it receives.
+#[must_use]
+pub fn ring_bytes(settings: &Settings) -> u64 {
+    let frames = truesize::frames_max(&settings.credits);
+    packet_ring::ring_bytes(frames, usize::from(settings.frame_bytes_max)).0 as u64
+}
+
+/// Open an interface of this network namespace.
+pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
+    let frame_bytes_max = usize::from(settings.frame_bytes_max);
+    if settings.ether_type < 0x0600 || frame_bytes_max > FRAME_BYTES_MAX {
         let what = format!(
-            "EtherType {ether_type:#06x} with frames of {frame_bytes_max} bytes: not for a packet wire"
+            "EtherType {:#06x} with frames of {frame_bytes_max} bytes: not for a packet wire",
+            settings.ether_type
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     let context = |error: io::Error| io::Error::new(error.kind(), format!("interface {interface}: {error}"));
-    let carrier =
-        rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::DGRAM, None)?;
-    let index = name_to_index(&carrier, interface).map_err(|errno| context(errno.into()))?;
+    match open_with(interface, settings, Reception::Ring) {
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            let reception = Reception::Batches { buffer_bytes: RECEIVE_BUFFER_BYTES };
+            open_with(interface, settings, reception).map_err(context)
+        }
+        other => other.map_err(context),
+    }
+}
+
+pub(super) fn open_with(
+    interface: &str,
+    settings: &Settings,
+    reception: Reception,
+) -> io::Result<PacketDevice> {
+    let frame_bytes_max = usize::from(settings.frame_bytes_max);
+    let (sender, receiver) = (packet_socket::open()?, packet_socket::open()?);
+    let index = name_to_index(&sender, interface)?;
+    let received = match reception {
+        Reception::Ring => {
+            let frames = truesize::frames_max(&settings.credits);
+            Received::Ring(ReceiveRing::attach(&receiver, frames, frame_bytes_max)?)
+        }
+        Reception::Batches { buffer_bytes } => {
+            let granted_bytes = set_receive_buffer(&receiver, buffer_bytes)?;
+            truesize::check(granted_bytes, &settings.credits, frame_bytes_max)?;
+            Received::Batches(Box::default())
+        }
+    };
+    packet_socket::bind(&sender, index, 0)?;
+    packet_socket::bind(&receiver, index, settings.ether_type)?;
+    let address = hardware_address(&sender, interface)?;
     Ok(PacketDevice {
         interface: interface.to_owned(),
-        frame_bytes_max,
-        receiver: open_receiver(index, ether_type).map_err(context)?,
-        sender: open_sender(index).map_err(context)?,
-        received: ReceivedFrames::default(),
+        receiver,
+        sender,
+        received,
         outgoing: Outgoing::default(),
         retry_at: Instant::NEVER,
+        filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
+        ether_type: settings.ether_type,
+        news: None,
+        is_fit: true,
+        kernel_drops: Cell::default(),
         counters: DeviceCounters::default(),
     })
 }
 
-/// Received frames, and the buffers for the next ones.
-#[derive(Debug)]
-struct ReceivedFrames {
-    /// Frames with their lengths; the index is the lease.
-    frames: Vec<Option<(FrameBuffer, usize)>>,
-    free: Vec<u32>,
-    arrived: VecDeque<u32>,
-    /// Where the kernel puts the next batch.
-    batch: Vec<FrameBuffer>,
-    spare: Vec<FrameBuffer>,
-    /// The last batch was not full: the socket was empty a moment ago.
-    drained: bool,
-}
-
-impl Default for ReceivedFrames {
-    fn default() -> Self {
-        let batch = (0..BATCH).map(|_| empty_buffer()).collect();
-        let (frames, free, arrived, spare) = Default::default();
-        Self { frames, free, arrived, batch, spare, drained: false }
-    }
-}
-
-impl ReceivedFrames {
-    /// Take a batch from the socket. Returns how many frames were too long.
-    fn fill(&mut self, socket: &OwnedFd, frame_bytes_max: usize) -> u64 {
-        let leased = self.frames.len() - self.free.len();
-        let wanted = BATCH.min(LEASES_MAX.saturating_sub(leased));
-        if wanted == 0 {
-            return 0;
+impl Filter {
+    /// Whether a frame goes to the core. The kernel takes VLAN tags off, and says of a frame in a VLAN that does not exist
+    /// here that it is for others; one that is addressed to this interface must have had such a tag.
+    fn admits(&mut self, arrival: Arrival, bytes: &[u8]) -> bool {
+        if !arrival.is_whole || arrival.length > self.frame_bytes_max {
+            self.too_long += 1;
+            return false;
         }
-        let mut outcomes = [Received::Cut; BATCH];
-        // An error other than "empty" is a carrier that is about to be found missing.
-        let taken = receive_batch(socket, &mut self.batch[..wanted], &mut outcomes).unwrap_or(0);
-        self.drained = taken < wanted;
-        let mut too_long = 0;
-        for (place, outcome) in outcomes.iter().enumerate().take(taken) {
-            match *outcome {
-                Received::Whole(length) if length <= frame_bytes_max => {
-                    let empty = self.spare.pop().unwrap_or_else(empty_buffer);
-                    let frame = std::mem::replace(&mut self.batch[place], empty);
-                    self.arrive(frame, length);
-                }
-                Received::Whole(_) | Received::Cut => too_long += 1,
-            }
+        if arrival.for_others && bytes.starts_with(&self.address) {
+            self.tagged += 1;
+            return false;
         }
-        too_long
-    }
-
-    fn arrive(&mut self, frame: FrameBuffer, length: usize) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.frames.push(None);
-            (self.frames.len() - 1) as u32
-        });
-        self.frames[slot as usize] = Some((frame, length));
-        self.arrived.push_back(slot);
-    }
-}
-
-fn empty_buffer() -> FrameBuffer {
-    Box::new([0; FRAME_BYTES_MAX])
-}
-
-/// Frames committed and not yet taken by the kernel, oldest first from `first`.
-#[derive(Debug)]
-struct Outgoing {
-    buffers: Vec<FrameBuffer>,
-    lengths: [usize; SEND_FRAMES_MAX],
-    first: usize,
-    count: usize,
-}
-
-impl Default for Outgoing {
-    fn default() -> Self {
-        let buffers = (0..SEND_FRAMES_MAX).map(|_| empty_buffer()).collect();
-        Self { buffers, lengths: [0; SEND_FRAMES_MAX], first: 0, count: 0 }
-    }
-}
-
-impl Outgoing {
-    fn room(&mut self) -> Option<&mut FrameBuffer> {
-        let place = (self.first + self.count) % SEND_FRAMES_MAX;
-        (self.count < SEND_FRAMES_MAX).then(|| &mut self.buffers[place])
-    }
-
-    fn push(&mut self, length: usize) {
-        self.lengths[(self.first + self.count) % SEND_FRAMES_MAX] = length;
-        self.count += 1;
-    }
-
-    fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.count).map(|step| {
-            let place = (self.first + step) % SEND_FRAMES_MAX;
-            &self.buffers[place][..self.lengths[place]]
-        })
-    }
-
-    fn forget(&mut self, frames: usize) {
-        let frames = frames.min(self.count);
-        self.first = (self.first + frames) % SEND_FRAMES_MAX;
-        self.count -= frames;
+        true
     }
 }
 
 impl PacketDevice {
+    /// Hear at once of what becomes of the interface.
+    #[must_use]
+    pub(crate) fn with_news(mut self, news: &Arc<LinkNews>) -> Self {
+        self.news = Some((Arc::clone(news), news.count()));
+        self
+    }
+
+    /// Something has become of an interface here. Ours may have gone, and one of its name come back, to which the sockets must
+    /// be bound anew; or its frames have become too short for ours, which is as good as no carrier. Returns whether it is
+    /// of use.
+    fn refit(&mut self) -> io::Result<bool> {
+        let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
+            packet_socket::bind(&self.sender, index, 0)?;
+            packet_socket::bind(&self.receiver, index, self.ether_type)
+        });
+        // What has befallen the sockets is known now; as long as they say so, nobody could sleep on them.
+        for socket in [&self.sender, &self.receiver] {
+            let _ = rustix::net::sockopt::socket_error(socket);
+        }
+        bound?;
+        Ok(mtu(&self.sender, &self.interface)? + ETHERNET_HEADER_BYTES >= self.filter.frame_bytes_max)
+    }
+
     /// Hand the kernel what waits. Returns whether it could take everything.
     fn send(&mut self) -> bool {
-        while self.outgoing.count > 0 {
+        while self.outgoing.count() > 0 {
             match send_batch(&self.sender, self.outgoing.frames()) {
                 Ok(sent) => self.outgoing.forget(sent),
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
                     Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
                         // No interface, no wire: what waits is lost with it.
-                        self.counters.send_errors += self.outgoing.count as u64;
+                        self.counters.send_errors += self.outgoing.count() as u64;
                         self.outgoing.forget(usize::MAX);
                     }
                     _ => {
@@ -197,52 +225,53 @@ impl PacketDevice {
         }
         true
     }
-
-    fn fill(&mut self) {
-        self.counters.receive_errors += self.received.fill(&self.receiver, self.frame_bytes_max);
-    }
 }
 
 impl Device for PacketDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
-        // A batch that was not full need not be followed by a call that finds nothing.
-        if self.received.arrived.is_empty() && !std::mem::take(&mut self.received.drained) {
-            self.fill();
+        let Self { received, receiver, filter, .. } = self;
+        match received {
+            Received::Ring(ring) => ring.take(|arrival, bytes| filter.admits(arrival, bytes)),
+            Received::Batches(batches) => {
+                batches.take(receiver, |arrival, bytes| filter.admits(arrival, bytes))
+            }
         }
-        self.received.arrived.pop_front().map(DeviceLease)
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
-        match self.received.frames.get(lease.0 as usize) {
-            Some(Some((frame, length))) => &frame[..*length],
-            Some(None) | None => &[],
+        match &self.received {
+            Received::Ring(ring) => ring.bytes(lease),
+            Received::Batches(batches) => batches.bytes(lease),
         }
     }
 
     fn release(&mut self, lease: DeviceLease) {
-        if let Some((buffer, _)) = self.received.frames.get_mut(lease.0 as usize).and_then(Option::take) {
-            self.received.spare.push(buffer);
-            self.received.free.push(lease.0);
+        match &mut self.received {
+            Received::Ring(ring) => ring.release(lease),
+            Received::Batches(batches) => batches.release(lease),
         }
     }
 
     fn ready(&mut self) -> bool {
-        if self.received.arrived.is_empty() {
-            self.fill();
+        let Self { received, receiver, filter, .. } = self;
+        match received {
+            Received::Ring(ring) => ring.ready(),
+            Received::Batches(batches) => {
+                batches.ready(receiver, |arrival, bytes| filter.admits(arrival, bytes))
+            }
         }
-        !self.received.arrived.is_empty()
     }
 
     fn slot(&mut self) -> Option<&mut [u8]> {
-        if self.outgoing.count == SEND_FRAMES_MAX && !self.send() {
+        if self.outgoing.is_full() && !self.send() {
             self.counters.full += 1;
             return None;
         }
-        self.outgoing.room().map(|room| &mut room[..])
+        self.outgoing.room()
     }
 
     fn commit(&mut self, length: usize, _doorbell: bool) {
-        if self.outgoing.count < SEND_FRAMES_MAX && length <= self.frame_bytes_max {
+        if !self.outgoing.is_full() && length <= self.filter.frame_bytes_max {
             self.outgoing.push(length);
         } else {
             self.counters.send_errors += 1;
@@ -251,6 +280,9 @@ impl Device for PacketDevice {
 
     fn flush(&mut self, now: Instant) {
         self.retry_at = if self.send() { Instant::NEVER } else { now + RETRY_NS };
+        if let Received::Ring(ring) = &mut self.received {
+            ring.settle();
+        }
     }
 
     fn next_due(&self) -> Instant {
@@ -258,8 +290,16 @@ impl Device for PacketDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        self.counters.kernel_drops += take_kernel_drops(&self.receiver);
-        has_carrier(&self.sender, &self.interface).unwrap_or(false)
+        if let Some((news, seen)) = &mut self.news
+            && news.count() != std::mem::replace(seen, news.count())
+        {
+            self.is_fit = self.refit().unwrap_or(false);
+        }
+        self.is_fit && has_carrier(&self.sender, &self.interface).unwrap_or(false)
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.news.as_ref().map(|(news, _)| news.descriptor())
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
@@ -267,6 +307,13 @@ impl Device for PacketDevice {
     }
 
     fn counters(&self) -> DeviceCounters {
-        self.counters
+        let evacuated = match &self.received {
+            Received::Ring(ring) => ring.evacuated(),
+            Received::Batches(_) => 0,
+        };
+        let Filter { too_long, tagged, .. } = self.filter;
+        self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
+        let kernel_drops = self.kernel_drops.get();
+        DeviceCounters { receive_errors: too_long, tagged, evacuated, kernel_drops, ..self.counters }
     }
 }

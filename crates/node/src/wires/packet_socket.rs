@@ -14,40 +14,28 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 /// Most frames per system call.
 pub(super) const BATCH: usize = 32;
 
-/// What a receiving socket asks the kernel to keep for it; the kernel may grant less.
-const RECEIVE_BUFFER_BYTES: libc::c_int = 8 << 20;
-
 /// A buffer that holds one frame of any size.
 pub(super) type FrameBuffer = Box<[u8; super::FRAME_BYTES_MAX]>;
 
-/// One received frame: how long it was, or that it did not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
-    /// Length of the frame in its buffer.
-    Whole(usize),
-    /// Longer than the buffer; only its beginning is there.
-    Cut,
+/// What the kernel says about a received frame beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Bytes that are here.
+    pub(super) length: usize,
+    /// Nothing was cut off.
+    pub(super) is_whole: bool,
+    /// The kernel takes it for somebody else's: another destination, or a VLAN that does not exist here.
+    pub(super) for_others: bool,
 }
 
-/// A socket that hears frames of one EtherType on one interface.
-pub(super) fn open_receiver(interface_index: u32, ether_type: u16) -> io::Result<OwnedFd> {
-    let socket = open_bound(interface_index, ether_type)?;
-    // More than the system's limit needs a right that only real root has; the plain option is cut to the limit.
-    if set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES).is_err() {
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES)?;
-    }
-    Ok(socket)
-}
-
-/// A socket that only sends on one interface.
-pub(super) fn open_sender(interface_index: u32) -> io::Result<OwnedFd> {
-    open_bound(interface_index, 0)
-}
-
-/// The socket is born with protocol 0 and hears nothing before it is bound, so no foreign frame slips in between.
-fn open_bound(interface_index: u32, ether_type: u16) -> io::Result<OwnedFd> {
+/// A socket that hears nothing until it is bound, so no foreign frame slips in between.
+pub(super) fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
+}
+
+/// Let a socket hear the frames of one EtherType on one interface, or with protocol 0 only send there.
+pub(super) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> io::Result<()> {
     // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
@@ -57,21 +45,6 @@ fn open_bound(interface_index: u32, ether_type: u16) -> io::Result<OwnedFd> {
     // SAFETY: needed because this kind of address has no safe form. The pointer and the length describe `address`,
     // which the kernel only reads during the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
-}
-
-fn set_option(
-    socket: impl AsFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: needed because these options have no safe form. The pointer and the length describe `value`, which the
-    // kernel only reads during the call.
-    let result = unsafe {
-        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, ptr::from_ref(&value).cast(), length)
-    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -98,6 +71,8 @@ pub(super) fn take_kernel_drops(socket: impl AsFd) -> u64 {
 struct Headers {
     vectors: [libc::iovec; BATCH],
     messages: [libc::mmsghdr; BATCH],
+    /// Where each received frame came from.
+    addresses: [libc::sockaddr_ll; BATCH],
     count: usize,
 }
 
@@ -105,7 +80,7 @@ impl Headers {
     fn new() -> Self {
         // SAFETY: needed because the types have no constructors. They consist of integers and pointers, for which zero
         // (null) is valid and means "no address, no control data".
-        unsafe { Self { vectors: zeroed(), messages: zeroed(), count: 0 } }
+        unsafe { Self { vectors: zeroed(), messages: zeroed(), addresses: zeroed(), count: 0 } }
     }
 
     fn push(&mut self, base: *mut u8, length: usize) {
@@ -123,6 +98,14 @@ impl Headers {
         }
         self.messages.as_mut_ptr()
     }
+
+    /// Ask for the senders' addresses too.
+    fn want_addresses(&mut self) {
+        for (message, address) in self.messages.iter_mut().zip(&mut self.addresses).take(self.count) {
+            message.msg_hdr.msg_name = ptr::from_mut(address).cast();
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        }
+    }
 }
 
 /// Take what has arrived, one frame per buffer, at most [`BATCH`], and write down what each buffer got. Returns how
@@ -130,21 +113,27 @@ impl Headers {
 pub(super) fn receive_batch(
     socket: impl AsFd,
     buffers: &mut [FrameBuffer],
-    outcomes: &mut [Received; BATCH],
+    arrivals: &mut [Arrival; BATCH],
 ) -> io::Result<usize> {
     let mut headers = Headers::new();
     for buffer in buffers {
         headers.push(buffer.as_mut_ptr(), buffer.len());
     }
+    headers.want_addresses();
     let (count, messages) = (headers.count as libc::c_uint, headers.link());
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: needed because receiving a batch has no safe form. `messages` has `count` linked headers, each with one
-    // vector that describes a whole buffer of `buffers`, exclusively borrowed through the call; `headers` stays put.
+    // vector that describes a whole buffer of `buffers`, exclusively borrowed through the call, and an address with its
+    // size; `headers` stays put.
     let taken = unsafe { libc::recvmmsg(socket, messages, count, flags, ptr::null_mut()) };
     let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
-    for (outcome, message) in outcomes.iter_mut().zip(&headers.messages).take(taken) {
-        let cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-        *outcome = if cut { Received::Cut } else { Received::Whole(message.msg_len as usize) };
+    let received = headers.messages.iter().zip(&headers.addresses).take(taken);
+    for (arrival, (message, address)) in arrivals.iter_mut().zip(received) {
+        *arrival = Arrival {
+            length: message.msg_len as usize,
+            is_whole: message.msg_hdr.msg_flags & libc::MSG_TRUNC == 0,
+            for_others: address.sll_pkttype == libc::PACKET_OTHERHOST,
+        };
     }
     Ok(taken)
 }

@@ -15,10 +15,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use rackloom_protocol::Instant;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::leases::Leases;
 use super::ring::{Broken, Consumer, Producer, file_bytes};
+use super::socket::has_peer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt};
 use crate::mapping::{duplicate, sealed_memfd};
 
@@ -184,12 +185,7 @@ impl Device for SharedMemoryDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        let mut byte = [0; 1];
-        match recv(&self.carrier, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) {
-            Ok((0, _)) => false,
-            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => !self.broken,
-            Err(_) => false,
-        }
+        !self.broken && has_peer(&self.carrier)
     }
 
     fn wake_source(&self) -> WakeSource<'_> {

@@ -2,6 +2,8 @@
 //!
 //! It shows frames as the member committed them, before an impairment underneath spoils them. It changes nothing.
 
+use std::os::fd::BorrowedFd;
+
 use rackloom_protocol::Instant;
 
 use super::{Device, DeviceCounters, DeviceLease, WakeSource};
@@ -55,6 +57,9 @@ impl<D: Device, W: FnMut(&[u8]) + Send> Device for Tapped<D, W> {
     }
     fn wake_source(&self) -> WakeSource<'_> {
         self.device.wake_source()
+    }
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.device.carrier_source()
     }
     fn counters(&self) -> DeviceCounters {
         self.device.counters()

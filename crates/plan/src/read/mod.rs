@@ -130,7 +130,7 @@ fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String 
 }
 
 fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
-    let kinds = [WireKind::SharedMemory, WireKind::Packet].map(|kind| (kind.name(), kind));
+    let kinds = WireKind::ALL.map(|kind| (kind.name(), kind));
     reader.choice(rack, "wire", WireKind::default(), &kinds)
 }
 

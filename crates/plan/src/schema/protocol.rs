@@ -37,19 +37,19 @@ pub(crate) static CREDITS: Table = table(
         key(
             "unit_bytes",
             Kind::Size(32, 2048),
-            "`128B`; packet wire `256B` (ours)",
+            "`128B`; packet and udp wires `256B` (ours)",
             "What one credit stands for.",
         ),
         key(
             "overhead_bytes",
             Kind::Size(0, 8192),
-            "`16B`; packet wire `1024B` (ours)",
+            "`16B`; packet and udp wires `1024B` (ours)",
             "Added to each frame: what the wire needs beside its bytes.",
         ),
         key(
             "limit",
             Kind::Count(0, u32::MAX as u64),
-            "half of `ring_bytes`; packet wire 160KiB (ours)",
+            "half of `ring_bytes`; packet wire 160KiB, udp wire 120KiB (ours)",
             "Credits of one link direction.",
         ),
     ],

@@ -59,7 +59,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "wire",
-        Kind::Word(&["shared-memory", "packet"]),
+        Kind::Word(&["shared-memory", "packet", "udp"]),
         "`shared-memory`",
         "What carries frames between real processes.",
     ),
@@ -74,7 +74,7 @@ const KEYS: &[Key] = &[
         "checks",
         Kind::Word(&["auto", "always", "never"]),
         "`auto`",
-        "End-to-end check of routed frames. `auto` turns it on for the packet wire and where any link corrupts (ours). \
+        "End-to-end check of routed frames. `auto` turns it on for the packet and udp wires and where any link corrupts (ours). \
          `never` with corruption is refused.",
     ),
     key("timers", Kind::Table(&TIMERS), "", "When a link counts as lost and when as back."),

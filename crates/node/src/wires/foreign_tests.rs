@@ -1,0 +1,148 @@
+//! Foreign frames on the segment of a packet port: who counts them, and that ours still come.
+//!
+//! The stranger sits on the neighbour's interface with a raw socket of its own. Whatever has our EtherType and is not cut off or
+//! tagged goes to the core, which knows addresses and checks; everything else ends here.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant as WallInstant};
+
+use rackloom_protocol::{CreditConfig, Instant};
+use rustix::net::netdevice::name_to_index;
+
+use super::Device;
+use super::in_namespaces::{address, in_namespaces, lay};
+use super::packet::{self, PacketDevice, Reception, Settings};
+use super::packet_socket::{self, send_batch};
+
+const FRAME_BYTES_MAX: usize = 1514;
+const SETTINGS: Settings = Settings {
+    ether_type: 0x88b5,
+    frame_bytes_max: FRAME_BYTES_MAX as u16,
+    credits: CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 },
+};
+
+struct Segment {
+    port: PacketDevice,
+    stranger: OwnedFd,
+    number: u8,
+}
+
+impl Segment {
+    fn new(number: u8, reception: Reception) -> Self {
+        let [near, far] = lay(number);
+        let port = packet::open_with(&near, &SETTINGS, reception).unwrap();
+        let stranger = packet_socket::open().unwrap();
+        packet_socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
+        Self { port, stranger, number }
+    }
+
+    /// A frame to the port, or to somebody else, with this behind the addresses.
+    fn frame(&self, to_us: bool, rest: &[u8], length: usize) -> Vec<u8> {
+        let mut frame = address(self.number, if to_us { 0 } else { 9 }).to_vec();
+        frame.extend(address(self.number, 1));
+        frame.extend_from_slice(rest);
+        frame.resize(length.max(frame.len()), 0);
+        frame
+    }
+
+    fn send(&self, frame: &[u8]) {
+        assert_eq!(send_batch(&self.stranger, [frame].into_iter()).unwrap(), 1);
+    }
+
+    /// Everything that comes up to and including a frame of ours that closes the list.
+    fn received(&mut self) -> Vec<Vec<u8>> {
+        let last = self.frame(true, &[0x88, 0xb5, 0xee], 60);
+        self.send(&last);
+        let deadline = WallInstant::now() + Duration::from_secs(5);
+        let mut frames: Vec<Vec<u8>> = Vec::new();
+        while frames.last() != Some(&last) {
+            assert!(WallInstant::now() < deadline, "our own frame has not come: {frames:?}");
+            if let Some(lease) = self.port.receive() {
+                frames.push(self.port.leased(lease).to_vec());
+                self.port.release(lease);
+                self.port.flush(Instant::ZERO);
+            }
+        }
+        frames.pop();
+        frames
+    }
+}
+
+fn foreign_frames_end_at_the_port(mut segment: Segment) {
+    let strangers: [(&str, &[u8]); 5] = [
+        ("ARP", &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
+        ("IPv6 neighbour discovery", &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]),
+        ("TCP", &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
+        ("another experiment", &[0x88, 0xb6, 1, 2, 3]),
+        ("a length in place of a type", &[0x00, 0x2e, 1, 2, 3]),
+    ];
+    for (what, rest) in strangers {
+        for to_us in [true, false] {
+            segment.send(&segment.frame(to_us, rest, 60));
+            assert_eq!(segment.received(), Vec::<Vec<u8>>::new(), "{what}");
+        }
+    }
+    assert_eq!(segment.port.counters().tagged, 0);
+}
+
+fn a_tag_of_a_vlan_is_counted(mut segment: Segment) {
+    segment.send(&segment.frame(true, &[0x81, 0x00, 0x00, 0x07, 0x88, 0xb5, 1, 2, 3], 60));
+    assert_eq!(segment.received(), Vec::<Vec<u8>>::new());
+    assert_eq!(segment.port.counters().tagged, 1);
+}
+
+fn giants_are_counted_and_runts_go_to_the_core(mut segment: Segment) {
+    for length in [FRAME_BYTES_MAX + 1, 4000, 9014] {
+        segment.send(&segment.frame(true, &[0x88, 0xb5], length));
+    }
+    let runt = segment.frame(true, &[0x88, 0xb5], 14);
+    segment.send(&runt);
+    assert_eq!(segment.received(), [runt]);
+    assert_eq!(segment.port.counters().receive_errors, 3);
+}
+
+fn frames_for_others_go_to_the_core(mut segment: Segment) {
+    let strange = segment.frame(false, &[0x88, 0xb5, 1], 60);
+    segment.send(&strange);
+    assert_eq!(segment.received(), [strange], "which knows who we are on this link");
+}
+
+/// More than fits, from somebody who has no credits: what is lost is counted, and the port is as before.
+fn a_flood_is_survived(mut segment: Segment) {
+    const FLOOD: u64 = 100_000;
+    let frame = segment.frame(true, &[0x88, 0xb5, 2], 1000);
+    for _ in 0..FLOOD / 32 {
+        assert_eq!(send_batch(&segment.stranger, std::iter::repeat_n(&frame[..], 32)).unwrap(), 32);
+    }
+    let mut came = 0;
+    while let Some(lease) = segment.port.receive() {
+        assert_eq!(segment.port.leased(lease), frame);
+        segment.port.release(lease);
+        segment.port.flush(Instant::ZERO);
+        came += 1;
+    }
+    let dropped = segment.port.counters().kernel_drops;
+    assert!(dropped > 0, "the flood was none");
+    assert_eq!(came + dropped, FLOOD);
+    assert_eq!(segment.received(), Vec::<Vec<u8>>::new());
+}
+
+fn all(reception: Reception) {
+    foreign_frames_end_at_the_port(Segment::new(1, reception));
+    a_tag_of_a_vlan_is_counted(Segment::new(2, reception));
+    giants_are_counted_and_runts_go_to_the_core(Segment::new(3, reception));
+    frames_for_others_go_to_the_core(Segment::new(4, reception));
+    a_flood_is_survived(Segment::new(5, reception));
+}
+
+#[test]
+fn strangers_do_not_disturb_a_ring() {
+    in_namespaces("wires::foreign_tests::strangers_do_not_disturb_a_ring", || all(Reception::Ring));
+}
+
+#[test]
+fn strangers_do_not_disturb_batches() {
+    in_namespaces("wires::foreign_tests::strangers_do_not_disturb_batches", || {
+        all(Reception::Batches { buffer_bytes: 425_984 });
+    });
+}

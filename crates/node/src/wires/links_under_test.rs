@@ -1,0 +1,67 @@
+//! The links that the conformance suite is held against: one of each wire, at the edge of what it admits.
+
+use rackloom_protocol::CreditConfig;
+
+use super::in_namespaces::lay;
+use super::packet::Reception;
+use super::shared_memory::{self, RING_BYTES_MIN};
+use super::{Device, Doorbell, packet, udp};
+use crate::namespaces::switch_off;
+
+pub(super) const ETHER_TYPE: u16 = 0x88b5;
+/// An MTU of 9000 and the Ethernet header.
+pub(super) const JUMBO: usize = 9014;
+/// What a rack file that says nothing gets on a wire with kernel buffers.
+const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
+const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
+/// What an ordinary user is granted on a system where nobody has changed anything.
+const BUFFER_BYTES: usize = 425_984;
+/// A packet wire without a ring, with no more buffer than that.
+pub(super) const TIGHT: Reception = Reception::Batches { buffer_bytes: BUFFER_BYTES };
+
+/// Two devices joined by a link.
+pub(super) struct Link {
+    pub(super) near: Box<dyn Device>,
+    pub(super) far: Box<dyn Device>,
+    /// A receiver that does not read makes the sender wait, not lose.
+    pub(super) lossless: bool,
+    /// What the sender may have under way.
+    pub(super) credits: CreditConfig,
+    /// End the neighbour, or what it is reached by.
+    pub(super) sever: fn(Box<dyn Device>),
+}
+
+pub(super) fn shared_memory_link() -> Link {
+    let (near, far) =
+        shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
+            .unwrap();
+    Link {
+        near: Box::new(near),
+        far: Box::new(far),
+        lossless: true,
+        credits: CREDITS,
+        sever: |far| drop(far),
+    }
+}
+
+/// With no more buffer than everybody gets.
+pub(super) fn udp_link() -> Link {
+    let (near, far) = udp::create().unwrap();
+    let settings = udp::Settings { frame_bytes_max: JUMBO as u16, credits: UDP_CREDITS };
+    let [near, far] = [near, far].map(|end| Box::new(end.open_with(&settings, BUFFER_BYTES).unwrap()));
+    Link { near, far, lossless: false, credits: UDP_CREDITS, sever: |far| drop(far) }
+}
+
+pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
+    let settings =
+        packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
+    let names = lay(number);
+    let [near, far] = names.map(|name| Box::new(packet::open_with(&name, &settings, reception).unwrap()));
+    let sever = |_far: Box<dyn Device>| {
+        // All the links of this test; the one that is severed is among them.
+        for number in 1..=u8::MAX {
+            let _ = switch_off(&format!("far{number}"));
+        }
+    };
+    Link { near, far, lossless: false, credits: CREDITS, sever }
+}

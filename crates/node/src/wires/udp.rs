@@ -1,0 +1,220 @@
+//! The udp wire: the same Ethernet frames as the payload of datagrams (IPv4).
+//!
+//! For systems that give a user neither namespaces nor packet sockets, and as the first step towards routed networks: here
+//! both ends are sockets of the loopback interface. Whoever makes a link connects its two sockets to each other, so the
+//! kernel takes datagrams from the neighbour's address alone and every stranger is turned away below us.
+//!
+//! What is fast about it is that a crossing can be large: frames of one length that wait together leave as one buffer, which
+//! the kernel cuts into datagrams at its far end or not at all (`udp_outgoing`), and arrive as one (`udp_received`).
+//!
+//! Datagrams have no back-pressure; credits prevent losses as on the packet wire (`truesize`). A pair of sockets that nobody
+//! writes to goes along as the carrier: when a process ends, the kernel closes its end, and the neighbour sees that. A
+//! refused datagram says the same.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rackloom_protocol::{CreditConfig, Instant};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::socket::{has_peer, set_receive_buffer};
+use super::udp_outgoing::Outgoing;
+use super::udp_received::Received;
+use super::udp_socket::{BATCH, connected_pair, drops, join_received, send_batch};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
+
+/// When the kernel was full, how soon to try again.
+const RETRY_NS: u64 = 200_000;
+/// What a socket asks for; the kernel may grant less.
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+/// Beyond this the kernel cuts nothing: it then takes datagrams one by one.
+const RUN_FRAMES_MAX: usize = 64;
+
+/// One end of a link, not opened yet.
+#[derive(Debug)]
+pub struct End {
+    socket: OwnedFd,
+    carrier: OwnedFd,
+}
+
+/// What a port must know of its link.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Longest frame; what is longer is not received.
+    pub frame_bytes_max: u16,
+    /// What the neighbour may have under way.
+    pub credits: CreditConfig,
+}
+
+/// A new link over the loopback interface.
+pub fn create() -> io::Result<(End, End)> {
+    let (a, b) = connected_pair()?;
+    let (a_carrier, b_carrier) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    Ok((End { socket: a, carrier: a_carrier }, End { socket: b, carrier: b_carrier }))
+}
+
+impl End {
+    /// The descriptors, still owned by this end: to be inherited by the process that will open it.
+    #[must_use]
+    pub fn fds(&self) -> [RawFd; 2] {
+        [self.socket.as_raw_fd(), self.carrier.as_raw_fd()]
+    }
+
+    /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
+    pub fn from_fds([socket, carrier]: [RawFd; 2]) -> io::Result<Self> {
+        Ok(Self { socket: adopt(socket)?, carrier: adopt(carrier)? })
+    }
+
+    /// Make a device of it.
+    pub fn open(self, settings: &Settings) -> io::Result<UdpDevice> {
+        self.open_with(settings, RECEIVE_BUFFER_BYTES)
+    }
+
+    pub(super) fn open_with(self, settings: &Settings, buffer_bytes: usize) -> io::Result<UdpDevice> {
+        let frame_bytes_max = usize::from(settings.frame_bytes_max).min(FRAME_BYTES_MAX);
+        let granted_bytes = set_receive_buffer(&self.socket, buffer_bytes)?;
+        // While a reader has not emptied the queue, the kernel keeps a quarter back of what has been read.
+        truesize::check(granted_bytes / 4 * 3, &settings.credits, frame_bytes_max)?;
+        // A kernel that cannot join hands over one by one.
+        let _ = join_received(&self.socket);
+        Ok(UdpDevice {
+            socket: self.socket,
+            carrier: self.carrier,
+            frame_bytes_max,
+            received: Received::default(),
+            outgoing: Outgoing::default(),
+            run_frames_max: RUN_FRAMES_MAX,
+            is_refused: false,
+            has_neighbour: true,
+            retry_at: Instant::NEVER,
+            counters: DeviceCounters::default(),
+        })
+    }
+}
+
+/// A port on a datagram socket.
+#[derive(Debug)]
+pub struct UdpDevice {
+    socket: OwnedFd,
+    carrier: OwnedFd,
+    frame_bytes_max: usize,
+    received: Received,
+    outgoing: Outgoing,
+    /// Frames that may go as one: several, or one where the kernel does not cut.
+    run_frames_max: usize,
+    /// Nobody holds the neighbour's socket any more.
+    is_refused: bool,
+    /// Both ends were there when this was asked last.
+    has_neighbour: bool,
+    /// When to try again after the kernel was full.
+    retry_at: Instant,
+    counters: DeviceCounters,
+}
+
+impl UdpDevice {
+    /// Hand the kernel what waits. Returns whether it could take everything.
+    fn send(&mut self) -> bool {
+        while self.outgoing.count() > 0 {
+            let runs = self.outgoing.runs(self.run_frames_max).take(BATCH);
+            let messages = runs.map(|run| {
+                let piece_bytes = u16::try_from(run.frame_bytes).ok().filter(|_| run.frames > 1);
+                (self.outgoing.bytes(&run), piece_bytes)
+            });
+            let sent = send_batch(&self.socket, messages);
+            let first_frames =
+                |runs| self.outgoing.runs(self.run_frames_max).take(runs).map(|run| run.frames);
+            match sent {
+                Ok(runs) => {
+                    let frames = first_frames(runs).sum();
+                    self.outgoing.forget(frames);
+                }
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
+                    Some(Errno::CONNREFUSED) => {
+                        // It concerns an earlier datagram, and it is said once.
+                        self.is_refused = true;
+                        self.counters.send_errors += self.outgoing.count() as u64;
+                        self.outgoing.forget(usize::MAX);
+                    }
+                    _ if self.run_frames_max > 1 && first_frames(1).sum::<usize>() > 1 => {
+                        // This kernel or this interface does not cut; one by one it is.
+                        self.run_frames_max = 1;
+                    }
+                    _ => {
+                        self.counters.send_errors += 1;
+                        self.outgoing.forget(1);
+                    }
+                },
+            }
+        }
+        true
+    }
+}
+
+impl Device for UdpDevice {
+    fn receive(&mut self) -> Option<DeviceLease> {
+        self.received.take(&self.socket, self.frame_bytes_max)
+    }
+
+    fn leased(&self, lease: DeviceLease) -> &[u8] {
+        self.received.bytes(lease)
+    }
+
+    fn release(&mut self, lease: DeviceLease) {
+        self.received.release(lease);
+    }
+
+    fn ready(&mut self) -> bool {
+        self.received.ready(&self.socket, self.frame_bytes_max)
+    }
+
+    fn slot(&mut self) -> Option<&mut [u8]> {
+        if self.outgoing.is_full() && !self.send() {
+            self.counters.full += 1;
+            return None;
+        }
+        self.outgoing.room()
+    }
+
+    fn commit(&mut self, length: usize, _doorbell: bool) {
+        if !self.outgoing.is_full() && length > 0 && length <= self.frame_bytes_max {
+            self.outgoing.push(length);
+        } else {
+            self.counters.send_errors += 1;
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        self.retry_at = if self.send() { Instant::NEVER } else { now + RETRY_NS };
+    }
+
+    fn next_due(&self) -> Instant {
+        self.retry_at
+    }
+
+    fn carrier(&mut self) -> bool {
+        self.has_neighbour = self.has_neighbour && !self.is_refused && has_peer(&self.carrier);
+        self.has_neighbour
+    }
+
+    fn wake_source(&self) -> WakeSource<'_> {
+        WakeSource::Descriptor(self.socket.as_fd())
+    }
+
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        // Once the neighbour is gone it stays readable, and nobody could sleep.
+        self.has_neighbour.then(|| self.carrier.as_fd())
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let Received { evacuated, too_long, .. } = self.received;
+        DeviceCounters {
+            kernel_drops: drops(&self.socket),
+            receive_errors: too_long,
+            evacuated,
+            ..self.counters
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Frames that were spoilt at random, thrown at every part of the core that sees frames: parser, link, endpoint, switch.
+//!
+//! Each case is a small rack with work on it, and a hostile hand on its links: it replays, cuts, extends, splices and flips
+//! what passes by, and what lies in `tests/corpus`. Two kinds of cases differ in what may be asked afterwards. *Spoilt*: the
+//! checks were not forged, so the work must end well and every byte of memory must be what the work made it. *Forged*: both
+//! checks were computed anew, and nothing tells such a frame from a real one; the core must stand it and nothing more.
+//!
+//! The seed is printed before the first case. `RACKLOOM_FUZZ_SEED` repeats it, `RACKLOOM_FUZZ_SECONDS` makes it last (3 by
+//! default), `RACKLOOM_FUZZ_SHOW` shows each frame that is thrown. A frame that once broke something belongs into the corpus; `RACKLOOM_FUZZ_WRITE=1` writes what passes on
+//! healthy links there, one of each kind.
+
+mod harness;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant as WallInstant, SystemTime, UNIX_EPOCH};
+
+use harness::*;
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::wire::frame::Frame;
+use rackloom_protocol::wire::packed::Operations;
+use rackloom_protocol::wire::{dump, hop_check, layout, seal_end_to_end};
+use rackloom_protocol::*;
+
+/// Where frames of another rack and run are kept, as hexadecimal text.
+fn corpus_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// The frames of the corpus as they were recorded.
+fn recorded() -> Vec<Vec<u8>> {
+    let entries = std::fs::read_dir(corpus_folder()).expect("the corpus is there");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    files.sort();
+    let frames: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let text = std::fs::read_to_string(file).expect("it can be read");
+            let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+            let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+            bytes.unwrap_or_else(|| panic!("{} is not hexadecimal", file.display()))
+        })
+        .collect();
+    assert!(frames.len() >= 8, "the corpus has lost its frames");
+    frames
+}
+
+/// The corpus, as of another rack: it was recorded in one with the same lives as those of this test, so the tail of its
+/// frames behind the head of a live one would be a good frame. The check of that part must not fit here.
+fn corpus() -> Vec<Vec<u8>> {
+    recorded().into_iter().map(of_another_rack).collect()
+}
+
+fn of_another_rack(mut bytes: Vec<u8>) -> Vec<u8> {
+    let is_routed = bytes.get(layout::VERSION_KIND).is_some_and(|byte| byte & 15 <= 2);
+    let check = if is_routed { layout::END_TO_END_CHECK } else { layout::HOP_CHECK };
+    if let Some(byte) = bytes.get_mut(check) {
+        *byte ^= 1;
+    }
+    bytes
+}
+
+/// Small, fast and the same everywhere (xorshift64*).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
+    }
+
+    fn one_in(&mut self, limit: usize) -> bool {
+        self.below(limit) == 0
+    }
+
+    fn pick<'l, T>(&mut self, list: &'l [T]) -> &'l T {
+        &list[self.below(list.len())]
+    }
+}
+
+/// Values at which arithmetic on lengths, numbers and limits tips over.
+const EDGES: [u32; 12] =
+    [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
+
+/// Spoil a frame in one to four ways.
+fn spoil(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
+    for _ in 0..=chance.below(4) {
+        let at = chance.below(bytes.len());
+        match chance.below(8) {
+            0 => bytes.truncate(at),
+            1 => bytes.extend(std::iter::repeat_n(chance.below(256) as u8, chance.below(300))),
+            2 => {
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[chance.below(other.len())..]);
+            }
+            3 => {
+                let edge = chance.pick(&EDGES).to_le_bytes();
+                let width = *chance.pick(&[1, 2, 4]);
+                bytes.iter_mut().skip(at).zip(&edge[..width]).for_each(|(byte, edge)| *byte = *edge);
+            }
+            4 => {
+                let range = at..(at + chance.below(16)).min(bytes.len());
+                bytes.drain(range);
+            }
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << chance.below(8);
+                }
+            }
+        }
+    }
+    // No wire carries longer ones.
+    bytes.truncate(9216);
+}
+
+/// Compute both checks anew, where there is room for them.
+fn forge(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().max(layout::OPERATIONS), 0);
+    let length = bytes.len() - layout::FABRIC;
+    layout::put_u16(bytes, layout::LENGTH, length as u16);
+    let is_routed = bytes[layout::VERSION_KIND] & 15 <= 2;
+    if is_routed {
+        seal_end_to_end(bytes);
+    }
+    let check = hop_check(bytes, !is_routed);
+    layout::put_u32(bytes, layout::HOP_CHECK, check);
+}
+
+/// What passed each link and direction, and what shall come out of it beside that.
+#[derive(Default)]
+struct Hand {
+    seen: Vec<(u16, bool, Vec<u8>)>,
+}
+
+/// A rack of two nodes behind a switch with a link between them, watched.
+fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode) -> Fabric {
+    let mut graph = star(2, 1);
+    let direct = Edge { a: NodeId(0), a_port: PortId(1), b: NodeId(1), b_port: PortId(1), plane: Plane(1) };
+    graph.edges.push(direct);
+    let mut fabric = Fabric::up(graph, &options(mode));
+    let hand = Rc::clone(hand);
+    let graph = fabric.graph.clone();
+    fabric.filter = Box::new(move |now, edge, forward, bytes| {
+        if std::env::var_os("RACKLOOM_FUZZ_SHOW").is_some() {
+            eprintln!("{:>9} {}", now.0, line(&graph, edge, forward, bytes));
+        }
+        let mut hand = hand.borrow_mut();
+        if hand.seen.len() < 4096 {
+            hand.seen.push((edge, forward, bytes.clone()));
+        }
+        true
+    });
+    fabric
+}
+
+/// Give a frame to whoever is at that end of a link.
+fn throw(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
+    let ends = fabric.graph.edges[usize::from(edge)];
+    let (member, port) = if forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };
+    fabric.deliver(member.index(), port, bytes);
+}
+
+/// Start an operation of each kind; the shadow gets what they write. Returns the names of all that must end.
+fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8]) -> Vec<u64> {
+    let names: Vec<u64> = (round * 10 + 1..round * 10 + 6).collect();
+    let place = chance.below(REGION_BYTES - 70_000) & !7;
+    let value = chance.below(255) as u8 + 1;
+    let (small, large) = (1 + chance.below(256), 1 + chance.below(60_000));
+    fabric.insist(0, store(names[0], at(1, place as u64), &vec![value; small]));
+    shadow[place..place + small].fill(value);
+    // The source lies in the sender's own memory, which nobody else writes.
+    fabric.memory(0)[..large].fill(value ^ 0xff);
+    fabric.insist(0, put(names[1], at(1, place as u64 + 4096), local(0, large as u64)));
+    shadow[place + 4096..place + 4096 + large].fill(value ^ 0xff);
+    fabric.insist(0, load(names[2], at(1, 0), local(REGION_BYTES as u64 - 256, 64)));
+    fabric.insist(0, fetch_add(names[3], at(1, REGION_BYTES as u64 - 8), 1));
+    fabric.insist(0, get(names[4], at(1, 64), local(REGION_BYTES as u64 - 8192, 4000)));
+    let count = u64::from_le_bytes(shadow[REGION_BYTES - 8..].try_into().expect("a word")) + 1;
+    shadow[REGION_BYTES - 8..].copy_from_slice(&count.to_le_bytes());
+    names
+}
+
+/// One case. `forged`: with checks that fit, so that only survival counts.
+fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
+    let mut chance = Chance(seed);
+    let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
+    let hand = Rc::new(RefCell::new(Hand::default()));
+    let mut fabric = rack(&hand, mode);
+    let mut shadow = vec![0; REGION_BYTES];
+    for round in 0..3 {
+        let names = work(&mut fabric, &mut chance, round, &mut shadow);
+        for _ in 0..40 {
+            fabric.step();
+            hostile_step(&mut fabric, &hand, &mut chance, corpus, forged);
+        }
+        if forged {
+            fabric.run_for(2_000_000);
+            return;
+        }
+        for name in names {
+            if std::env::var_os("RACKLOOM_FUZZ_SHOW").is_some() {
+                eprintln!("{:>9} waiting for operation {name}", fabric.now.0);
+            }
+            let ended = fabric.finish(name);
+            assert!(ended.is_ok(), "operation {name} ended with {ended:?}");
+        }
+        assert!(fabric.memory(1) == shadow, "a byte is wrong");
+        fabric.events.clear();
+    }
+}
+
+/// Throw one frame at one end of one link: a replay, or something spoilt.
+fn hostile_step(
+    fabric: &mut Fabric,
+    hand: &Rc<RefCell<Hand>>,
+    chance: &mut Chance,
+    corpus: &[Vec<u8>],
+    forged: bool,
+) {
+    let stored = chance.one_in(8) || hand.borrow().seen.is_empty();
+    let (edge, forward, mut bytes) = if stored {
+        (chance.below(3) as u16, chance.one_in(2), chance.pick(corpus).clone())
+    } else {
+        chance.pick(&hand.borrow().seen).clone()
+    };
+    let is_replay = !forged && !stored && chance.one_in(6);
+    if !is_replay {
+        let before = bytes.clone();
+        let other = chance.pick(corpus);
+        spoil(chance, &mut bytes, other);
+        if forged {
+            forge(&mut bytes);
+        } else if bytes == before {
+            return;
+        }
+    }
+    if std::env::var_os("RACKLOOM_FUZZ_SHOW").is_some() {
+        let what = if is_replay { "replay" } else { "spoilt" };
+        let ends = fabric.graph.edges[usize::from(edge)];
+        let to = if forward { ends.b } else { ends.a };
+        eprintln!("{:>9} {what} to {to}: {}", fabric.now.0, line(&fabric.graph, edge, forward, &bytes));
+    }
+    throw(fabric, edge, forward, bytes);
+}
+
+/// One line about a frame as its receiver sees it.
+fn line(graph: &Graph, edge: u16, forward: bool, bytes: &[u8]) -> String {
+    let ends = graph.edges[usize::from(edge)];
+    let (from, to) = if forward { (ends.a, ends.b) } else { (ends.b, ends.a) };
+    match Frame::parse(bytes, 0x88b5, mac(to, ends.plane), mac(from, ends.plane), 7) {
+        Ok(frame) => dump::line(&frame),
+        Err(reason) => format!("{} bytes: {}", bytes.len(), reason.name()),
+    }
+}
+
+/// What the readers of frames make of any bytes at all.
+fn read(bytes: &[u8]) {
+    let (ours, theirs) = (mac(NodeId(1), Plane(0)), mac(NodeId(0), Plane(0)));
+    if let Ok(frame) = Frame::parse(bytes, 0x88b5, ours, theirs, 7) {
+        assert!(!dump::line(&frame).is_empty());
+    }
+    for operation in Operations::new(bytes) {
+        let _ = operation;
+    }
+}
+
+fn seconds() -> Duration {
+    let text = std::env::var("RACKLOOM_FUZZ_SECONDS").ok();
+    Duration::from_secs(text.and_then(|text| text.parse().ok()).unwrap_or(3))
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("RACKLOOM_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let seed = given.unwrap_or(now | 1);
+    // Past the test harness, which shows only what failing tests print, and nothing of one that is killed.
+    let _ = writeln!(std::io::stderr(), "fuzz: RACKLOOM_FUZZ_SEED={seed}");
+    seed
+}
+
+#[test]
+fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
+    let (corpus, seed, deadline) = (corpus(), seed(), WallInstant::now() + seconds());
+    let mut cases = 0_u64;
+    while cases < 4 || WallInstant::now() < deadline {
+        let number = seed.wrapping_add(cases);
+        let (case_seed, forged) = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, number % 2 == 1);
+        let result = std::panic::catch_unwind(|| case(case_seed, &corpus, forged));
+        if let Err(why) = result {
+            eprintln!(
+                "case {cases} (forged: {forged}); hint: repeat it first by RACKLOOM_FUZZ_SEED={number}"
+            );
+            std::panic::resume_unwind(why);
+        }
+        let mut chance = Chance(case_seed);
+        for _ in 0..200 {
+            let mut bytes = chance.pick(&corpus).clone();
+            let other = chance.pick(&corpus);
+            spoil(&mut chance, &mut bytes, other);
+            read(&bytes);
+        }
+        cases += 1;
+    }
+    let _ = writeln!(std::io::stderr(), "fuzz: {cases} cases");
+}
+
+/// Frames of another run with the same plan, whole and with every single bit flipped.
+#[test]
+fn nothing_of_the_corpus_is_taken() {
+    let hand = Rc::new(RefCell::new(Hand::default()));
+    let mut fabric = rack(&hand, RetransmissionMode::Selective);
+    let before = fabric.memory(1).to_vec();
+    for frame in recorded() {
+        for bit in 0..frame.len().min(200) * 8 {
+            let mut bytes = frame.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            read(&bytes);
+            for (edge, forward) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
+                throw(&mut fabric, edge, forward, bytes.clone());
+            }
+        }
+    }
+    assert!(fabric.memory(1) == before, "a byte changed");
+    fabric.command(0, store(1, at(1, 0), &[7; 8])).expect("it is taken");
+    assert_eq!(fabric.finish(1), Ok(0), "and the rack works on");
+}
+
+/// What passes on healthy links, one frame of each kind and first operation; written if asked for.
+#[test]
+fn the_corpus_has_a_frame_of_every_kind() {
+    let hand = Rc::new(RefCell::new(Hand::default()));
+    let mut fabric = rack(&hand, RetransmissionMode::Selective);
+    let mut shadow = vec![0; REGION_BYTES];
+    for name in work(&mut fabric, &mut Chance(5), 0, &mut shadow) {
+        fabric.finish(name).expect("nobody disturbs");
+    }
+    fabric.run_for(500_000);
+    let kind = |bytes: &[u8]| {
+        let kind = bytes[layout::VERSION_KIND] & 15;
+        let first = bytes.get(layout::OPERATIONS).filter(|_| kind <= 2).copied().unwrap_or(0);
+        // What is selected says less than what is done with it.
+        let second = bytes.get(layout::OPERATIONS + 16).filter(|_| first == 1).copied();
+        (kind, second.unwrap_or(first))
+    };
+    let kept: BTreeMap<_, _> =
+        hand.borrow().seen.iter().map(|(_, _, bytes)| (kind(bytes), bytes.clone())).collect();
+    if std::env::var_os("RACKLOOM_FUZZ_WRITE").is_some() {
+        for ((kind, operation), bytes) in &kept {
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let lines: Vec<String> = digits.chunks(32).map(|line| line.join("")).collect();
+            let path = corpus_folder().join(format!("kind-{kind}-operation-{operation}.hex"));
+            std::fs::write(path, lines.join("\n") + "\n").expect("the corpus can be written");
+        }
+    }
+    let known: Vec<_> = recorded().iter().map(|bytes| bytes[layout::VERSION_KIND] & 15).collect();
+    for (kind, _) in kept.keys() {
+        assert!(known.contains(kind), "no frame of kind {kind} in the corpus");
+    }
+}

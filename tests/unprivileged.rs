@@ -1,0 +1,65 @@
+//! Every wire works for a user without rights: no root, no capability, not even a home.
+//!
+//! Run by root, the racks are started as `nobody`; run by anybody else, as that user.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::wires::skipped;
+
+const NOBODY: u32 = 65_534;
+const COULD_NOT_START: i32 = 3;
+const RACK: &str = "name: anybody\nshape: {star: {nodes: 3, planes: 2}}\n\
+                    job: {litmus: {bytes_max: 64KiB, rounds: 1}}\n";
+
+/// A folder that everybody may enter, gone with the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn folder() -> Folder {
+    let folder = Folder(std::env::temp_dir().join(format!("rackloom-anybody-{}", std::process::id())));
+    fs::create_dir_all(&folder.0).expect("there is room for temporary files");
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    folder
+}
+
+#[test]
+fn every_wire_works_for_a_user_without_rights() {
+    let folder = folder();
+    let file = folder.0.join("rack.yaml");
+    fs::write(&file, RACK).expect("the folder can be written");
+    // Not by path: such a user may not be allowed to walk to it.
+    let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
+    rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");
+    for wire in ["shared-memory", "udp", "packet"] {
+        let mut command = Command::new(format!("/proc/self/fd/{}", binary.as_raw_fd()));
+        command.arg("run").arg(&file).args(["--wire", wire, "--json", "-"]).current_dir("/");
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").stdin(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.output().expect("the binary starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if wire == "packet" && output.status.code() == Some(COULD_NOT_START) {
+            assert!(said.contains("which this system forbids") && said.contains("hint:"), "{said}");
+            skipped(&format!("every_wire_works_for_a_user_without_rights on the packet wire: {said}"));
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(0), "{wire}: {said}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+        assert_eq!((&report["verdict"], &report["wire"]), (&"pass".into(), &wire.into()));
+        assert!(report["verified_bytes"].as_u64() > Some(0), "{wire}");
+    }
+}
