@@ -22,9 +22,10 @@ use rackloom::sharing::{
 };
 use rackloom::wires::impaired::{Impaired, Timing, Watch};
 use rackloom::wires::jack::{Idle, Inserter, Jack};
-use rackloom::wires::packet::PacketDevice;
+use rackloom::wires::packet::{PacketDevice, Settings};
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
 use rackloom::wires::tapped::Tapped;
+use rackloom::wires::udp::{self, UdpDevice};
 use rackloom::wires::{Device, DeviceCounters, DeviceLease, Doorbell, Ports, PortsError, WakeSource};
 use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::Endpoint;
@@ -50,11 +51,12 @@ types!(BOTH, send_and_sync:
     Answer, Grant, NewCable, SharedMemoryPort,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
-    DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PacketDevice, PortsError, SharedMemoryDevice,
+    DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PortsError, Settings, SharedMemoryDevice,
+    udp::End, udp::Settings, UdpDevice,
     Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device,
+    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device,
 );
 
 /// Every `pub` type of the crate's sources with its documentation.

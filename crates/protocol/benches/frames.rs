@@ -55,6 +55,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         consumed: 1,
         freed: 0,
         has_end_to_end_check: false,
+        has_hop_check: true,
     };
     link.write(&mut frame, ETHER_TYPE, SOURCE, DESTINATION);
     frame

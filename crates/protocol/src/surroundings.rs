@@ -167,6 +167,9 @@ where
             MemoryAccess::Read { .. } | MemoryAccess::Atomic { .. } => &[],
         };
         if let Some(done) = memory.execute(&request, frame) {
+            // A fresh value: the answer's memory has just been written in part, behind a copy of the whole frame that may
+            // still be on its way to the cache, and would be read back as a whole.
+            let done = if matches!(done, MemoryDone::Written) { MemoryDone::Written } else { done };
             member.handle_memory_done(now, token, done);
         }
         progress = true;

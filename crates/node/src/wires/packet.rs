@@ -38,6 +38,8 @@ const ETHERNET_HEADER_BYTES: usize = 14;
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 
 /// What a port must know of its link.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// EtherType of every frame.
@@ -50,7 +52,7 @@ pub struct Settings {
 
 /// A port on an interface.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send`, not `Sync`: what it receives lies in a ring that one thread reads at a time.
 #[derive(Debug)]
 pub struct PacketDevice {
     interface: String,

@@ -32,6 +32,8 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 const RUN_FRAMES_MAX: usize = 64;
 
 /// One end of a link, not opened yet.
+///
+/// `Send` and `Sync`: descriptors that it owns.
 #[derive(Debug)]
 pub struct End {
     socket: OwnedFd,
@@ -39,6 +41,8 @@ pub struct End {
 }
 
 /// What a port must know of its link.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Longest frame; what is longer is not received.
@@ -95,6 +99,8 @@ impl End {
 }
 
 /// A port on a datagram socket.
+///
+/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct UdpDevice {
     socket: OwnedFd,
