@@ -25,7 +25,7 @@ use rackloom::wires::jack::{Idle, Inserter, Jack};
 use rackloom::wires::packet::{PacketDevice, Settings};
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
 use rackloom::wires::tapped::Tapped;
-use rackloom::wires::udp::{self, UdpDevice};
+use rackloom::wires::udp::UdpDevice;
 use rackloom::wires::{Device, DeviceCounters, DeviceLease, Doorbell, Ports, PortsError, WakeSource};
 use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::Endpoint;
@@ -52,7 +52,7 @@ types!(BOTH, send_and_sync:
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PortsError, Settings, SharedMemoryDevice,
-    udp::End, udp::Settings, UdpDevice,
+    UdpDevice,
     Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
