@@ -215,7 +215,7 @@ fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
     for wire in wires("a_node_that_is_stopped_for_a_while_loses_no_frame") {
         let shape = "name: slow\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 20s}\n\
                      frame_bytes_max: 9014B\n\
-                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 400}}\n";
+                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 1500}}\n";
         let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
         let members = rack.members();
         for _ in 0..5 {
