@@ -5,7 +5,7 @@
 //! queue is reserved once and grows only if more completions wait than it was made for.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -33,33 +33,41 @@ pub struct Completion {
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
-    succeeded: AtomicU64,
-    failed: AtomicU64,
+    /// How many wait: written under the lock, read without it by those who mostly find none.
+    count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     completions: VecDeque<Completion>,
     wakers: Vec<Waker>,
+    succeeded: u64,
+    failed: u64,
 }
 
 impl Queue {
     /// A queue with room for `capacity` completions.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Arc<Self> {
-        let waiting = Waiting { completions: VecDeque::with_capacity(capacity), wakers: Vec::new() };
+        let waiting = Waiting { completions: VecDeque::with_capacity(capacity), ..Waiting::default() };
         Arc::new(Self { waiting: Mutex::new(waiting), ..Self::default() })
     }
 
     /// The oldest completion. Does not drive a node: see [`super::Node::poll`].
     pub fn pop(&self) -> Option<Completion> {
-        self.lock().completions.pop_front()
+        if self.is_empty() {
+            return None;
+        }
+        let mut waiting = self.lock();
+        let completion = waiting.completions.pop_front();
+        self.count.store(waiting.completions.len(), Ordering::Release);
+        completion
     }
 
     /// Completions that wait to be taken.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().completions.len()
+        self.count.load(Ordering::Acquire)
     }
 
     /// Whether none waits.
@@ -71,21 +79,22 @@ impl Queue {
     /// Requests that have ended well, since the queue was made.
     #[must_use]
     pub fn succeeded(&self) -> u64 {
-        self.succeeded.load(Ordering::Acquire)
+        self.lock().succeeded
     }
 
     /// Requests that have ended in an error, since the queue was made.
     #[must_use]
     pub fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Acquire)
+        self.lock().failed
     }
 
     /// Add a completion; whom to wake.
     pub(super) fn push(&self, completion: Completion) -> Option<Waker> {
-        let counter = if completion.result.is_ok() { &self.succeeded } else { &self.failed };
-        counter.fetch_add(1, Ordering::AcqRel);
         let mut waiting = self.lock();
+        let counter = if completion.result.is_ok() { &mut waiting.succeeded } else { &mut waiting.failed };
+        *counter += 1;
         waiting.completions.push_back(completion);
+        self.count.store(waiting.completions.len(), Ordering::Release);
         waiting.wakers.pop()
     }
 
