@@ -48,7 +48,9 @@ fn in_namespaces(test: &str, body: impl FnOnce()) {
         })
     };
     match command.spawn() {
-        Ok(mut child) => assert!(child.wait().expect("a child").success(), "{test} failed inside the namespaces"),
+        Ok(mut child) => {
+            assert!(child.wait().expect("a child").success(), "{test} failed inside the namespaces")
+        }
         Err(cause) => skipped(&format!("{test}: no network namespaces on this system: {cause}")),
     }
 }
@@ -115,7 +117,8 @@ struct Ended {
 fn command(machine: &Machine, printed: &Path) -> Command {
     use std::os::fd::AsFd;
     let network = network(machine);
-    let print = || File::options().create(true).append(true).open(printed).expect("the scratch folder is ours");
+    let print =
+        || File::options().create(true).append(true).open(printed).expect("the scratch folder is ours");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     command.env_remove("RACKLOOM_LOG").stdin(Stdio::null()).stdout(print()).stderr(print());
     // SAFETY: needed so that the command runs on this machine. Between fork and exec this makes one system call.
@@ -160,7 +163,8 @@ impl Drop for Host {
 
 impl Ended {
     fn report(&self) -> Value {
-        let text = std::fs::read_to_string(&self.json).unwrap_or_else(|error| panic!("{error}: {}", self.said));
+        let text =
+            std::fs::read_to_string(&self.json).unwrap_or_else(|error| panic!("{error}: {}", self.said));
         serde_json::from_str(&text).expect("the report is JSON")
     }
 }
@@ -219,7 +223,11 @@ fn a_host_with_another_file_is_told_so() {
         std::fs::write(&other, text + "ring_bytes: 2MiB\n").expect("the scratch folder is ours");
         for host in [run(&a, &file, "A", &[]), run(&b, &other, "B", &[])].map(Host::finish) {
             assert_eq!(host.code, Some(COULD_NOT_START), "{}", host.said);
-            assert!(host.said.contains("runs a rack of this name with another configuration"), "{}", host.said);
+            assert!(
+                host.said.contains("runs a rack of this name with another configuration"),
+                "{}",
+                host.said
+            );
             assert!(host.said.contains("hint: "), "{}", host.said);
         }
     });
@@ -230,8 +238,16 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
     in_namespaces("the_death_of_a_host_is_noticed_by_the_other", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
-        let job =
-            ["--job", "collective", "--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "100000"];
+        let job = [
+            "--job",
+            "collective",
+            "--collective",
+            "all-reduce",
+            "--bytes",
+            "1MiB",
+            "--repetitions",
+            "100000",
+        ];
         let (first, second) = (run(&a, &file, "A", &job), run(&b, &file, "B", &job));
         first.is_up();
         second.is_up();
@@ -239,7 +255,9 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
         let ended = first.finish();
         assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
         let failures = ended.report()["failures"].to_string();
-        for part in ["host B on eth1 is not heard any more", "n0: lost nodes [n2, n3]", "n1: lost nodes [n2, n3]"] {
+        for part in
+            ["host B on eth1 is not heard any more", "n0: lost nodes [n2, n3]", "n1: lost nodes [n2, n3]"]
+        {
             assert!(failures.contains(part), "no {part:?} in {failures}");
         }
     });
@@ -276,5 +294,47 @@ fn an_interface_that_is_not_there_is_named() {
         assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.said);
         assert!(ended.said.contains("this machine has no interface eth9"), "{}", ended.said);
         assert!(ended.said.contains("hint: "), "{}", ended.said);
+    });
+}
+
+/// One command on a machine, to its end; what it printed.
+fn ask(machine: &Machine, session: &Path, arguments: &[&str]) -> String {
+    let printed = scratch("printed.txt");
+    let mut command = command(machine, &printed);
+    let mut child = command.env("XDG_RUNTIME_DIR", session).args(arguments).spawn().expect("it starts");
+    let status = within(PATIENCE, arguments[0], || child.try_wait().expect("a child"));
+    let said = std::fs::read_to_string(&printed).expect("it was written");
+    assert_eq!(status.code(), Some(0), "{arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn a_rack_of_two_hosts_stays_until_each_is_taken_down() {
+    in_namespaces("a_rack_of_two_hosts_stays_until_each_is_taken_down", || {
+        let machines = machines();
+        let file = topology("two-hosts.yaml");
+        let file = file.to_str().expect("a plain path");
+        let sessions = ["A", "B"].map(|host| {
+            use std::os::unix::fs::PermissionsExt;
+            let session = scratch(host);
+            std::fs::create_dir_all(&session).expect("the scratch folder is ours");
+            std::fs::set_permissions(&session, PermissionsExt::from_mode(0o700)).expect("it is ours");
+            session
+        });
+        // `up` returns once all links are up, for which both hosts must be there.
+        std::thread::scope(|scope| {
+            for (host, (machine, session)) in ["A", "B"].iter().zip(machines.iter().zip(&sessions)) {
+                scope.spawn(move || ask(machine, session, &["up", file, "--host", host]));
+            }
+        });
+        let status = ask(&machines[0], &sessions[0], &["status"]);
+        assert!(status.contains("3 of 3 links up"), "{status}");
+        for (member, word) in [("n0", " up "), ("n1", " up "), ("n2", "elsewhere"), ("n3", "elsewhere")] {
+            let line = status.lines().find(|line| line.starts_with(member)).expect("a line per member");
+            assert!(line.contains(word), "{line}");
+        }
+        for (machine, session) in machines.iter().zip(&sessions) {
+            assert!(ask(machine, session, &["down"]).contains("rack two-hosts is down"));
+        }
     });
 }

@@ -83,7 +83,8 @@ fn mistakes_about_hosts_are_told_with_their_places() {
 #[test]
 fn a_link_that_leaves_has_an_interface_at_both_ends() {
     let error = wrong("hosts:\n  A: {nodes: [n0, n1], interface: eth1}\n  B: {nodes: [n2, n3]}\n");
-    let found: Vec<_> = error.mistakes.iter().map(|mistake| (mistake.line, mistake.message.as_str())).collect();
+    let found: Vec<_> =
+        error.mistakes.iter().map(|mistake| (mistake.line, mistake.message.as_str())).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     for (line, message) in found {
         assert_eq!(line, 5);

@@ -52,7 +52,10 @@ impl Observer {
             let neighbour = config.ports.get(outlet.port)?.neighbour;
             let host = plan.host_of(neighbour)?;
             let name = &plan.members[neighbour.index()].name;
-            Some((outlet.port, format!("host {}'s {name} has not been heard on {}", host.name, outlet.interface)))
+            Some((
+                outlet.port,
+                format!("host {}'s {name} has not been heard on {}", host.name, outlet.interface),
+            ))
         };
         self.abroad = outlets.iter().filter_map(line).collect();
     }

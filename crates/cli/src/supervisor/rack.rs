@@ -217,6 +217,12 @@ impl Rack {
         self.settle()
     }
 
+    /// Nothing will come of waiting any longer: ask who waits for what.
+    pub(crate) fn stall(&mut self) -> Vec<Step> {
+        self.phase = Phase::Asking { left_ns: ANSWER_NS };
+        vec![Step::AskWaiting]
+    }
+
     /// There is another rack where the rest of this one should be.
     pub(crate) fn refuse(&mut self, what: String) -> Vec<Step> {
         self.end(Ending::CouldNotStart(what))

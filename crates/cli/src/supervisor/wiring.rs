@@ -103,7 +103,12 @@ impl Wiring {
                     }
                 }
                 let grant = Grant::Packet { interfaces, outlets };
-                Plugs { inherited: grant.descriptors(), grant, own_network: true, _ends: Ends::HostLinks(links) }
+                Plugs {
+                    inherited: grant.descriptors(),
+                    grant,
+                    own_network: true,
+                    _ends: Ends::HostLinks(links),
+                }
             }
             Self::Udp(wiring) => {
                 let ends = wiring.take(node, is_vacant);

@@ -223,7 +223,8 @@ fn open_packet(
 fn open_outlet(config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(config, outlet.port)?;
     let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
-    let device = device.map_err(|error| format!("cannot use the sockets of a link to another host: {error}"))?;
+    let device =
+        device.map_err(|error| format!("cannot use the sockets of a link to another host: {error}"))?;
     Ok(Box::new(device))
 }
 

@@ -36,8 +36,11 @@ fn everybody_runs_somewhere(check: &mut Inspection<'_>) {
 fn servers_are_of_one_host(check: &mut Inspection<'_>) {
     let plan = check.plan;
     for (server, members) in plan.servers() {
-        let mut hosts: Vec<&str> =
-            members.iter().filter_map(|member| plan.host_of(*member)).map(|host| host.name.as_str()).collect();
+        let mut hosts: Vec<&str> = members
+            .iter()
+            .filter_map(|member| plan.host_of(*member))
+            .map(|host| host.name.as_str())
+            .collect();
         hosts.dedup();
         if let [first, second, ..] = hosts[..] {
             let message = format!("server {} has members on hosts {first} and {second}", quoted(server));

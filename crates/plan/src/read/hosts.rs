@@ -73,13 +73,17 @@ fn members(
 }
 
 /// By link number.
-fn interfaces(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> BTreeMap<usize, String> {
+fn interfaces(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    shape: Option<&Shape>,
+) -> BTreeMap<usize, String> {
     let path = fields.path_of("interfaces");
     let mut interfaces = BTreeMap::new();
     for entry in reader.entries(fields.find("interfaces"), &path) {
-        let name = reader.scalar(&entry.value, &path).and_then(|text| {
-            interface_name(text).map_err(|complaint| prefixed(&path, complaint))
-        });
+        let name = reader
+            .scalar(&entry.value, &path)
+            .and_then(|text| interface_name(text).map_err(|complaint| prefixed(&path, complaint)));
         let name = name.map_err(|complaint| reader.complain(entry.value.place, complaint)).ok();
         let Some(shape) = shape else { continue };
         match (shape.link_named(&entry.key), name) {

@@ -5,7 +5,12 @@ use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 pub(crate) static HOST: Table = table("hosts", KEYS);
 
 const KEYS: &[Key] = &[
-    key("nodes", Kind::Names, REQUIRED, "Members that run on this host. Every member, switches too, runs on one host."),
+    key(
+        "nodes",
+        Kind::Names,
+        REQUIRED,
+        "Members that run on this host. Every member, switches too, runs on one host.",
+    ),
     key(
         "interface",
         Kind::Name,

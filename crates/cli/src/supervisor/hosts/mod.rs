@@ -35,6 +35,8 @@ pub(super) struct Hosts {
     identity: Identity,
     sockets: Vec<WordSocket>,
     others: Others,
+    /// So long a host that was never heard is waited for once everybody here is done.
+    watchdog_ns: u64,
 }
 
 impl Hosts {
@@ -50,7 +52,15 @@ impl Hosts {
         let detection_ns = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let others = Others::new(mine, names.len(), life, detection_ns);
-        Ok(Some(Self { mine, names, ways, identity: Identity::of(plan), sockets, others }))
+        Ok(Some(Self {
+            mine,
+            names,
+            ways,
+            identity: Identity::of(plan),
+            sockets,
+            others,
+            watchdog_ns: plan.watchdog_ns,
+        }))
     }
 
     /// A tick has passed: hear the others, say how far we are, and what follows for the rack here.
@@ -68,6 +78,9 @@ impl Hosts {
             && let Some((speaker, epoch)) = self.others.contradiction()
         {
             return rack.refuse(self.contradicted(speaker, epoch));
+        }
+        if self.others.alone_ns() >= self.watchdog_ns {
+            return rack.stall();
         }
         rack.hold(self.others.is_held())
     }

@@ -18,6 +18,8 @@ pub(super) struct Others {
     silent_ns: Vec<u64>,
     /// Time since all others were known to have finished.
     all_finished_ns: u64,
+    /// Time since we have finished without a word of everybody.
+    unheard_ns: u64,
     /// Who spoke of another epoch last, which one, and for how long that has been so.
     contradiction: Option<(usize, u16, u64)>,
     /// A host that was silent for so long is lost.
@@ -35,6 +37,7 @@ impl Others {
             news,
             silent_ns: vec![0; hosts],
             all_finished_ns: 0,
+            unheard_ns: 0,
             contradiction: None,
             // Members learn of a death from their links; a supervisor may be stopped for a moment without harm.
             silence_max_ns: 4 * detection_ns,
@@ -69,12 +72,15 @@ impl Others {
 
     /// Time has passed, and this is how far we are.
     pub(super) fn pass(&mut self, time_ns: u64, stage: Stage) {
-        for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine) {
+        for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine)
+        {
             *silent_ns += if self.news[host].life == 0 { 0 } else { time_ns };
         }
         if let Some((.., since_ns)) = &mut self.contradiction {
             *since_ns += time_ns;
         }
+        let is_alone = stage == Stage::Finished && self.unheard().next().is_some();
+        self.unheard_ns = if is_alone { self.unheard_ns + time_ns } else { 0 };
         let everybody = stage >= Stage::Finished && self.all(Stage::Finished);
         self.all_finished_ns = if everybody { self.all_finished_ns + time_ns } else { 0 };
         let stage = if stage == Stage::Finished && everybody { Stage::AllFinished } else { stage };
@@ -84,13 +90,17 @@ impl Others {
 
     /// Whether the members here are still needed.
     pub(super) fn is_held(&self) -> bool {
-        !self.all(Stage::Finished)
-            || !self.all(Stage::AllFinished) && self.all_finished_ns < self.farewell_ns
+        !self.all(Stage::Finished) || !self.all(Stage::AllFinished) && self.all_finished_ns < self.farewell_ns
     }
 
     /// Hosts of which nothing has been heard yet.
     pub(super) fn unheard(&self) -> impl Iterator<Item = usize> {
         self.others().filter(|host| self.news[*host].life == 0)
+    }
+
+    /// How long everybody here has had nothing to do but to wait for a host that was never heard.
+    pub(super) fn alone_ns(&self) -> u64 {
+        self.unheard_ns
     }
 
     /// Hosts that were heard and then fell silent before they had finished.
@@ -191,9 +201,12 @@ mod tests {
             pair[0].pass(TICK_NS, Stage::Finished);
         }
         assert!(pair[0].is_held() && pair[0].lost().next().is_none());
+        assert_eq!(pair[0].alone_ns(), 1000 * TICK_NS);
         assert_eq!(pair[0].unheard().collect::<Vec<_>>(), [1]);
         tell(&mut pair, 1, 0);
         assert!(pair[0].unheard().next().is_none());
+        pair[0].pass(0, Stage::Finished);
+        assert_eq!(pair[0].alone_ns(), 0);
         for _ in 0..4 * DETECTION_NS / TICK_NS {
             assert!(pair[0].is_held());
             pair[0].pass(TICK_NS, Stage::Finished);

@@ -65,9 +65,10 @@ pub(super) enum Word {
 impl Identity {
     pub(super) fn of(plan: &Plan) -> Self {
         // FNV-1a: any hash would do that all builds agree on.
-        let name = plan.name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let name = plan
+            .name
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         Self { name, epoch: plan.epoch, ether_type: plan.ether_type }
     }
 
