@@ -1,4 +1,4 @@
-//! A word: what the supervisor of one host says to those of the others, as bytes (wire-format section 10).
+//! A word: what the supervisor of one host says to those of the others, as bytes (wire-format section 8).
 //!
 //! One Ethernet frame to a group address, so that nobody needs to know where anybody is. It tells of every host what the
 //! speaker knows, so that news also reach hosts that have no link to where they come from.
@@ -79,13 +79,13 @@ impl Identity {
         frame.extend(self.ether_type.to_be_bytes());
         frame.extend(MAGIC);
         frame.extend([VERSION, news.len() as u8]);
-        frame.extend(self.epoch.to_be_bytes());
-        frame.extend(self.name.to_be_bytes());
-        frame.extend((speaker as u16).to_be_bytes());
+        frame.extend(self.epoch.to_le_bytes());
+        frame.extend(self.name.to_le_bytes());
+        frame.extend((speaker as u16).to_le_bytes());
         frame.extend([0; 2]);
         for News { life, words, stage } in news {
-            frame.extend(life.to_be_bytes());
-            frame.extend(words.to_be_bytes());
+            frame.extend(life.to_le_bytes());
+            frame.extend(words.to_le_bytes());
             frame.extend([*stage as u8, 0, 0, 0]);
         }
         frame.resize(frame.len().max(FRAME_BYTES_MIN), 0);
@@ -96,8 +96,8 @@ impl Identity {
     pub(super) fn read(&self, frame: &[u8], hosts: usize) -> Word {
         let Some((header, entries)) = frame.split_at_checked(HEADER_BYTES) else { return Word::Foreign };
         let header = &header[ETHERNET_BYTES..];
-        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let name = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let name = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         if !header.starts_with(&MAGIC) || header[4] != VERSION || name != self.name {
             return Word::Foreign;
         }
@@ -123,7 +123,7 @@ fn entry(bytes: &[u8]) -> Option<News> {
         3 => Stage::Gone,
         _ => return None,
     };
-    Some(News { life: u64::from_be_bytes(*life), words: u32::from_be_bytes(*words), stage })
+    Some(News { life: u64::from_le_bytes(*life), words: u32::from_le_bytes(*words), stage })
 }
 
 #[cfg(test)]
