@@ -5,8 +5,11 @@
 
 mod support;
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::Value;
-use support::rackloom;
+use support::{rackloom, send, within};
 
 /// Loops of two sides that take milliseconds each.
 const ROWS: &str = "store-single,put-4096,round-trip,direct-load-4096";
@@ -153,4 +156,29 @@ fn a_row_that_does_not_exist_is_bad_input_with_the_names_of_those_that_do() {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
     assert_eq!(rackloom(&["calibrate", "--rounds", "0"]).finish().code, Some(2));
+}
+
+#[test]
+fn who_interrupts_gets_what_there_is() {
+    let arguments =
+        ["calibrate", "--json", "--rounds", "1000", "--only", "direct-load-4096,packet-round-trip"];
+    let running = rackloom(&arguments).start();
+    let begun =
+        std::env::temp_dir().join(format!("rackloom-calibrate-{}-0", running.supervisor().as_raw_nonzero()));
+    within(Duration::from_secs(60), "the first take", || begun.exists().then_some(()));
+    send(running.supervisor(), Signal::TERM);
+    let ended = running.finish();
+    assert_eq!(ended.code, Some(6), "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("the report is whole");
+    assert_eq!(
+        (&report["interrupted"], &report["verdict"]),
+        (&Value::Bool(true), &Value::from("no-verdict"))
+    );
+    for row in report["rows"].as_array().expect("rows") {
+        assert_eq!(
+            (&row["verdict"], &row["reason"]),
+            (&Value::from("not measured"), &Value::from("interrupted"))
+        );
+    }
+    assert!(!begun.exists(), "its files are gone");
 }

@@ -128,6 +128,8 @@ fn a_killed_switch_of_one_plane_costs_no_operation() {
     for wire in wires("a_killed_switch_of_one_plane_costs_no_operation") {
         let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
         let members = rack.members();
+        // Links are up before everybody has heard so of all the others; until then a plane cannot stand in for the other.
+        std::thread::sleep(Duration::from_millis(100));
         send(members.pid("s0"), Signal::KILL);
         let ended = rack.finish();
         assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
@@ -215,7 +217,7 @@ fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
     for wire in wires("a_node_that_is_stopped_for_a_while_loses_no_frame") {
         let shape = "name: slow\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 20s}\n\
                      frame_bytes_max: 9014B\n\
-                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 400}}\n";
+                     job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 1500}}\n";
         let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
         let members = rack.members();
         for _ in 0..5 {

@@ -7,8 +7,8 @@ mod support;
 
 use std::path::PathBuf;
 
-use support::wires::has_packet_wire;
-use support::{Ended, rackloom, root, run, sim};
+use support::wires::{has_packet_wire, wires};
+use support::{Ended, rack_file, rackloom, root, run, sim};
 
 fn shipped() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join("topologies")).expect("the folder is there");
@@ -82,5 +82,23 @@ fn every_shipped_rack_does_its_job_in_datagrams() {
 fn every_shipped_rack_does_its_job_in_raw_ethernet_frames() {
     if has_packet_wire("every_shipped_rack_does_its_job_in_raw_ethernet_frames") {
         every_shipped_rack_does_its_job_on("packet");
+    }
+}
+
+#[test]
+fn every_job_runs_on_every_wire() {
+    const SMALL: &[&str] = &["--bytes", "64KiB", "--repetitions", "3", "--warm-up", "1"];
+    let file = rack_file("name: jobs\nshape: {star: {nodes: 4, planes: 2}}\n");
+    let sweeps = ["latency", "bandwidth"].map(|job| [&["--job", job], SMALL].concat());
+    let moving = "all-reduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter".split(' ');
+    let mut jobs: Vec<_> = moving.map(|name| [&["--collective", name], SMALL].concat()).collect();
+    jobs.extend(sweeps);
+    jobs.push(vec!["--collective", "barrier"]);
+    for wire in wires("every_job_runs_on_every_wire") {
+        for job in &jobs {
+            let ended = run(&file).with(&["--wire", wire]).with(job).finish();
+            let rows = ended.passed()["sweep"].as_array().map_or(0, Vec::len);
+            assert!(rows > 0, "{wire} {job:?}: nothing was measured");
+        }
     }
 }

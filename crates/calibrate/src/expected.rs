@@ -1,6 +1,6 @@
 //! What a raw loop should reach, so that a loop that was held up is not taken for a measure.
 //!
-//! Source: medians of the same loops between two processes of a quiet guest with two virtual processors (KVM, Linux 6.18);
+//! Source: medians of such loops between two processes of a quiet guest with two virtual processors (KVM, Linux 6.18);
 //! `docs/measuring.md` has the table. Where the source gives a range, the worse end stands here. Other machines differ: a
 //! machine on which a loop reaches less than [`EXPECTED_SHARE_MIN`] of its figure is reported as too slow to judge by, which
 //! is the safe mistake, because a slow raw loop flatters.
@@ -17,7 +17,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Records of 64 bytes through a ring, published one by one, per second.
+    /// Records of 64 bytes through a ring, published one by one with a consumer at the producer's heels, per second.
     pub const RING_64_SINGLE_PER_S: Self = Self::new(20.9e6);
     /// The same, published in batches of 16.
     pub const RING_64_BATCHED_PER_S: Self = Self::new(47e6);

@@ -22,6 +22,11 @@ use crate::wires::{Ports, WakeSource, timespec};
 /// Longest sleep: also how soon an idle node notices what nobody rings for.
 pub const SLEEP_NS_MAX: u64 = 100_000_000;
 
+/// Longest time of all pauses together: a look at some devices is a system call, and then few of them are enough.
+const PAUSE_NS_MAX: u64 = 3_000;
+/// Looks between two readings of the clock.
+const LOOKS_PER_CLOCK: u32 = 4;
+
 /// How long a node stays awake before it sleeps.
 ///
 /// `Send` and `Sync`: plain data.
@@ -57,9 +62,13 @@ pub(crate) fn wait(
     until: Instant,
     ready: &mut dyn FnMut() -> bool,
 ) -> bool {
-    for _ in 0..policy.pauses {
+    let paused_until = clock.now() + PAUSE_NS_MAX;
+    for pause in 1..=policy.pauses {
         if ports.ready() || ready() {
             return false;
+        }
+        if pause % LOOKS_PER_CLOCK == 0 && clock.now() >= paused_until {
+            break;
         }
         spin_loop();
     }

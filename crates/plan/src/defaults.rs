@@ -27,12 +27,12 @@ const UDP_BUFFER_BYTES: u32 = 120 << 10;
 
 pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     mode: RetransmissionMode::Selective,
-    window_packets: 64,
+    window_packets: 256,
     timeout_initial_ns: 20_000_000,
     timeout_min_ns: 10_000_000,
     timeout_max_ns: 500_000_000,
     retry_count_max: 0,
-    ack_every_packets: 8,
+    ack_every_packets: 16,
     ack_delay_ns: 200_000,
 };
 

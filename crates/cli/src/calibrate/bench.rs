@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rackloom_calibrate::Pair;
 
@@ -54,11 +55,13 @@ impl<T: Copy> Shared<T> {
 
 impl Bench {
     pub(super) fn new(is_quick: bool) -> io::Result<Self> {
+        // Who sees the directory may send a signal.
+        let interruption = Interruption::listen()?;
         Ok(Self {
             pair: Pair::choose()?,
             is_quick,
             scratch: Scratch::new()?,
-            interruption: Interruption::listen()?,
+            interruption,
             permutations: Shared::default(),
             idle_racks: Shared::default(),
         })
@@ -98,7 +101,10 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
-        let path = std::env::temp_dir().join(format!("rackloom-calibrate-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rackloom-calibrate-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         // Not one that is there already: somebody else may have made it.
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))

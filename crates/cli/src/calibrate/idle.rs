@@ -14,6 +14,8 @@ use super::row::{Obstacle, Row, Sides, Unit};
 const NODES: u32 = 64;
 /// How long an idle rack is watched; `--quick` shortens it.
 const WATCH_MS: u64 = 2000;
+/// First it comes to rest: nodes that have just found each other tell everybody.
+const REST_MS: u64 = 500;
 
 pub(super) fn rows() -> Vec<Row> {
     let row = |name, ours, unit, goal, begin| Row { name, ours, raw: "", unit, goal, expected: None, begin };
@@ -84,8 +86,11 @@ impl<'b> Rack<'b> {
         )?;
         let name = format!("calibrate-{}", std::process::id());
         let begun = Instant::now();
-        rackloom(bench, On::All, &words(&format!("up {file} --name {name}")))?;
-        Ok(Self { bench, name, took: begun.elapsed() })
+        // A rack that takes too long to answer may stand all the same: it goes with this value.
+        let mut rack = Self { bench, name, took: Duration::ZERO };
+        rackloom(bench, On::All, &words(&format!("up {file} --name {}", rack.name)))?;
+        rack.took = begun.elapsed();
+        Ok(rack)
     }
 
     /// The processes of the nodes.
@@ -102,6 +107,7 @@ impl<'b> Rack<'b> {
     /// Processor time of all nodes over a while, as a share of one processor.
     fn processor_percent(&self) -> Result<f64, Obstacle> {
         let processes = self.processes()?;
+        std::thread::sleep(Duration::from_millis(self.bench.count(REST_MS)));
         let used_ns = || processes.iter().map(|process| processor_ns(*process)).sum::<Result<u64, _>>();
         let (before_ns, begun) = (used_ns()?, Instant::now());
         std::thread::sleep(Duration::from_millis(self.bench.count(WATCH_MS)));
@@ -119,7 +125,7 @@ impl<'b> Rack<'b> {
 
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
-        // A rack that does not go by being told goes with its supervisor; there is nobody to tell here.
+        // There is nobody to tell that it is not there, or does not go.
         let _ = rackloom(self.bench, On::All, &words(&format!("down {}", self.name)));
     }
 }

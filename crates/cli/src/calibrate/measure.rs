@@ -96,9 +96,6 @@ mod tests {
     }
 
     fn measured(row: &Row) -> Measured {
-        // Two of this process would want the same directory.
-        static ONE_BENCH_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-        let _guard = ONE_BENCH_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         measure(row, &Bench::new(true).unwrap(), Turns::exactly(5), &Progress::begin(1))
     }
 

@@ -72,7 +72,7 @@ fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
-        let taken = bench.permutations.take(number - 1, || permutation(NODES, bytes))?;
+        let taken = bench.permutations.take(number - 1, || permutation(bench, NODES, bytes))?;
         Ok(figure(&taken))
     };
     Ok(Sides { raw: None, ours: Box::new(ours) })
@@ -83,13 +83,13 @@ fn scale(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     // A rack of a thousand takes its time to come up, however little it moves then.
     let large = if bench.count(2) == 2 { NODES_LARGE } else { NODES };
     let per_frame_ns = move |nodes| {
-        let taken = permutation(nodes, bytes)?;
+        let taken = permutation(bench, nodes, bytes)?;
         Ok(taken.seconds * 1e9 / taken.data_frames)
     };
     Ok(Sides::new(move || per_frame_ns(large / 8), move || per_frame_ns(large)))
 }
 
-fn permutation(nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
+fn permutation(bench: &Bench, nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
     let text = format!("name: permutation\nshape: {{star: {{nodes: {nodes}}}}}\nlink: {{rate: 400Gbit/s}}\n");
     let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
     let mut simulation = Simulation::new(&plan, 1, Vec::new());
@@ -104,7 +104,7 @@ fn permutation(nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
         let registered = simulation.endpoint_mut(node).register(region);
         registered.map_err(|_| Obstacle::Failed("a region was refused".to_owned()))?;
     }
-    pass(&mut simulation, nodes, |simulation, node| {
+    pass(bench, &mut simulation, nodes, |simulation, node| {
         simulation.endpoint(node).is_reachable(partner(node, nodes))
     })?;
     let before = simulation.statistics().occurrences;
@@ -116,7 +116,7 @@ fn permutation(nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
         let given = simulation.command(node, command);
         given.map_err(|refused| Obstacle::Failed(format!("a put was refused: {refused}")))?;
     }
-    pass(&mut simulation, nodes, |simulation, node| {
+    pass(bench, &mut simulation, nodes, |simulation, node| {
         simulation.memory(node).bytes(REGION).last() == Some(&0x5a)
     })?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
@@ -133,12 +133,16 @@ fn partner(node: NodeId, nodes: u16) -> NodeId {
 
 /// Let virtual time pass until this holds for every node.
 fn pass(
+    bench: &Bench,
     simulation: &mut Simulation,
     nodes: u16,
     holds: impl Fn(&Simulation, NodeId) -> bool,
 ) -> Result<(), Obstacle> {
     let mut first = 0;
     for _ in 0..LOOKS_MAX {
+        if bench.is_interrupted() {
+            return Err(Obstacle::Interrupted);
+        }
         // What holds once holds for good.
         while first < nodes && holds(simulation, NodeId(first)) {
             first += 1;
@@ -167,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_permutation_reaches_every_node_and_counts_its_frames() {
-        let taken = permutation(8, 10_000).unwrap();
+        let taken = permutation(&Bench::new(true).unwrap(), 8, 10_000).unwrap();
         assert_eq!(taken.data_frames, 24.0, "three frames each");
         assert!(taken.seconds > 0.0 && taken.occurrences > taken.data_frames);
     }

@@ -17,8 +17,11 @@ use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
 /// After a sleep longer than this a seat looks at once: it may have been the supervisor who rang.
 const NAP_NS: u64 = 1_000_000;
-/// A seat without anything to do wakes this often for its control socket.
+/// A seat without anything to do wakes this often for its control socket, where nobody can ring.
 const IDLE_WAIT_NS: u64 = 20_000_000;
+/// And this often where the supervisor rings after every order: only for the socket's end. Each wake of an idle seat costs a
+/// switch of processes, and a rack may have dozens of them on one processor.
+const RUNG_IDLE_WAIT_NS: u64 = 100_000_000;
 /// How long a seat that is to report waits until its peers have let go of its memory.
 const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
 /// How often it looks meanwhile.
@@ -152,12 +155,20 @@ impl Seat {
                 self.report(now, channel)?;
             }
             if !happened && !told {
-                let interval_ns = if self.report_by.is_some() { LET_GO_INTERVAL_NS } else { IDLE_WAIT_NS };
-                self.body.wait(wake_at.min(now + interval_ns));
+                self.body.wait(wake_at.min(now + self.idle_wait_ns()));
                 if self.body.now().since(now) > NAP_NS {
                     self.control_due = Instant::ZERO;
                 }
             }
+        }
+    }
+
+    /// How long a seat without anything to do may go without a look at its control socket.
+    fn idle_wait_ns(&self) -> u64 {
+        match (self.report_by, self.cabling.doorbell()) {
+            (Some(_), _) => LET_GO_INTERVAL_NS,
+            (None, Some(_)) => RUNG_IDLE_WAIT_NS,
+            (None, None) => IDLE_WAIT_NS,
         }
     }
 

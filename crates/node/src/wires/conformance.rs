@@ -34,11 +34,7 @@ fn a_tapped_wire_conforms() {
 
 #[test]
 fn an_impaired_wire_without_faults_conforms() {
-    suite(&mut || {
-        let link = shared_memory_link();
-        let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
-        Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
-    });
+    suite(&mut || impaired(shared_memory_link()));
 }
 
 #[test]
@@ -48,11 +44,7 @@ fn udp_conforms() {
 
 #[test]
 fn an_impaired_udp_wire_without_faults_conforms() {
-    suite(&mut || {
-        let link = udp_link();
-        let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
-        Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
-    });
+    suite(&mut || impaired(udp_link()));
 }
 
 #[test]
@@ -61,8 +53,25 @@ fn packet_conforms_with_a_ring() {
 }
 
 #[test]
+fn an_impaired_packet_wire_without_faults_conforms() {
+    in_namespaces("wires::conformance::an_impaired_packet_wire_without_faults_conforms", || {
+        let mut links = 0;
+        suite(&mut || {
+            links += 1;
+            impaired(packet_link(links, Reception::Ring))
+        });
+    });
+}
+
+#[test]
 fn packet_conforms_in_batches() {
     in_namespaces("wires::conformance::packet_conforms_in_batches", || packet_suite(TIGHT));
+}
+
+/// With a judge that condemns nothing in between.
+fn impaired(link: Link) -> Link {
+    let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+    Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
 }
 
 fn packet_suite(reception: Reception) {

@@ -311,10 +311,11 @@ impl Device for PacketDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        if let Some((news, seen)) = &mut self.news
-            && news.count() != std::mem::replace(seen, news.count())
-        {
-            self.is_fit = self.refit().unwrap_or(false);
+        if let Some((news, seen)) = &mut self.news {
+            let count = news.count();
+            if count != std::mem::replace(seen, count) {
+                self.is_fit = self.refit().unwrap_or(false);
+            }
         }
         self.is_fit && has_carrier(&self.sender, &self.interface).unwrap_or(false)
     }

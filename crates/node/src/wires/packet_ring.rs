@@ -101,7 +101,10 @@ impl ReceiveRing {
         let (length, slots_per_block) = ring_bytes(frames, frame_bytes_max);
         let blocks = length / BLOCK_BYTES;
         if slots_per_block == 0 || length > RING_BYTES_MAX {
-            let what = format!("a receive ring of {length} bytes for {frames} frames");
+            let what = format!(
+                "credits admit {frames} frames, and a receive ring for so many takes {length} bytes, at most {RING_BYTES_MAX} are possible\n\
+                 hint: a smaller `credits: {{limit: ...}}` in the rack file"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let slot_count = blocks * slots_per_block;

@@ -46,6 +46,8 @@ pub(super) struct Received {
     arrived: VecDeque<u32>,
     /// The last batch was not full: the socket was empty a moment ago.
     drained: bool,
+    /// Buffers to offer next: one where little comes, because each costs time even if nothing comes at all.
+    offer: usize,
     /// Frames that were moved to the heap.
     pub(super) evacuated: u64,
     /// Frames longer than any of ours.
@@ -108,12 +110,13 @@ impl Received {
             return;
         }
         self.provide();
-        let offered = self.spare.len().min(BATCH);
+        let offered = self.spare.len().min(self.offer.max(1));
         let mut messages = [Message::default(); BATCH];
-        let buffers = self.spare.iter_mut().rev().map(|bytes| &mut bytes[..]);
+        let buffers = self.spare.iter_mut().rev().take(offered).map(|bytes| &mut bytes[..]);
         // An error other than "empty" is a carrier that is about to be found missing.
         let taken = receive_batch(socket, buffers, &mut messages).unwrap_or(0);
         self.drained = taken < offered;
+        self.offer = if self.drained { taken + 1 } else { BATCH.min(2 * offered) };
         for message in messages.into_iter().take(taken) {
             let Some(bytes) = self.spare.pop() else { return };
             self.arrive(bytes, message, frame_bytes_max);

@@ -199,3 +199,40 @@ pub(super) fn send_batch<'b>(
     let sent = unsafe { libc::sendmmsg(socket, pointer, count, flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(socket: &OwnedFd, bytes: &[u8]) {
+        assert_eq!(send_batch(socket, [(bytes, None)].into_iter()).unwrap(), 1);
+    }
+
+    fn receive(socket: &OwnedFd) -> Option<(usize, [u8; 64])> {
+        let (mut buffer, mut messages) = ([0; 64], [Message::default(); BATCH]);
+        let taken = receive_batch(socket, [&mut buffer[..]].into_iter(), &mut messages).unwrap_or(0);
+        (taken > 0).then_some((messages[0].length, buffer))
+    }
+
+    #[test]
+    fn a_stranger_that_finds_the_port_is_turned_away_by_the_kernel() {
+        let (near, far) = connected_pair().unwrap();
+        let (stranger, _other) = connected_pair().unwrap();
+        let address = SocketAddrV4::try_from(getsockname(&far).unwrap()).unwrap();
+        connect(&stranger, &address).unwrap();
+        send(&stranger, b"let me in");
+        send(&near, b"it is me");
+        let (length, bytes) = receive(&far).expect("the neighbour's");
+        assert_eq!(&bytes[..length], b"it is me");
+        assert_eq!(receive(&far), None);
+    }
+
+    #[test]
+    fn the_end_of_the_neighbours_socket_is_an_error_and_no_wait() {
+        let (near, far) = connected_pair().unwrap();
+        drop(far);
+        send(&near, b"anybody?");
+        let refused = send_batch(&near, [(&b"hello?"[..], None)].into_iter()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -98,7 +98,7 @@ const TRANSPORT_KEYS: &[Key] = &[
     key(
         "window_packets",
         Kind::Count(1, WINDOW_PACKETS_MAX),
-        "64 (ours)",
+        "256 (ours)",
         "Packets in flight per sequence. The limit is what the bitmap of an acknowledgement can name, far below half of \
          the sequence numbers.",
     ),
@@ -124,7 +124,7 @@ const TRANSPORT_KEYS: &[Key] = &[
     key(
         "ack_every_packets",
         Kind::Count(1, WINDOW_PACKETS_MAX),
-        "8 (ours)",
+        "16 (ours)",
         "Packets that may arrive before an acknowledgement must leave; at most the window.",
     ),
     key(

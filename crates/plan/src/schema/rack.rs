@@ -93,8 +93,8 @@ const KEYS: &[Key] = &[
         "frame_bytes_max",
         Kind::Size(FRAME_BYTES_MIN, FRAME_BYTES_MAX),
         "`4240B` (ours)",
-        "Largest frame, Ethernet header included. By default 4096 bytes of a put fit behind 130 bytes of headers; the \
-         least is what the reply to a load of 256 bytes takes. Long transfers are cut into multiples of 256 bytes.",
+        "Largest frame, Ethernet header included: 14 bytes more than the MTU, so `9014B` for one of 9000. By default \
+         4096 bytes of a put fit behind 130 bytes of headers; the least is what the reply to a load of 256 bytes takes. Long transfers are cut into multiples of 256 bytes.",
     ),
     key(
         "ring_bytes",

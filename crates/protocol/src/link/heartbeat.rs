@@ -3,14 +3,20 @@
 //! A neighbour is late after one interval and a half, and dead `miss_max` intervals after its last heartbeat; so death is
 //! noticed within `((k-1)T + d, kT + d]` of the event. A member that was itself not running when a deadline passed (the
 //! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first.
+//!
+//! All links of a member beat at the same instants, so that an idle member wakes once per interval, however many links it has;
+//! the instants differ from member to member, so that not all of a rack wake at once.
 
 use crate::config::LinkTimers;
+use crate::ids::NodeId;
 use crate::time::Instant;
 
 /// One link's heartbeat clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats {
     interval_ns: u64,
+    /// The member beats whenever the time is this much more than a multiple of the interval.
+    phase_ns: u64,
     miss_max: u64,
     next_send: Instant,
     last_heard: Instant,
@@ -32,11 +38,14 @@ pub enum Silence {
 }
 
 impl Heartbeats {
-    /// Nothing sent or heard.
+    /// Nothing sent or heard, at a port of `member`.
     #[must_use]
-    pub const fn new(timers: &LinkTimers) -> Self {
+    pub const fn new(timers: &LinkTimers, member: NodeId) -> Self {
+        // Multiples of the golden ratio lie far apart on a circle, however many there are.
+        let turn = (member.0 as u32).wrapping_mul(0x9e37_79b9);
         Self {
             interval_ns: timers.heartbeat_interval_ns,
+            phase_ns: ((timers.heartbeat_interval_ns as u128 * turn as u128) >> 32) as u64,
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
             last_heard: Instant::ZERO,
@@ -63,10 +72,11 @@ impl Heartbeats {
         now >= self.next_send
     }
 
-    /// A heartbeat leaves; returns its number. The rhythm is kept unless the member stalled.
+    /// A heartbeat leaves; returns its number. The next one is due at the member's next instant.
     pub fn send(&mut self, now: Instant) -> u32 {
-        let kept = self.next_send + self.interval_ns;
-        self.next_send = if kept > now { kept } else { now + self.interval_ns };
+        let interval_ns = self.interval_ns.max(1);
+        let since_beat_ns = (now.0 + (interval_ns - self.phase_ns)) % interval_ns;
+        self.next_send = now + (interval_ns - since_beat_ns);
         self.sent = self.sent.wrapping_add(1);
         self.sent
     }
@@ -105,6 +115,8 @@ impl Heartbeats {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const TIMERS: LinkTimers = LinkTimers {
@@ -117,7 +129,7 @@ mod tests {
 
     #[test]
     fn silence_is_late_after_one_and_a_half_and_dead_after_k_intervals() {
-        let mut heartbeats = Heartbeats::new(&TIMERS);
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.hear(Instant(1000), 1);
         assert_eq!(heartbeats.judge(Instant(1149)), Silence::OnTime);
         assert_eq!(heartbeats.judge(Instant(1150)), Silence::Late);
@@ -127,10 +139,54 @@ mod tests {
 
     #[test]
     fn a_member_that_stalled_does_not_blame_its_neighbour() {
-        let mut heartbeats = Heartbeats::new(&TIMERS);
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.hear(Instant(1000), 1);
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
+    }
+
+    #[test]
+    fn links_that_come_up_at_different_times_beat_together_and_never_too_rarely() {
+        let beats = |started: u64| {
+            let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+            heartbeats.start(Instant(started));
+            let mut instants = Vec::new();
+            while instants.len() < 5 {
+                let at = heartbeats.next_send();
+                assert!(heartbeats.send_due(at));
+                heartbeats.send(at);
+                assert!(heartbeats.next_send().since(at) <= TIMERS.heartbeat_interval_ns);
+                instants.push(at.0);
+            }
+            instants.split_off(2)
+        };
+        let (first, second) = (beats(1003), beats(1071));
+        assert_eq!(first, second);
+        assert!(first.windows(2).all(|pair| pair[1] - pair[0] == 100), "{first:?}");
+    }
+
+    #[test]
+    fn a_late_beat_does_not_move_the_next_one() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+        heartbeats.start(Instant(1000));
+        heartbeats.send(Instant(1000));
+        let due = heartbeats.next_send();
+        heartbeats.send(due + 30);
+        assert_eq!(heartbeats.next_send(), due + 100);
+        heartbeats.send(heartbeats.next_send() + 250);
+        assert_eq!(heartbeats.next_send(), due + 400, "what was slept through is not made up for");
+    }
+
+    #[test]
+    fn members_beat_at_different_instants() {
+        let instant = |member| {
+            let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(member));
+            heartbeats.start(Instant(1000));
+            heartbeats.send(Instant(1000));
+            heartbeats.next_send().0
+        };
+        let instants: alloc::collections::BTreeSet<_> = (0..32).map(instant).collect();
+        assert!(instants.len() > 28, "{instants:?}");
     }
 }

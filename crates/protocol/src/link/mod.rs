@@ -10,7 +10,7 @@ pub mod state;
 
 use crate::config::{LinkTimers, PortConfig};
 use crate::event::LinkCause;
-use crate::ids::{Incarnation, PortId};
+use crate::ids::{Incarnation, NodeId, PortId};
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello};
 use crate::wire::frame::LinkHeader;
@@ -70,15 +70,15 @@ pub enum Greeting {
 }
 
 impl Link {
-    /// A link that has never been up.
+    /// A link of `member` that has never been up.
     #[must_use]
-    pub fn new(config: PortConfig, timers: LinkTimers) -> Self {
+    pub fn new(config: PortConfig, timers: LinkTimers, member: NodeId) -> Self {
         Self {
             credits: Credits::new(config.credits),
             config,
             timers,
             state: LinkState::Init,
-            heartbeats: Heartbeats::new(&timers),
+            heartbeats: Heartbeats::new(&timers, member),
             neighbour: None,
             heard_by_neighbour: false,
             hello_due: Instant::ZERO,

@@ -54,7 +54,11 @@ impl Forwarder {
             .map(|(port, link)| (PortId(port as u16), link.edge, link.neighbour))
             .collect();
         Self {
-            links: config.ports.iter().map(|port| Link::new(port.clone(), config.timers)).collect(),
+            links: config
+                .ports
+                .iter()
+                .map(|port| Link::new(port.clone(), config.timers, config.node))
+                .collect(),
             egress: config
                 .ports
                 .iter()
