@@ -9,9 +9,12 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rackloom::hosts::WordSocket;
 use rackloom::namespaces::{
     Cable, CableEnd, NamespaceError, enter_new_network_namespace, enter_supervisor_namespaces, lay_cables,
     switch_on_all,
@@ -211,6 +214,67 @@ fn the_litmus_passes_across_two_hosts() {
 fn an_all_reduce_passes_across_two_hosts() {
     let job = ["--job", "collective", "--collective", "all-reduce", "--bytes", "256KiB"];
     in_namespaces("an_all_reduce_passes_across_two_hosts", || both_pass(&job));
+}
+
+/// A stranger on the segment, who bears a neighbour's address and speaks as a supervisor, until this is dropped.
+struct Stranger {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stranger {
+    fn on(machine: &Machine) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (over, network) = (Arc::clone(&is_over), network(machine));
+        let babble = move || {
+            use std::os::fd::AsFd;
+            const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
+            const N2: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 2];
+            const SUPERVISORS: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+            let socket = WordSocket::open("eth1", 0x88b5, SUPERVISORS).expect("eth1 is there");
+            let frame = |target: [u8; 6], body: u8| [&target[..], &N2, &[0x88, 0xb5], &[body; 100]].concat();
+            while !over.load(Ordering::Relaxed) {
+                for frame in
+                    [frame(N1, 0xff), frame(SUPERVISORS, 0), frame(SUPERVISORS, b'R'), frame([0xff; 6], 1)]
+                {
+                    // What the segment has no room for is lost, as a stranger's frames may be.
+                    let _ = socket.say(&frame);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        };
+        Self { is_over, thread: Some(std::thread::spawn(babble)) }
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[test]
+fn a_stranger_on_the_segment_is_counted_and_disturbs_nobody() {
+    in_namespaces("a_stranger_on_the_segment_is_counted_and_disturbs_nobody", || {
+        let [a, b] = machines();
+        let file = topology("two-hosts.yaml");
+        let stranger = Stranger::on(&b);
+        let hosts = [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish);
+        drop(stranger);
+        for host in &hosts {
+            assert_eq!(host.code, Some(0), "{}", host.said);
+        }
+        let report = hosts[0].report();
+        let links = report["links"].as_array().expect("a list");
+        let dropped = |name: &str| {
+            let link = links.iter().find(|link| link["name"] == name).expect("a link of the ring");
+            link["dropped"]["bad-magic"].as_u64().unwrap_or(0)
+        };
+        assert!(dropped("n2->n1") > 0, "who bears n2's address is heard as n2, and refused: {report}");
+        assert_eq!(dropped("n3->n0"), 0, "nobody else's link gets those frames");
+    });
 }
 
 #[test]
