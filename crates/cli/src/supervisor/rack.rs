@@ -193,8 +193,9 @@ impl Rack {
         matches!(self.phase, Phase::Running)
     }
 
-    /// Other hosts run these members.
+    /// Other hosts run these members. Until more is known of those hosts, they need the members that run here.
     pub(crate) fn leave_elsewhere(&mut self, members: &[usize]) {
+        self.is_held = !members.is_empty();
         for member in members {
             let seat = &mut self.seats[*member];
             (seat.is_vacant, seat.is_elsewhere) = (true, true);
