@@ -10,9 +10,11 @@ use std::path::Path;
 
 use rackloom::wires::packet;
 use rackloom_plan::{LinkPlan, Plan, WireKind};
+use rackloom_protocol::NodeId;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::here::Here;
 use crate::present::units;
 
 const HINT: &str = "make `memory` of the nodes or `ring_bytes` smaller, or name fewer nodes";
@@ -31,11 +33,17 @@ fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
 }
 
 impl Wanted {
-    fn by(plan: &Plan) -> Self {
-        let nodes = plan.members.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
+    fn by(plan: &Plan, here: &Here) -> Self {
+        let members = (0..).zip(&plan.members).filter(|(number, _)| here.runs(plan, NodeId(*number)));
+        let nodes = members.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
+        let ends = |link: &LinkPlan| here.ends(plan, &link.edge);
         let rings = match plan.wire {
-            WireKind::SharedMemory => (plan.links.len() as u64 * 2).saturating_mul(plan.ring_bytes.into()),
-            WireKind::Packet => plan.links.iter().map(|link| 2 * kernel_ring_bytes(plan, link)).sum(),
+            WireKind::SharedMemory => {
+                plan.links.iter().map(ends).sum::<u64>().saturating_mul(plan.ring_bytes.into())
+            }
+            WireKind::Packet => {
+                plan.links.iter().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum()
+            }
             // Datagrams wait in memory that the kernel takes as they come.
             WireKind::Udp => 0,
         };
@@ -58,22 +66,22 @@ impl Wanted {
 }
 
 /// Refuse a rack that this machine cannot hold.
-pub(crate) fn must_suffice(plan: &Plan) -> Result<(), Failure> {
-    shortage(plan).map_or(Ok(()), |what| Err(Failure::new(Exit::CouldNotStart, what).hint(HINT)))
+pub(crate) fn must_suffice(plan: &Plan, here: &Here) -> Result<(), Failure> {
+    shortage(plan, here).map_or(Ok(()), |what| Err(Failure::new(Exit::CouldNotStart, what).hint(HINT)))
 }
 
 /// Say so where the rack may be meant for another machine.
 pub(crate) fn warn_if_short(plan: &Plan) {
-    if let Some(what) = shortage(plan) {
+    if let Some(what) = shortage(plan, &Here::default()) {
         eprintln!("warning: {what}\n  hint:  {HINT}");
     }
 }
 
 /// `None` also where the system does not say how much it has.
-fn shortage(plan: &Plan) -> Option<String> {
+fn shortage(plan: &Plan, here: &Here) -> Option<String> {
     let of_machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let of_group = left_in_group(Path::new("/sys/fs/cgroup")).unwrap_or(u64::MAX);
-    Wanted::by(plan).shortage(of_machine.min(of_group))
+    Wanted::by(plan, here).shortage(of_machine.min(of_group))
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.
@@ -102,7 +110,7 @@ mod tests {
     fn a_rack_wants_its_nodes_and_both_directions_of_its_rings() {
         let text = "name: r\nshape: {star: {nodes: 3}}\ndefaults: {memory: 8MiB}\nring_bytes: 64KiB\n";
         let mut plan = Plan::parse(text, "test").unwrap();
-        let wanted = Wanted::by(&plan);
+        let wanted = Wanted::by(&plan, &Here::default());
         assert_eq!(
             wanted,
             Wanted { nodes: 25_165_824, rings: 393_216 },
@@ -115,9 +123,9 @@ mod tests {
         }
         plan.set_wire(WireKind::Packet);
         // 192 frames of 4320 bytes with their headers, 15 to a block of 64 KiB, at both ends of three links.
-        assert_eq!(Wanted::by(&plan).rings, 6 * 13 * 65_536);
+        assert_eq!(Wanted::by(&plan, &Here::default()).rings, 6 * 13 * 65_536);
         plan.set_wire(WireKind::Udp);
-        assert_eq!(Wanted::by(&plan).rings, 0);
+        assert_eq!(Wanted::by(&plan, &Here::default()).rings, 0);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod exit;
 mod expectations;
 mod failure;
 mod faults;
+mod here;
 mod overrides;
 mod present;
 mod progress;

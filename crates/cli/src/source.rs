@@ -21,6 +21,7 @@ use crate::arguments::{ArrayOptions, JobOptions, Overrides, Processes, Transport
 use crate::arrays::InputArrays;
 use crate::capture::CaptureOptions;
 use crate::failure::Failure;
+use crate::here::Here;
 use crate::{arrays, capacity};
 
 /// Everything from which a plan is built.
@@ -37,6 +38,9 @@ pub(crate) struct Source {
     /// Whether the command line wants everything in frames.
     #[serde(default)]
     pub(crate) force_wire: bool,
+    /// Whose share of the rack is started; all of it if nobody's in particular.
+    #[serde(default)]
+    pub(crate) host: Option<String>,
     /// The rack's name, if it is another than the file's.
     pub(crate) rack: Option<String>,
     /// Where the user's arrays are, and where the results go.
@@ -65,6 +69,7 @@ impl Source {
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,
+            host: None,
             rack: None,
             arrays: ArrayOptions::default(),
             capture: CaptureOptions::default(),
@@ -75,6 +80,7 @@ impl Source {
     pub(crate) fn for_processes(mut self, processes: &Processes) -> Result<Self, Failure> {
         self.wire = processes.wire;
         self.force_wire = processes.force_wire;
+        self.host.clone_from(&processes.host);
         self.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
     }
 
@@ -121,7 +127,8 @@ impl Source {
     /// results and captures.
     pub(crate) fn ready_work(&self, processes: &Processes) -> Result<Work, Failure> {
         let work = self.possible_work()?;
-        capacity::must_suffice(&work.plan)?;
+        let here = Here::of(&work.plan, self.host.as_deref())?;
+        capacity::must_suffice(&work.plan, &here)?;
         arrays::make_place(&processes.arrays, &work.is_written())?;
         self.capture.make_directory()?;
         Ok(work)

@@ -11,6 +11,7 @@
 pub mod clock;
 mod drops;
 pub mod fabric;
+pub mod hosts;
 mod mapping;
 pub mod memory;
 pub mod namespaces;

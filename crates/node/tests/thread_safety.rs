@@ -7,6 +7,7 @@ use rackloom::fabric::{
     Batch, Completion, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue,
     Received, Region, RegionOptions, Request, Slice,
 };
+use rackloom::hosts::{HostLink, HostLinkError, WordSocket};
 use rackloom::memory::{
     AllocateError, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, Usage,
@@ -15,7 +16,7 @@ use rackloom::namespaces::{Cable, CableEnd, NamespaceError};
 use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
-use rackloom::seat::{Grant, NewCable, SharedMemoryPort};
+use rackloom::seat::{Grant, NewCable, Outlet, SharedMemoryPort};
 use rackloom::sharing::{
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer,
     Inside, PendingImport, Refusal, Revoked, Seat, Seats, Taken,
@@ -48,7 +49,8 @@ types!(BOTH, send_and_sync:
     QuotaExceeded, Statistics, TenantLimit, Usage,
     Cable, CableEnd, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
-    Answer, Grant, NewCable, SharedMemoryPort,
+    Answer, Grant, NewCable, Outlet, SharedMemoryPort,
+    HostLink, HostLinkError, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PortsError, Settings, SharedMemoryDevice,

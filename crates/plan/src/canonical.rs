@@ -9,6 +9,7 @@ use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, Transport
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::expect::Expectations;
+use crate::hosts::HostPlan;
 use crate::job::JobPlan;
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 
@@ -26,7 +27,7 @@ pub(crate) fn epoch(name: &str, config_hash: u64) -> u16 {
 
 fn text(plan: &Plan) -> String {
     // Left out: the seed, what follows from the hash, and the credit choice, whose outcome stands at each link.
-    let Plan { name, seed: _, epoch: _, config_hash: _, members, links, credit_choice: _, .. } = plan;
+    let Plan { name, seed: _, epoch: _, config_hash: _, members, hosts, links, credit_choice: _, .. } = plan;
     let mut text = format!("rack {name:?}\n");
     settings(plan, &mut text);
     for MemberPlan { name, role, tenant, server, memory_bytes, memory } in members {
@@ -36,6 +37,9 @@ fn text(plan: &Plan) -> String {
     }
     for link in links {
         spell_link(link, &mut text);
+    }
+    for HostPlan { name, members, interface, interfaces } in hosts {
+        line(&mut text, format_args!("host {name:?} {members:?} {interface:?} {interfaces:?}"));
     }
     text
 }
@@ -47,6 +51,7 @@ fn settings(plan: &Plan, text: &mut String) {
         epoch: _,
         config_hash: _,
         members: _,
+        hosts: _,
         links: _,
         credit_choice: _,
         wire,

@@ -4,6 +4,7 @@
 //! [`Places`] only where to point. A value that could not be read is judged nowhere: it has been complained about.
 
 mod hops;
+mod hosts;
 mod job;
 mod links;
 mod members;
@@ -54,6 +55,7 @@ pub(crate) fn mistakes(
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
+    hosts::check(&mut check);
     if fit == Fit::Judged {
         objections::check(&mut check, judge);
     }

@@ -13,6 +13,7 @@ mod check;
 mod defaults;
 mod document;
 mod expect;
+mod hosts;
 pub mod impair;
 mod job;
 mod mistake;
@@ -28,6 +29,7 @@ mod text;
 mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
+pub use hosts::HostPlan;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };

@@ -18,6 +18,7 @@ use crate::canonical;
 use crate::check::{self, Fit};
 use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
+use crate::hosts::HostPlan;
 use crate::job::JobPlan;
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub config_hash: u64,
     /// Members by [`NodeId`]: endpoints first, then switches.
     pub members: Vec<MemberPlan>,
+    /// Machines that run the rack together; none if one runs all of it.
+    pub hosts: Vec<HostPlan>,
     /// Links by edge index.
     pub links: Vec<LinkPlan>,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
@@ -322,8 +325,10 @@ impl Plan {
             Checks::Always => true,
             Checks::Never => false,
             Checks::Auto => {
-                self.wire != WireKind::SharedMemory
-                    || self.links.iter().any(|link| link.profile.corrupt > 0.0)
+                let is_exposed = |link: &LinkPlan| {
+                    self.wire_of(&link.edge) != WireKind::SharedMemory || link.profile.corrupt > 0.0
+                };
+                self.wire != WireKind::SharedMemory || self.links.iter().any(is_exposed)
             }
         }
     }
@@ -407,8 +412,10 @@ impl Plan {
 
     /// Compute again what follows from the rest: credits, configuration hash, epoch.
     pub(crate) fn settle(&mut self) {
-        let credits = self.credit_choice.resolve(self.wire, self.ring_bytes);
-        self.links.iter_mut().for_each(|link| link.credits = credits);
+        let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
+        for (link, wire) in self.links.iter_mut().zip(wires) {
+            link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
+        }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);
     }

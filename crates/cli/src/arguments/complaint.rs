@@ -88,7 +88,7 @@ mod tests {
             (&["run", "r", "--job", "hope"], "--job is one of litmus, collective, latency, bandwidth, none"),
             (&["run", "r", "--repetitions", "0"], "`rackloom run --help` says what --repetitions takes"),
             (&["run", "r", "--bytes", "8", "--sizes", "8..9"], "leave one of them out"),
-            (&["run", "r", "--lost"], "did you mean --loss?"),
+            (&["run", "r", "--losss"], "did you mean --loss?"),
             (&["run", "r", "--job", "latencies"], "did you mean latency?"),
             (&["run", "r", "--seed"], "`rackloom run --help` says what --seed takes"),
             (&["runn"], "did you mean run?"),

@@ -79,6 +79,9 @@ pub(crate) struct Processes {
     /// Send everything in frames: GPU nodes of one server do not map each other's memory
     #[arg(long)]
     pub(crate) force_wire: bool,
+    /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]

@@ -53,7 +53,7 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
             .map(|(_, neighbour, _)| plan.members[neighbour.index()].name.clone())
             .collect();
         let mut cells = vec![member.name.clone(), role(member.role).to_owned()];
-        cells.extend(pids.map(|pids| pids.get(index).map_or_else(String::new, u32::to_string)));
+        cells.extend(pids.map(|pids| process(plan, node, pids)));
         let is_switch = member.role == MemberRole::Switch;
         cells.extend([
             member.server.clone(),
@@ -64,6 +64,15 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
         table.row(cells);
     }
     table.render()
+}
+
+/// A member's process, or the host that runs it.
+fn process(plan: &Plan, node: NodeId, pids: &[u32]) -> String {
+    match (pids.get(node.index()), plan.host_of(node)) {
+        (Some(0), Some(host)) => format!("host {}", host.name),
+        (Some(pid), _) => pid.to_string(),
+        (None, _) => String::new(),
+    }
 }
 
 pub(crate) const fn role(role: MemberRole) -> &'static str {

@@ -164,7 +164,10 @@ fn events(report: &Report) -> String {
 }
 
 fn losses(report: &Report) -> String {
-    let lost = report.nodes.iter().filter(|node| node.state != MemberState::Finished);
+    let lost = report
+        .nodes
+        .iter()
+        .filter(|node| !matches!(node.state, MemberState::Finished | MemberState::Elsewhere));
     let lines: Vec<_> = lost
         .map(|node| {
             let pid = node.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));

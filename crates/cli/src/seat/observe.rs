@@ -1,6 +1,7 @@
 //! What a seat notices about itself: events for the report, whether all links have been up, how far the job is.
 
 use rackloom::Ports;
+use rackloom::seat::Outlet;
 use rackloom_jobs::report::{EventLog, EventRecord, JobResult, MemberReport, MemberState, PortReport};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId, PortId};
@@ -18,6 +19,8 @@ pub(super) struct Observer {
     dark: Vec<bool>,
     /// Ports that carry data now.
     lit: Vec<bool>,
+    /// Ports whose links lead to another host, with what to say as long as nobody was heard there.
+    abroad: Vec<(usize, String)>,
 }
 
 /// What an event was, beyond itself.
@@ -39,7 +42,28 @@ impl Observer {
             events: EventLog::default(),
             dark: config.ports.iter().map(|port| !vacant.contains(&port.neighbour.0)).collect(),
             lit: vec![false; config.ports.len()],
+            abroad: Vec::new(),
         }
+    }
+
+    /// The ports that lead to other hosts, each with its interface.
+    pub(super) fn leads_abroad(&mut self, plan: &Plan, config: &MemberConfig, outlets: &[Outlet]) {
+        let line = |outlet: &Outlet| {
+            let neighbour = config.ports.get(outlet.port)?.neighbour;
+            let host = plan.host_of(neighbour)?;
+            let name = &plan.members[neighbour.index()].name;
+            Some((
+                outlet.port,
+                format!("host {}'s {name} has not been heard on {}", host.name, outlet.interface),
+            ))
+        };
+        self.abroad = outlets.iter().filter_map(line).collect();
+    }
+
+    /// A line per neighbour on another host that was never heard.
+    pub(super) fn unheard(&self) -> impl Iterator<Item = &str> {
+        let dark = |port: usize| self.dark.get(port).is_some_and(|dark| *dark);
+        self.abroad.iter().filter(move |(port, _)| dark(*port)).map(|(_, line)| line.as_str())
     }
 
     pub(super) fn name(&self) -> &str {

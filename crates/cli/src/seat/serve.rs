@@ -215,7 +215,8 @@ impl Seat {
             match channel.hear::<Order>()? {
                 Heard::Message(Order::SayWaiting) => {
                     let lines = self.body.waiting_for();
-                    let lines = lines.iter().map(|line| self.observer.with_names(line)).collect();
+                    let lines = lines.iter().map(|line| self.observer.with_names(line));
+                    let lines = self.observer.unheard().map(str::to_owned).chain(lines).collect();
                     channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,

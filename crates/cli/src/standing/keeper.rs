@@ -191,6 +191,9 @@ impl Keeper {
         if self.supervisor.rack.seats[node.index()].is_alive() {
             return Err(Answer::refuse(format!("somebody sits in {seat}"), vacant));
         }
+        if self.supervisor.rack.seats[node.index()].is_elsewhere {
+            return Err(Answer::refuse(format!("another host runs {seat}"), Some("ask there")));
+        }
         if !self.supervisor.rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
         }

@@ -11,7 +11,7 @@ use crate::supervisor::rack::Seat;
 
 /// The answer to `status`.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
-    let Supervisor { plan, rack, clock, .. } = supervisor;
+    let Supervisor { plan, rack, clock, here, .. } = supervisor;
     let now_ns = clock.now().0;
     let graph = plan.graph();
     let has_job = plan.job.kind != JobKind::None;
@@ -44,6 +44,8 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         })
         .collect();
     let ends_up: usize = members.iter().filter_map(|member| member.links_up).map(usize::from).sum();
+    let links_total = here.links(plan);
+    let ends_total: usize = plan.links.iter().map(|link| here.ends(plan, &link.edge) as usize).sum();
     let state = match () {
         () if rack.is_running() => "up",
         () if rack.ending.is_some() => "going",
@@ -60,8 +62,9 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         epoch: plan.epoch,
         config_hash: format!("{:016x}", plan.config_hash),
         uptime_ns: now_ns,
-        links_up: ends_up / 2,
-        links_total: plan.links.len(),
+        // Of a link to another host one end is here.
+        links_up: (ends_up * links_total).checked_div(ends_total).unwrap_or(0),
+        links_total,
         members,
     }
 }
@@ -74,7 +77,7 @@ fn does_job(seat: &Seat, has_job: bool) -> bool {
 /// How the job went, once it is over on every node, as `down` would say it: a node that died without a report is a
 /// failure. Nothing while a seat is vacant or its process has not answered.
 fn verdict(seats: &[Seat]) -> Option<Verdict> {
-    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint);
+    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere);
     let of_seat = |seat: &Seat| match &seat.status {
         _ if seat.ended => Some(Verdict::Fail),
         Some(status) if !seat.is_vacant => status.verdict,
@@ -90,6 +93,7 @@ fn verdict(seats: &[Seat]) -> Option<Verdict> {
 /// One word.
 fn state(seat: &Seat, has_job: bool) -> &'static str {
     match &seat.status {
+        _ if seat.is_elsewhere => "elsewhere",
         _ if seat.is_vacant => "vacant",
         _ if seat.ended => "lost",
         None => "silent",

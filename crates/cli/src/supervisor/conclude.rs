@@ -3,7 +3,8 @@
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
 
 use super::Supervisor;
-use super::rack::{Ending, Seat};
+use super::hosts::Hosts;
+use super::rack::{Ending, Rack, Seat};
 use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
@@ -19,11 +20,12 @@ pub(crate) struct Conclusion {
 impl Supervisor {
     /// Join the reports and say how it went. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
-        let Self { plan, rack, clock, source, .. } = self;
+        let Self { plan, rack, clock, source, hosts, .. } = self;
         let elapsed_ns = clock.now().0;
         let captures = source.capture.place(clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
+        let (missed, awaited) = last_words(hosts, &rack);
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
         }
@@ -31,7 +33,9 @@ impl Supervisor {
             .seats
             .iter()
             .any(|seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty()));
-        let mut failures = Vec::new();
+        let node_lost = node_lost || !missed.is_empty();
+        // A rack that stays is taken down host by host.
+        let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
         if let Ending::LostEarly(what) = &ending {
             failures.push(what.clone());
         }
@@ -40,6 +44,7 @@ impl Supervisor {
         }
         if ending == Ending::Stalled {
             failures.push(format!("no progress for {}", present::units::time(plan.watchdog_ns)));
+            failures.extend(awaited);
             for seat in &rack.seats {
                 let lines = seat.waiting.as_deref().unwrap_or(&[]);
                 failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
@@ -64,6 +69,13 @@ impl Supervisor {
     }
 }
 
+/// Say farewell to other hosts; who of them is missed, and who never came.
+fn last_words(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
+    let Some(mut hosts) = hosts else { return Default::default() };
+    hosts.leave(rack);
+    (hosts.missed(), hosts.awaited())
+}
+
 /// A seat says its hint in the same line.
 fn could_not_start(what: &str) -> Failure {
     match what.split_once("; hint: ") {
@@ -75,6 +87,7 @@ fn could_not_start(what: &str) -> Failure {
 /// What a seat said, or what can be said about a dead one.
 fn member_report(seat: Seat) -> MemberReport {
     let state = match &seat.death {
+        _ if seat.is_elsewhere => MemberState::Elsewhere,
         _ if seat.is_vacant => MemberState::Unstarted,
         None => MemberState::Lost,
         Some(how) if how.starts_with("killed") => MemberState::Killed,

@@ -8,6 +8,7 @@
 
 mod attendance;
 mod conclude;
+mod hosts;
 mod logs;
 mod packet;
 mod process;
@@ -35,12 +36,14 @@ pub(crate) use self::logs::Logs;
 pub(crate) use self::process::LOG_VARIABLE;
 pub(crate) use self::run::run;
 
+use self::hosts::Hosts;
 use self::process::{Heard, Process};
 use self::rack::{Rack, Step, TICK_NS};
 use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
 use crate::control::{Order, SharedServer, Start};
 use crate::failure::Failure;
+use crate::here::Here;
 use crate::progress::Headway;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
@@ -73,6 +76,10 @@ pub(crate) struct Supervisor {
     logs: Logs,
     stays: bool,
     wiring: Wiring,
+    /// Whose share of the rack this is.
+    pub(crate) here: Here,
+    /// The other hosts, if there are any.
+    hosts: Option<Hosts>,
     /// By member; nobody for a vacant seat.
     processes: Vec<Option<Process>>,
     told: UnboundedSender<(usize, Heard)>,
@@ -116,12 +123,15 @@ impl Supervisor {
     /// Wires, and no process yet. To be called before the first thread: a namespace of one's own is refused to a process
     /// that has several.
     pub(crate) fn prepare(source: Source, plan: Plan, logs: Logs) -> Result<Self, Failure> {
-        let wiring = Wiring::prepare(&plan)?;
+        let here = Here::of(&plan, source.host.as_deref())?;
+        let hosts = Hosts::open(&plan, &here, incarnation())?;
+        let wiring = Wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let timers = &plan.timers;
         let detection_ns = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
-        let rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
+        let mut rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
+        rack.leave_elsewhere(&here.elsewhere(&plan));
         let (told, heard) = unbounded_channel();
         Ok(Self {
             plan,
@@ -131,6 +141,8 @@ impl Supervisor {
             logs,
             stays: false,
             wiring,
+            here,
+            hosts,
             processes: Vec::new(),
             told,
             heard,
@@ -213,7 +225,12 @@ impl Supervisor {
                 _ = interrupt.recv() => self.rack.interrupted(),
                 _ = terminate.recv() => self.rack.interrupted(),
                 _ = hang_up.recv() => self.rack.interrupted(),
-                _ = alarms.ticks.tick() => self.rack.tick(),
+                _ = alarms.ticks.tick() => {
+                    let hosts = self.hosts.as_mut();
+                    let mut steps = hosts.map_or_else(Vec::new, |hosts| hosts.tick(&mut self.rack));
+                    steps.extend(self.rack.tick());
+                    steps
+                }
             };
             self.steps.extend(steps);
         }
@@ -283,7 +300,7 @@ impl Supervisor {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
         let processes = self.rack.seats.iter().map(process).collect();
         let seats = self.rack.seats.iter().enumerate();
-        let vacant = seats.filter(|(other, seat)| *other != member && !seat.is_alive());
+        let vacant = seats.filter(|(other, seat)| *other != member && !seat.is_alive() && !seat.is_elsewhere);
         Start {
             source: self.source.clone(),
             member: member as u16,

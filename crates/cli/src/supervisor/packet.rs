@@ -3,10 +3,17 @@
 //! An interface of a member's namespace is named after its port. A later cable for the same port gets another name: the
 //! kernel takes its time to remove the old one with the namespace of the process that died.
 
-use rackloom::namespaces::{Cable, CableEnd};
+use std::collections::BTreeMap;
+
+use rackloom::hosts::{HostLink, HostLinkError, open_link};
+use rackloom::namespaces::{Cable, CableEnd, network_namespace_of};
 use rackloom_plan::Plan;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane, PortId};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::here::Here;
 
 /// Ethernet header, which does not count towards an interface's MTU.
 const ETHERNET_HEADER_BYTES: u32 = 14;
@@ -17,12 +24,26 @@ const LIVES_MAX: u32 = 1_000_000;
 pub(super) struct PacketWiring {
     /// The network namespace in which the rack was started. No member belongs there.
     pub(super) outside: (u64, u64),
+    /// Ends of links to other hosts that have not been handed out, by member and port.
+    outlets: Outlets,
+    /// Whose share this is.
+    pub(super) here: Here,
     takeovers: u32,
 }
 
 impl PacketWiring {
-    pub(super) fn new(outside: (u64, u64)) -> Self {
-        Self { outside, takeovers: 0 }
+    /// To be called where the rack was started: other hosts are reached from there alone.
+    pub(super) fn new(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+        let outside = network_namespace_of(std::process::id())
+            .map_err(|error| Failure::could_not_start("cannot tell network namespaces", error))?;
+        let outlets = here.host.map_or(Ok(BTreeMap::new()), |host| outlets(plan, host));
+        let outlets = outlets.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+        Ok(Self { outside, outlets, here: here.clone(), takeovers: 0 })
+    }
+
+    /// The end of a link to another host, and its interface. To be asked once per port.
+    pub(super) fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
+        self.outlets.remove(&(node, port))
     }
 
     /// What tells the cables of this takeover from all earlier ones.
@@ -30,6 +51,24 @@ impl PacketWiring {
         self.takeovers = (self.takeovers + 1) % LIVES_MAX;
         self.takeovers
     }
+}
+
+type Outlets = BTreeMap<(NodeId, PortId), (String, HostLink)>;
+
+fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
+    let host = &plan.hosts[host];
+    let mut outlets = BTreeMap::new();
+    for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
+        let Some(interface) = host.interface_of(index).filter(|_| plan.joins_hosts(&edge)) else { continue };
+        for (node, port, neighbour) in [(edge.a, edge.a_port, edge.b), (edge.b, edge.b_port, edge.a)] {
+            if host.members.contains(&node) {
+                let (mine, theirs) = (mac(node, edge.plane), mac(neighbour, edge.plane));
+                let link = open_link(interface, plan.frame_bytes_max, mine, theirs)?;
+                outlets.insert((node, port), (interface.to_owned(), link));
+            }
+        }
+    }
+    Ok(outlets)
 }
 
 /// The name of a port's first interface within its member's namespace.

@@ -100,6 +100,8 @@ pub(crate) struct Seat {
     pub(crate) is_endpoint: bool,
     /// Nobody has taken it yet.
     pub(crate) is_vacant: bool,
+    /// Vacant here, because another host runs it.
+    pub(crate) is_elsewhere: bool,
     pub(crate) pid: u32,
     /// When it was taken, on the run's clock.
     pub(crate) taken_at_ns: u64,
@@ -148,6 +150,8 @@ pub(crate) struct Rack {
     idle_ns: u64,
     survey_left_ns: Option<u64>,
     all_mapped: bool,
+    /// Other hosts have not finished, and need the members that have.
+    is_held: bool,
 }
 
 impl Rack {
@@ -169,6 +173,7 @@ impl Rack {
             idle_ns: 0,
             survey_left_ns: None,
             all_mapped: false,
+            is_held: false,
         }
     }
 
@@ -186,6 +191,42 @@ impl Rack {
     /// Whether all links have been up and nobody has been asked to leave.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running)
+    }
+
+    /// Other hosts run these members. Until more is known of those hosts, they need the members that run here.
+    pub(crate) fn leave_elsewhere(&mut self, members: &[usize]) {
+        self.is_held = !members.is_empty();
+        for member in members {
+            let seat = &mut self.seats[*member];
+            (seat.is_vacant, seat.is_elsewhere) = (true, true);
+        }
+    }
+
+    /// Whether everybody here has finished, and nobody may go as long as other hosts have not.
+    pub(crate) fn has_finished(&self) -> bool {
+        matches!(self.phase, Phase::Naming { left_ns } if left_ns == 0 || self.all_dead_are_named())
+    }
+
+    /// Whether the links are not up yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.phase == Phase::Opening
+    }
+
+    /// Whether other hosts still need the members that have finished here.
+    pub(crate) fn hold(&mut self, is_held: bool) -> Vec<Step> {
+        self.is_held = is_held;
+        self.settle()
+    }
+
+    /// Nothing will come of waiting any longer: ask who waits for what.
+    pub(crate) fn stall(&mut self) -> Vec<Step> {
+        self.phase = Phase::Asking { left_ns: ANSWER_NS };
+        vec![Step::AskWaiting]
+    }
+
+    /// There is another rack where the rest of this one should be.
+    pub(crate) fn refuse(&mut self, what: String) -> Vec<Step> {
+        self.end(Ending::CouldNotStart(what))
     }
 
     /// How many GPU nodes have finished, and how far the slowest of the others is.
@@ -325,7 +366,7 @@ impl Rack {
             }
             Phase::Naming { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
-                if *left_ns == 0 { self.end(Ending::Complete) } else { Vec::new() }
+                if *left_ns == 0 { self.settle() } else { Vec::new() }
             }
             Phase::Asking { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
@@ -413,7 +454,7 @@ impl Rack {
         if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
             self.phase = Phase::Naming { left_ns: self.naming_ns };
         }
-        if matches!(self.phase, Phase::Naming { .. }) && self.all_dead_are_named() {
+        if self.has_finished() && !self.is_held {
             steps.extend(self.end(Ending::Complete));
         }
         if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
@@ -438,7 +479,11 @@ impl Rack {
     /// Whether no living GPU node still works. Switches have no work of their own.
     fn is_finished(&self) -> bool {
         let is_done = |(member, seat): (usize, &Seat)| {
-            seat.ended || seat.finished || !seat.is_endpoint || self.is_presumed_dead(member)
+            seat.ended
+                || seat.finished
+                || seat.is_elsewhere
+                || !seat.is_endpoint
+                || self.is_presumed_dead(member)
         };
         self.seats.iter().enumerate().all(is_done)
     }

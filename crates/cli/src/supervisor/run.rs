@@ -65,7 +65,7 @@ fn announce(supervisor: &Supervisor, arguments: &RunArguments) -> Result<(), Fai
     let pids: Vec<u32> = supervisor.rack.seats.iter().map(|seat| seat.pid).collect();
     let took = present::units::time(supervisor.clock.now().0);
     let table = present::members(&supervisor.plan, Some(&pids));
-    let links = supervisor.plan.links.len();
+    let links = supervisor.here.links(&supervisor.plan);
     reporting::say(&arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
     match &arguments.pids {
         Some(path) => write_pids(path, supervisor, &pids)
@@ -76,7 +76,7 @@ fn announce(supervisor: &Supervisor, arguments: &RunArguments) -> Result<(), Fai
 
 /// Written beside and renamed, so that whoever waits for the file finds it whole.
 fn write_pids(path: &Path, supervisor: &Supervisor, pids: &[u32]) -> io::Result<()> {
-    let members = supervisor.plan.members.iter().zip(pids);
+    let members = supervisor.plan.members.iter().zip(pids).filter(|(_, pid)| **pid != 0);
     let members: Vec<_> =
         members.map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid})).collect();
     let origin_monotonic_ns = supervisor.clock.origin_ns();

@@ -104,6 +104,9 @@ fn on_packet(
     let life = wiring.next_life();
     let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for joint in joints(plan, node) {
+        if !wiring.here.runs(plan, joint.neighbour) {
+            return Err("it has a link to another host, which is made when the rack starts only".to_owned());
+        }
         let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
             interfaces.push(None);
             continue;
@@ -119,7 +122,7 @@ fn on_packet(
         neighbours.push((joint.neighbour.index(), cable, Vec::new()));
     }
     lay_aside(&cables)?;
-    Ok(Takeover { grant: Grant::Packet { interfaces }, wires: Vec::new(), neighbours })
+    Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
 /// Interfaces belong to nobody but the seat: not to the system, and not to another member.

@@ -11,7 +11,9 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use rackloom::namespaces::{enter_supervisor_namespaces, lay_cables, network_namespace_of};
+use rackloom::hosts::HostLink;
+use rackloom::namespaces::{enter_supervisor_namespaces, lay_cables};
+use rackloom::seat::Outlet;
 use rackloom::wires::{Doorbell, shared_memory};
 use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::{NodeId, Plane, PortId};
@@ -21,6 +23,7 @@ use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::control::{Grant, SharedMemoryPort};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::here::Here;
 
 /// Descriptors that one rack may need in the supervisor beyond the usual handful.
 fn raise_descriptor_limit() {
@@ -58,12 +61,12 @@ pub(super) struct Plugs {
 enum Ends {
     Rings(#[expect(dead_code, reason = "kept open only")] Vec<Option<(NodeId, shared_memory::End)>>),
     Sockets(#[expect(dead_code, reason = "kept open only")] UdpEnds),
-    None,
+    HostLinks(#[expect(dead_code, reason = "kept open only")] Vec<HostLink>),
 }
 
 impl Wiring {
     /// Make what can be made before there are processes. For the packet wire this must come before the first thread.
-    pub(super) fn prepare(plan: &Plan) -> Result<Self, Failure> {
+    pub(super) fn prepare(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         raise_descriptor_limit();
         match plan.wire {
             WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
@@ -73,11 +76,9 @@ impl Wiring {
                 .map(Self::Udp)
                 .map_err(|error| Failure::could_not_start("cannot make the sockets of the udp wire", error)),
             WireKind::Packet => {
-                let outside = network_namespace_of(std::process::id());
-                let outside = outside
-                    .map_err(|error| Failure::could_not_start("cannot tell network namespaces", error))?;
+                let wiring = PacketWiring::new(plan, here)?;
                 enter_supervisor_namespaces()
-                    .map(|()| Self::Packet(PacketWiring::new(outside)))
+                    .map(|()| Self::Packet(wiring))
                     .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
             }
         }
@@ -92,12 +93,22 @@ impl Wiring {
                 let (grant, ends) = wiring.grant(node, ends);
                 Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: Ends::Rings(ends) }
             }
-            Self::Packet(_) => {
-                let interfaces = joints(plan, node).into_iter();
-                let interfaces = interfaces
-                    .map(|joint| (!is_vacant(joint.neighbour)).then(|| first_interface(joint.port)));
-                let grant = Grant::Packet { interfaces: interfaces.collect() };
-                Plugs { grant, inherited: Vec::new(), own_network: true, _ends: Ends::None }
+            Self::Packet(wiring) => {
+                let (mut interfaces, mut outlets, mut links) = (Vec::new(), Vec::new(), Vec::new());
+                for joint in joints(plan, node) {
+                    interfaces.push((!is_vacant(joint.neighbour)).then(|| first_interface(joint.port)));
+                    if let Some((interface, link)) = wiring.take_outlet(node, joint.port) {
+                        outlets.push(Outlet { port: joint.port.index(), interface, sockets: link.fds() });
+                        links.push(link);
+                    }
+                }
+                let grant = Grant::Packet { interfaces, outlets };
+                Plugs {
+                    inherited: grant.descriptors(),
+                    grant,
+                    own_network: true,
+                    _ends: Ends::HostLinks(links),
+                }
             }
             Self::Udp(wiring) => {
                 let ends = wiring.take(node, is_vacant);

@@ -282,6 +282,9 @@ fn operation_report(kind: OperationKind, measured: &KindMeasurement) -> Operatio
 fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
     let name = &seat.name;
     let Some(member) = member else { return vec![format!("{name}: no report came")] };
+    if member.state == MemberState::Elsewhere {
+        return Vec::new();
+    }
     let mut failures = Vec::new();
     // A dead switch is an event, not a failure: whether the job survived it is what its endpoints say.
     if member.state != MemberState::Finished && seat.has_job {

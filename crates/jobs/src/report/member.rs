@@ -27,6 +27,8 @@ pub enum MemberState {
     Exited,
     /// No longer answered.
     Lost,
+    /// Ran on another host, whose own report tells of it.
+    Elsewhere,
 }
 
 impl MemberState {
@@ -40,6 +42,7 @@ impl MemberState {
             Self::Killed => "killed",
             Self::Exited => "exited",
             Self::Lost => "lost",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }

@@ -71,12 +71,28 @@ pub enum Grant {
     Packet {
         /// Their names; nothing where nobody sits at the other end yet.
         interfaces: Vec<Option<String>>,
+        /// Ports whose links leave the machine.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outlets: Vec<Outlet>,
     },
     /// Datagram sockets, in port order. Descriptors are inherited under the numbers given here: socket and carrier.
     Udp {
         /// Ports in order; nothing where nobody sits at the other end yet.
         ports: Vec<Option<[RawFd; 2]>>,
     },
+}
+
+/// One port at an interface of the machine itself. Descriptors are inherited under the numbers given here.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Outlet {
+    /// The port.
+    pub port: usize,
+    /// Name of the interface.
+    pub interface: String,
+    /// Sockets for this link on it: sender and receiver.
+    pub sockets: [RawFd; 2],
 }
 
 /// One port on shared memory.
@@ -101,7 +117,7 @@ impl Grant {
                 all.extend(ports.iter().flatten().flat_map(|port| port.end));
                 all
             }
-            Self::Packet { .. } => Vec::new(),
+            Self::Packet { outlets, .. } => outlets.iter().flat_map(|outlet| outlet.sockets).collect(),
             Self::Udp { ports } => ports.iter().flatten().flatten().copied().collect(),
         }
     }
@@ -128,7 +144,14 @@ impl Grant {
                     ports: ports.iter().map(port).collect::<Option<_>>()?,
                 })
             }
-            Self::Packet { .. } => Some(self.clone()),
+            Self::Packet { interfaces, outlets } => {
+                let outlet = |outlet: &Outlet| {
+                    let [sender, receiver] = outlet.sockets;
+                    Some(Outlet { sockets: [number(sender)?, number(receiver)?], ..outlet.clone() })
+                };
+                let outlets = outlets.iter().map(outlet).collect::<Option<_>>()?;
+                Some(Self::Packet { interfaces: interfaces.clone(), outlets })
+            }
             Self::Udp { ports } => {
                 let port = |port: &Option<[RawFd; 2]>| {
                     let Some([socket, carrier]) = *port else { return Some(None) };

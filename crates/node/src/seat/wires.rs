@@ -12,7 +12,7 @@ use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::MemberConfig;
 
-use super::grant::{Grant, NewCable, SharedMemoryPort};
+use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 use crate::namespaces::{LinkNews, bring_up, switch_on_all};
 use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
@@ -70,7 +70,15 @@ pub fn open(
                 .map_err(|error| format!("cannot open the shared-memory wires: {error}"))?;
             (devices, Some(mine))
         }
-        Grant::Packet { interfaces } => (open_packet(config, interfaces, stays, news.as_ref())?, None),
+        Grant::Packet { interfaces, outlets } => {
+            let mut devices = open_packet(config, interfaces, stays, news.as_ref())?;
+            for outlet in outlets {
+                let place = devices.get_mut(outlet.port);
+                let place = place.ok_or_else(|| format!("the plan has no port {}", outlet.port))?;
+                *place = Some(open_outlet(config, outlet)?);
+            }
+            (devices, None)
+        }
         Grant::Udp { ports } => {
             let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
                 fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
@@ -210,15 +218,29 @@ fn open_packet(
     interfaces.iter().enumerate().map(open).collect()
 }
 
+/// A port that leaves the machine. News of its interface are not heard within the seat's namespace; its carrier is asked
+/// for.
+fn open_outlet(config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
+    let settings = packet_settings(config, outlet.port)?;
+    let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
+    let device =
+        device.map_err(|error| format!("cannot use the sockets of a link to another host: {error}"))?;
+    Ok(Box::new(device))
+}
+
+fn packet_settings(config: &MemberConfig, port: usize) -> Result<packet::Settings, String> {
+    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
+    let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
+    Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
+}
+
 fn open_interface(
     config: &MemberConfig,
     port: usize,
     interface: &str,
     news: Option<&Arc<LinkNews>>,
 ) -> Result<Box<dyn Device>, String> {
-    let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
-    let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
-    let settings = packet::Settings { ether_type, frame_bytes_max, credits: link.credits };
+    let settings = packet_settings(config, port)?;
     let device = packet::open(interface, &settings)
         .map_err(|error| format!("cannot open a packet socket: {error}"))?;
     Ok(match news {

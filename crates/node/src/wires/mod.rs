@@ -46,7 +46,9 @@ use rackloom_protocol::Instant;
 use rustix::fs::Timespec;
 
 pub use doorbell::Doorbell;
+pub(crate) use packet_socket::{bind as bind_packet_socket, open as open_packet_socket};
 pub use ports::{Ports, PortsError};
+pub(crate) use socket::set_option;
 
 /// Largest frame, Ethernet header included, that every device carries: an MTU of 9000 with room to spare.
 pub const FRAME_BYTES_MAX: usize = 9216;

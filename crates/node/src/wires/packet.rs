@@ -15,7 +15,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use rackloom_protocol::{CreditConfig, Instant};
@@ -27,7 +27,7 @@ use super::packet_outgoing::Outgoing;
 use super::packet_ring::{self, ReceiveRing};
 use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
 use super::socket::set_receive_buffer;
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu};
 
 /// When the kernel's queue was full, how soon to try again.
@@ -128,13 +128,32 @@ pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
     }
 }
 
+/// The same on sockets that this process was started with: of an interface of another namespace.
+pub(crate) fn open_inherited(
+    interface: &str,
+    settings: &Settings,
+    [sender, receiver]: [RawFd; 2],
+) -> io::Result<PacketDevice> {
+    let sockets = [adopt(sender)?, adopt(receiver)?];
+    open_on(interface, settings, Reception::Ring, sockets)
+        .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
+}
+
 pub(super) fn open_with(
     interface: &str,
     settings: &Settings,
     reception: Reception,
 ) -> io::Result<PacketDevice> {
+    open_on(interface, settings, reception, [packet_socket::open()?, packet_socket::open()?])
+}
+
+fn open_on(
+    interface: &str,
+    settings: &Settings,
+    reception: Reception,
+    [sender, receiver]: [OwnedFd; 2],
+) -> io::Result<PacketDevice> {
     let frame_bytes_max = usize::from(settings.frame_bytes_max);
-    let (sender, receiver) = (packet_socket::open()?, packet_socket::open()?);
     let index = name_to_index(&sender, interface)?;
     let received = match reception {
         Reception::Ring => {

@@ -29,13 +29,13 @@ pub(super) struct Arrival {
 }
 
 /// A socket that hears nothing until it is bound, so no foreign frame slips in between.
-pub(super) fn open() -> io::Result<OwnedFd> {
+pub(crate) fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
 /// Let a socket hear the frames of one EtherType on one interface, or with protocol 0 only send there.
-pub(super) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> io::Result<()> {
+pub(crate) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> io::Result<()> {
     // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as libc::c_ushort;

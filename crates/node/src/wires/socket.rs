@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 /// Set an option whose value is plain data of the kernel's: an integer, or a structure of integers.
-pub(super) fn set_option<T: Copy>(
+pub(crate) fn set_option<T: Copy>(
     socket: impl AsFd,
     level: libc::c_int,
     name: libc::c_int,

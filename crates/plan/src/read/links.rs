@@ -131,7 +131,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
 }
 
 /// Whether no link has this name. Where links of the file could not be read, only a member that is not there tells.
-fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
+pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
     if reader.places.is_intact("shape") {
         return true;
     }
@@ -140,7 +140,7 @@ fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
     ends.is_none_or(|(a, b)| is_absent(a) || is_absent(b))
 }
 
-fn no_such_link(shape: &Shape, name: &str) -> Complaint {
+pub(crate) fn no_such_link(shape: &Shape, name: &str) -> Complaint {
     let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
     let names = || shape.links.iter().map(|(name, _)| name.as_str());
     match nearest(name, names()) {

@@ -5,6 +5,7 @@
 
 mod expect;
 mod fields;
+mod hosts;
 mod job;
 mod links;
 mod members;
@@ -69,6 +70,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.place);
     let members = members::read(reader, &rack, shape.as_ref());
+    let hosts = hosts::read(reader, &rack, shape.as_ref());
     let tenants = members::tenants(reader, &rack);
     let profiles = links::read(reader, &rack, shape.as_ref());
     let Jobs { job, all: jobs } = job::read(reader, &rack, shape.as_ref());
@@ -86,6 +88,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         epoch: 0,
         config_hash: 0,
         members,
+        hosts,
         links,
         wire: wire(reader, &rack),
         force_wire: reader.flag(&rack, "force_wire", false),

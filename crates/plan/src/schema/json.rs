@@ -76,6 +76,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::List(below) => list(reference(below, tables)),
         Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
         Kind::NamesByServer => by_name(NAME, list(name())),
+        Kind::NameByLink => by_name(&By::Link.pattern(), name()),
         Kind::CountsByDirection => {
             by_name(&format!("{NAME}->{NAME}"), list(json!({"type": "integer", "minimum": 1})))
         }
@@ -113,7 +114,7 @@ fn pattern(inner: &str) -> Value {
 impl By {
     fn pattern(self) -> String {
         match self {
-            Self::Member | Self::Group => NAME.to_owned(),
+            Self::Member | Self::Group | Self::Host => NAME.to_owned(),
             Self::Link => format!("{NAME}--{NAME}(#[1-9][0-9]*)?"),
             Self::Tenant => "[0-9]+|0x[0-9A-Fa-f]+".to_owned(),
         }

@@ -6,6 +6,7 @@
 //!
 //! Nothing here reads a value.
 
+mod hosts;
 mod job;
 pub(crate) mod json;
 mod link;
@@ -16,6 +17,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use hosts::HOST;
 pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES};
 pub(crate) use link::LINK;
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
@@ -89,6 +91,8 @@ pub(crate) enum Kind {
     TableBy(By, &'static Table),
     /// Lists of names, by server.
     NamesByServer,
+    /// A name by link.
+    NameByLink,
     /// Lists of counts, by direction of the link.
     CountsByDirection,
     /// One of two forms.
@@ -102,6 +106,7 @@ pub(crate) enum By {
     Link,
     Group,
     Tenant,
+    Host,
 }
 
 /// Declare a key.
@@ -174,6 +179,7 @@ impl Kind {
             Self::Counts => "list of counts",
             Self::Probability => "probability",
             Self::NamesByServer => "lists of names by server",
+            Self::NameByLink => "name by link",
             Self::CountsByDirection => "lists of counts by direction",
             Self::Flag => return "`true`, `false`".to_owned(),
             Self::Word(words) => {
@@ -210,6 +216,7 @@ impl By {
             Self::Link => "link",
             Self::Group => "group",
             Self::Tenant => "tenant",
+            Self::Host => "host",
         }
     }
 }

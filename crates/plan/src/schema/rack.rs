@@ -5,7 +5,7 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::job::JobKind;
 use crate::schema::{
-    By, CREDITS, DEFAULTS, EXPECT, GROUP, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED, SHAPE, TENANT,
+    By, CREDITS, DEFAULTS, EXPECT, GROUP, HOST, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED, SHAPE, TENANT,
     TIMERS, TRANSPORT, Table, key, table,
 };
 
@@ -42,6 +42,14 @@ const KEYS: &[Key] = &[
         "",
         "Members that sit in one server: `{box0: [n0, n1], box1: [n2, n3]}`. A server may also be named by a group or \
          by the member itself, but not differently.",
+    ),
+    key(
+        "hosts",
+        Kind::TableBy(By::Host, &HOST),
+        "",
+        "Who runs on which machine, and where links between machines leave: `{A: {nodes: [n0, n1], interface: eth1}, B: \
+         {nodes: [n2, n3], interface: eth1}}`. `run` and `up` start one host's share with `--host`, and everybody \
+         without it.",
     ),
     key(
         "tenants",

@@ -238,3 +238,41 @@ fn who_comes_later_and_cannot_begin_takes_nobody_along() {
     assert!(rack.is_running());
     assert_eq!(rack.seats[0].death.as_deref(), Some("no memory"));
 }
+
+/// A rack of which another host runs the second node and the switch, with its links up.
+fn shared() -> Rack {
+    let mut rack = rack();
+    rack.leave_elsewhere(&[1, 2]);
+    assert_eq!(rack.heard(0, Notice::Ready), []);
+    assert_eq!(rack.heard(0, Notice::Mapped), [Step::AllMapped]);
+    assert_eq!(rack.heard(0, Notice::LinksUp), [Step::LinksUp], "of members elsewhere nobody asks");
+    rack
+}
+
+#[test]
+fn who_has_finished_stays_as_long_as_other_hosts_need_it() {
+    let mut rack = shared();
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert!(rack.has_finished());
+    assert_eq!(ticks(&mut rack, 100), [], "however long");
+    assert_eq!(rack.hold(true), []);
+    assert_eq!(rack.hold(false), [Step::AskReports]);
+    assert_eq!(rack.heard(0, report()), [Step::Release]);
+    assert_eq!(rack.ended(0, "exited with code 0".to_owned()), [Step::Over]);
+}
+
+#[test]
+fn nothing_will_come_of_a_host_that_never_came() {
+    let mut rack = shared();
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.stall(), [Step::AskWaiting]);
+    assert_eq!(rack.heard(0, Notice::Waiting { lines: Vec::new() }), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::Stalled));
+}
+
+#[test]
+fn a_rack_among_others_can_be_interrupted_while_it_is_held() {
+    let mut rack = shared();
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.interrupted(), [Step::AskReports]);
+}

@@ -1,0 +1,58 @@
+//! Whose share of a rack is started here: all of it, or what one host of several runs.
+
+use rackloom_plan::{Plan, WireKind};
+use rackloom_protocol::{Edge, NodeId};
+
+use crate::failure::Failure;
+
+/// This machine's share of a rack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Here {
+    /// Place of this host in the plan's list; nothing if everybody runs here.
+    pub(crate) host: Option<usize>,
+}
+
+impl Here {
+    /// The share of the host with this name.
+    pub(crate) fn of(plan: &Plan, host: Option<&str>) -> Result<Self, Failure> {
+        let Some(name) = host else { return Ok(Self::default()) };
+        let host = plan.hosts.iter().position(|host| host.name == name);
+        let names: Vec<_> = plan.hosts.iter().map(|host| host.name.as_str()).collect();
+        let Some(host) = host else {
+            let hint = match names.is_empty() {
+                true => "the file names none: add a line like \
+                         `hosts: {A: {nodes: [n0, n1], interface: eth1}, B: {nodes: [n2, n3], interface: eth1}}`"
+                    .to_owned(),
+                false => format!("hosts are {}", names.join(", ")),
+            };
+            return Err(Failure::bad_input(format!("there is no host {name}")).at("--host").hint(hint));
+        };
+        if plan.wire != WireKind::Packet {
+            let what = format!("--host needs the packet wire; the rack has the {} wire", plan.wire.name());
+            let hint = "write `wire: packet` in the file, or say --wire packet on every host";
+            return Err(Failure::bad_input(what).at("--host").hint(hint));
+        }
+        Ok(Self { host: Some(host) })
+    }
+
+    /// Whether a member runs here.
+    pub(crate) fn runs(&self, plan: &Plan, member: NodeId) -> bool {
+        self.host.is_none_or(|host| plan.hosts[host].members.contains(&member))
+    }
+
+    /// Members that run elsewhere, by place in the plan.
+    pub(crate) fn elsewhere(&self, plan: &Plan) -> Vec<usize> {
+        let members = (0..plan.members.len()).filter(|member| !self.runs(plan, NodeId(*member as u16)));
+        members.collect()
+    }
+
+    /// How many ends of a link are here.
+    pub(crate) fn ends(&self, plan: &Plan, edge: &Edge) -> u64 {
+        u64::from(self.runs(plan, edge.a)) + u64::from(self.runs(plan, edge.b))
+    }
+
+    /// How many links have an end here.
+    pub(crate) fn links(&self, plan: &Plan) -> usize {
+        plan.links.iter().filter(|link| self.ends(plan, &link.edge) > 0).count()
+    }
+}

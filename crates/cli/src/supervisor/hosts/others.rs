@@ -1,0 +1,242 @@
+//! What one host knows of the others, and what follows. Pure: no socket, no clock.
+//!
+//! Members find out by themselves who lives and who died; this is about the rack's beginning and end alone: who has not
+//! been heard at all, who runs another file, and when everybody has finished, so that the members here may go. A host
+//! that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
+
+use super::word::{News, Stage, Word};
+
+/// A rack of this name and another configuration is put up with for so long: it may be an earlier one that ends.
+const OTHER_EPOCH_PATIENCE_NS: u64 = 2_000_000_000;
+
+/// What is known of all hosts.
+#[derive(Debug)]
+pub(super) struct Others {
+    mine: usize,
+    news: Vec<News>,
+    /// By host: time since there was news of it.
+    silent_ns: Vec<u64>,
+    /// Time since all others were known to have finished.
+    all_finished_ns: u64,
+    /// Time since we have finished without a word of everybody.
+    unheard_ns: u64,
+    /// Who spoke of another epoch last, which one, and for how long that has been so.
+    contradiction: Option<(usize, u16, u64)>,
+    /// A host that was silent for so long is lost.
+    silence_max_ns: u64,
+    /// So long at most everybody waits for everybody to know that all have finished.
+    farewell_ns: u64,
+}
+
+impl Others {
+    pub(super) fn new(mine: usize, hosts: usize, life: u64, detection_ns: u64) -> Self {
+        let mut news = vec![News::default(); hosts];
+        news[mine].life = life;
+        Self {
+            mine,
+            news,
+            silent_ns: vec![0; hosts],
+            all_finished_ns: 0,
+            unheard_ns: 0,
+            contradiction: None,
+            // Members learn of a death from their links; a supervisor may be stopped for a moment without harm.
+            silence_max_ns: 4 * detection_ns,
+            // Less than what members take to notice that a host is gone.
+            farewell_ns: detection_ns / 2,
+        }
+    }
+
+    /// What to say next.
+    pub(super) fn speak(&mut self) -> &[News] {
+        self.news[self.mine].words = self.news[self.mine].words.wrapping_add(1);
+        &self.news
+    }
+
+    /// What was heard.
+    pub(super) fn hear(&mut self, word: Word) {
+        match word {
+            Word::Ours(_, news) => {
+                for (host, new) in news.into_iter().enumerate().filter(|(host, _)| *host != self.mine) {
+                    if new > self.news[host] {
+                        (self.news[host], self.silent_ns[host]) = (new, 0);
+                    }
+                }
+            }
+            Word::OtherEpoch(speaker, epoch) => {
+                let since_ns = self.contradiction.map_or(0, |(.., since_ns)| since_ns);
+                self.contradiction = Some((speaker, epoch, since_ns));
+            }
+            Word::Foreign => {}
+        }
+    }
+
+    /// Time has passed, and this is how far we are.
+    pub(super) fn pass(&mut self, time_ns: u64, stage: Stage) {
+        for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine)
+        {
+            *silent_ns += if self.news[host].life == 0 { 0 } else { time_ns };
+        }
+        if let Some((.., since_ns)) = &mut self.contradiction {
+            *since_ns += time_ns;
+        }
+        let is_alone = stage == Stage::Finished && self.unheard().next().is_some();
+        self.unheard_ns = if is_alone { self.unheard_ns + time_ns } else { 0 };
+        let everybody = stage >= Stage::Finished && self.all(Stage::Finished);
+        self.all_finished_ns = if everybody { self.all_finished_ns + time_ns } else { 0 };
+        let stage = if stage == Stage::Finished && everybody { Stage::AllFinished } else { stage };
+        let mine = &mut self.news[self.mine].stage;
+        *mine = (*mine).max(stage);
+    }
+
+    /// Whether the members here are still needed.
+    pub(super) fn is_held(&self) -> bool {
+        !self.all(Stage::Finished) || !self.all(Stage::AllFinished) && self.all_finished_ns < self.farewell_ns
+    }
+
+    /// Hosts of which nothing has been heard yet.
+    pub(super) fn unheard(&self) -> impl Iterator<Item = usize> {
+        self.others().filter(|host| self.news[*host].life == 0)
+    }
+
+    /// How long everybody here has had nothing to do but to wait for a host that was never heard.
+    pub(super) fn alone_ns(&self) -> u64 {
+        self.unheard_ns
+    }
+
+    /// Hosts that were heard and then fell silent before they had finished.
+    pub(super) fn lost(&self) -> impl Iterator<Item = usize> {
+        self.others().filter(|host| self.is_lost(*host))
+    }
+
+    /// Hosts that have ended without waiting for the others.
+    pub(super) fn gone(&self) -> impl Iterator<Item = usize> {
+        self.others().filter(|host| self.news[*host].stage == Stage::Gone)
+    }
+
+    /// Somebody else's configuration, if it has stood where ours should be for too long: by whom, and which epoch.
+    pub(super) fn contradiction(&self) -> Option<(usize, u16)> {
+        let is_whole = self.unheard().next().is_none();
+        let (speaker, epoch, since_ns) = self.contradiction?;
+        (!is_whole && since_ns >= OTHER_EPOCH_PATIENCE_NS).then_some((speaker, epoch))
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> {
+        (0..self.news.len()).filter(|host| *host != self.mine)
+    }
+
+    fn is_lost(&self, host: usize) -> bool {
+        self.silent_ns[host] >= self.silence_max_ns && self.news[host].stage < Stage::AllFinished
+    }
+
+    /// Whether all others that can be waited for are so far.
+    fn all(&self, stage: Stage) -> bool {
+        self.others().all(|host| self.news[host].stage >= stage || self.is_lost(host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 50_000_000;
+    const DETECTION_NS: u64 = 500_000_000;
+
+    fn hosts<const N: usize>() -> [Others; N] {
+        std::array::from_fn(|mine| Others::new(mine, N, 100 + mine as u64, DETECTION_NS))
+    }
+
+    /// `from` says a word, and `to` hears it.
+    fn tell(all: &mut [Others], from: usize, to: usize) {
+        let news = all[from].speak().to_vec();
+        all[to].hear(Word::Ours(from, news));
+    }
+
+    #[test]
+    fn nobody_goes_before_everybody_has_finished_and_knows_it() {
+        let mut pair = hosts::<2>();
+        pair[0].pass(TICK_NS, Stage::Finished);
+        tell(&mut pair, 0, 1);
+        assert!(pair[0].is_held(), "nothing heard of the other");
+        pair[1].pass(TICK_NS, Stage::Working);
+        tell(&mut pair, 1, 0);
+        assert!(pair[0].is_held(), "the other works");
+        pair[1].pass(TICK_NS, Stage::Finished);
+        assert!(pair[1].is_held(), "the first one does not know");
+        tell(&mut pair, 1, 0);
+        pair[0].pass(TICK_NS, Stage::Finished);
+        assert!(!pair[0].is_held(), "both know");
+        tell(&mut pair, 0, 1);
+        assert!(!pair[1].is_held());
+    }
+
+    #[test]
+    fn a_lost_farewell_holds_nobody_for_long() {
+        let mut pair = hosts::<2>();
+        pair[0].pass(TICK_NS, Stage::Finished);
+        tell(&mut pair, 0, 1);
+        let ticks = (0..).take_while(|_| {
+            pair[1].pass(TICK_NS, Stage::Finished);
+            pair[1].is_held()
+        });
+        assert!((1..DETECTION_NS / TICK_NS).contains(&(ticks.count() as u64)));
+    }
+
+    #[test]
+    fn news_reach_hosts_without_a_link_to_their_origin() {
+        let mut row = hosts::<3>();
+        row.iter_mut().for_each(|host| host.pass(TICK_NS, Stage::Finished));
+        for _ in 0..3 {
+            for (from, to) in [(0, 1), (1, 2), (2, 1), (1, 0)] {
+                tell(&mut row, from, to);
+                row.iter_mut().for_each(|host| host.pass(0, Stage::Finished));
+            }
+        }
+        assert!(row.iter().all(|host| !host.is_held()));
+    }
+
+    #[test]
+    fn a_host_that_falls_silent_is_lost_and_one_that_never_spoke_is_waited_for() {
+        let mut pair = hosts::<2>();
+        for _ in 0..1000 {
+            pair[0].pass(TICK_NS, Stage::Finished);
+        }
+        assert!(pair[0].is_held() && pair[0].lost().next().is_none());
+        assert_eq!(pair[0].alone_ns(), 1000 * TICK_NS);
+        assert_eq!(pair[0].unheard().collect::<Vec<_>>(), [1]);
+        tell(&mut pair, 1, 0);
+        assert!(pair[0].unheard().next().is_none());
+        pair[0].pass(0, Stage::Finished);
+        assert_eq!(pair[0].alone_ns(), 0);
+        for _ in 0..4 * DETECTION_NS / TICK_NS {
+            assert!(pair[0].is_held());
+            pair[0].pass(TICK_NS, Stage::Finished);
+        }
+        assert_eq!(pair[0].lost().collect::<Vec<_>>(), [1]);
+        assert!(!pair[0].is_held());
+    }
+
+    #[test]
+    fn an_old_word_of_a_host_counts_for_nothing() {
+        let mut pair = hosts::<2>();
+        let old = pair[1].speak().to_vec();
+        pair[1].pass(TICK_NS, Stage::Finished);
+        tell(&mut pair, 1, 0);
+        pair[0].hear(Word::Ours(1, old));
+        pair[0].pass(TICK_NS, Stage::Finished);
+        assert!(pair[0].all(Stage::Finished));
+        let earlier_life = vec![News::default(), News { life: 3, words: u32::MAX, stage: Stage::Gone }];
+        pair[0].hear(Word::Ours(1, earlier_life));
+        assert!(pair[0].gone().next().is_none());
+    }
+
+    #[test]
+    fn another_configuration_is_told_only_if_the_right_one_does_not_come() {
+        let mut pair = hosts::<2>();
+        pair[0].hear(Word::OtherEpoch(1, 0xabcd));
+        assert_eq!(pair[0].contradiction(), None, "it may be an earlier run that ends");
+        pair[0].pass(OTHER_EPOCH_PATIENCE_NS, Stage::Working);
+        assert_eq!(pair[0].contradiction(), Some((1, 0xabcd)));
+        tell(&mut pair, 1, 0);
+        assert_eq!(pair[0].contradiction(), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! A word: what the supervisor of one host says to those of the others, as bytes (wire-format section 8).
+//!
+//! One Ethernet frame to a group address, so that nobody needs to know where anybody is. It tells of every host what the
+//! speaker knows, so that news also reach hosts that have no link to where they come from.
+
+use rackloom_plan::Plan;
+
+/// Group address of all supervisors: of members nobody has it.
+pub(super) const GROUP: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
+/// Longest word, and more: of a longer frame the rest is not needed.
+pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256;
+
+const MAGIC: [u8; 4] = *b"RLHW";
+const VERSION: u8 = 1;
+const ETHERNET_BYTES: usize = 14;
+const HEADER_BYTES: usize = ETHERNET_BYTES + 16;
+const ENTRY_BYTES: usize = 16;
+/// Shortest frame that Ethernet carries.
+const FRAME_BYTES_MIN: usize = 60;
+
+/// How far a host is. It never goes back within one life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Its members work, or wait for links.
+    #[default]
+    Working,
+    /// Its members have finished and serve the others.
+    Finished,
+    /// It knows that everybody has finished.
+    AllFinished,
+    /// It has ended without waiting for the others.
+    Gone,
+}
+
+/// What is known of one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct News {
+    /// Which life of its supervisor; zero if nothing is known. A later one is larger.
+    pub(super) life: u64,
+    /// How many words it has said.
+    pub(super) words: u32,
+    pub(super) stage: Stage,
+}
+
+/// Which rack, so that others on the segment are not taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Hash of its name.
+    name: u32,
+    pub(super) epoch: u16,
+    ether_type: u16,
+}
+
+/// What was heard.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Of this rack: the speaker's place in the list of hosts, and what it knows of each host.
+    Ours(usize, Vec<News>),
+    /// Of a rack of this name with another configuration: the speaker's place in its own list, and its epoch.
+    OtherEpoch(usize, u16),
+    /// Nothing for us.
+    Foreign,
+}
+
+impl Identity {
+    pub(super) fn of(plan: &Plan) -> Self {
+        // FNV-1a: any hash would do that all builds agree on.
+        let name = plan
+            .name
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        Self { name, epoch: plan.epoch, ether_type: plan.ether_type }
+    }
+
+    /// A word of `speaker`.
+    pub(super) fn write(&self, speaker: usize, news: &[News]) -> Vec<u8> {
+        let mut frame = GROUP.to_vec();
+        frame.extend([0x02, 0x52, 0x4c, 0xff, (speaker >> 8) as u8, speaker as u8]);
+        frame.extend(self.ether_type.to_be_bytes());
+        frame.extend(MAGIC);
+        frame.extend([VERSION, news.len() as u8]);
+        frame.extend(self.epoch.to_le_bytes());
+        frame.extend(self.name.to_le_bytes());
+        frame.extend((speaker as u16).to_le_bytes());
+        frame.extend([0; 2]);
+        for News { life, words, stage } in news {
+            frame.extend(life.to_le_bytes());
+            frame.extend(words.to_le_bytes());
+            frame.extend([*stage as u8, 0, 0, 0]);
+        }
+        frame.resize(frame.len().max(FRAME_BYTES_MIN), 0);
+        frame
+    }
+
+    /// Read what came, whatever it is.
+    pub(super) fn read(&self, frame: &[u8], hosts: usize) -> Word {
+        let Some((header, entries)) = frame.split_at_checked(HEADER_BYTES) else { return Word::Foreign };
+        let header = &header[ETHERNET_BYTES..];
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let name = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        if !header.starts_with(&MAGIC) || header[4] != VERSION || name != self.name {
+            return Word::Foreign;
+        }
+        let (count, epoch, speaker) = (usize::from(header[5]), half(6), usize::from(half(12)));
+        if epoch != self.epoch {
+            return Word::OtherEpoch(speaker, epoch);
+        }
+        let entries = entries.chunks_exact(ENTRY_BYTES).take(count).map(entry).collect::<Option<Vec<_>>>();
+        match entries {
+            Some(news) if news.len() == hosts && speaker < hosts => Word::Ours(speaker, news),
+            _ => Word::Foreign,
+        }
+    }
+}
+
+fn entry(bytes: &[u8]) -> Option<News> {
+    let (life, rest) = bytes.split_first_chunk()?;
+    let (words, rest) = rest.split_first_chunk()?;
+    let stage = match rest.first()? {
+        0 => Stage::Working,
+        1 => Stage::Finished,
+        2 => Stage::AllFinished,
+        3 => Stage::Gone,
+        _ => return None,
+    };
+    Some(News { life: u64::from_le_bytes(*life), words: u32::from_le_bytes(*words), stage })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str, seed: &str) -> Identity {
+        let text = format!("name: {name}\nshape: {{ring: {{nodes: 4}}}}\n{seed}");
+        Identity::of(&Plan::parse(&text, "rack").unwrap())
+    }
+
+    #[test]
+    fn a_word_is_read_as_it_was_said() {
+        let ours = identity("rack", "");
+        let stages = [Stage::Working, Stage::Finished, Stage::AllFinished, Stage::Gone];
+        let news: Vec<_> = stages.map(|stage| News { life: 1 << 60, words: 70_000, stage }).to_vec();
+        let frame = ours.write(2, &news);
+        assert_eq!(ours.read(&frame, 4), Word::Ours(2, news));
+        assert_eq!(ours.read(&frame, 3), Word::Foreign);
+        assert!(ours.write(0, &[]).len() >= FRAME_BYTES_MIN);
+    }
+
+    #[test]
+    fn another_configuration_is_told_from_another_rack() {
+        let (ours, other) = (identity("rack", ""), identity("rack", "ring_bytes: 64KiB\n"));
+        let theirs = other.write(1, &[News::default(); 2]);
+        assert_eq!(ours.read(&theirs, 2), Word::OtherEpoch(1, other.epoch));
+        assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
+    }
+
+    #[test]
+    fn whatever_comes_is_read_without_harm() {
+        let ours = identity("rack", "");
+        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2]);
+        for length in 0..HEADER_BYTES + 2 * ENTRY_BYTES {
+            assert_eq!(ours.read(&frame[..length], 2), Word::Foreign, "{length}");
+        }
+        for byte in ETHERNET_BYTES..frame.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut torn = frame.clone();
+                torn[byte] ^= flip;
+                let _ = ours.read(&torn, 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which frames a socket gets, as a classic BPF program that the kernel runs for each frame on the interface.
+//!
+//! A link's socket gets what one neighbour sends to one member, without a VLAN tag; the EtherType is the binding's. So
+//! links that share an interface do not see each other's frames, and a stranger's frames never leave the kernel unless
+//! they bear a neighbour's address: those are for the core to refuse and to count.
+
+use std::io;
+use std::mem::size_of_val;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+/// Load a word, or a half word, from this place of the frame.
+const LOAD_WORD: u16 = 0x20;
+const LOAD_HALF: u16 = 0x28;
+/// Go on, or skip to the end, if what was loaded is something else.
+const JUMP_IF_EQUAL: u16 = 0x15;
+/// Take so many bytes of the frame.
+const RETURN: u16 = 0x06;
+/// Where the kernel shows whether a frame had a VLAN tag (`SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`).
+const VLAN_TAG_PRESENT: u32 = (-0x1000_i32 + 48) as u32;
+/// All of it.
+const WHOLE: u32 = u32::MAX;
+
+/// A comparison: what to load from where, and what it must be.
+type Test = (u16, u32, u32);
+
+/// Frames to `target`, and from `source` if that is given.
+pub(super) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::sock_filter> {
+    let mut tests: Vec<Test> = vec![(LOAD_WORD, VLAN_TAG_PRESENT, 0)];
+    tests.extend(address_at(0, target));
+    tests.extend(source.into_iter().flat_map(|source| address_at(6, source)));
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut program = Vec::new();
+    for (place, (load, at, value)) in tests.iter().enumerate() {
+        // Behind this pair stand those of the remaining tests, the answer "whole", and the answer "nothing".
+        let to_nothing = (2 * (tests.len() - place - 1) + 1) as u8;
+        program.push(step(*load, 0, 0, *at));
+        program.push(step(JUMP_IF_EQUAL, 0, to_nothing, *value));
+    }
+    program.push(step(RETURN, 0, 0, WHOLE));
+    program.push(step(RETURN, 0, 0, 0));
+    program
+}
+
+fn address_at(place: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
+    [
+        (LOAD_WORD, place, u32::from_be_bytes([a, b, c, d])),
+        (LOAD_HALF, place + 4, u32::from(u16::from_be_bytes([e, f]))),
+    ]
+}
+
+/// Let the kernel sort out what comes to a socket.
+pub(super) fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let described = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+    // SAFETY: needed because this option has no safe form. The kernel copies `len` steps of the program, which is borrowed
+    // through the call, and checks them before it runs them.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            ptr::from_ref(&described).cast(),
+            size_of_val(&described) as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel would do, for the few steps that are used here.
+    fn takes(program: &[libc::sock_filter], frame: &[u8], tagged: bool) -> bool {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let step = &program[at];
+            let place = step.k as usize;
+            match step.code {
+                LOAD_WORD if step.k == VLAN_TAG_PRESENT => loaded = u32::from(tagged),
+                LOAD_WORD => loaded = u32::from_be_bytes(frame[place..place + 4].try_into().unwrap()),
+                LOAD_HALF => loaded = u16::from_be_bytes(frame[place..place + 2].try_into().unwrap()).into(),
+                JUMP_IF_EQUAL => at += usize::from(if loaded == step.k { step.jt } else { step.jf }),
+                RETURN => return step.k > 0,
+                other => panic!("step {other:#x}"),
+            }
+            at += 1;
+        }
+    }
+
+    #[test]
+    fn a_link_gets_what_its_neighbour_sends_to_it_and_nothing_else() {
+        let (mine, theirs) = ([2, 3, 4, 5, 6, 7], [10, 11, 12, 13, 14, 15]);
+        let program = frames_of(mine, Some(theirs));
+        let frame = [mine, theirs].concat();
+        assert!(takes(&program, &frame, false));
+        assert!(!takes(&program, &frame, true), "tagged");
+        for byte in 0..frame.len() {
+            let mut other = frame.clone();
+            other[byte] ^= 1;
+            assert!(!takes(&program, &other, false), "byte {byte}");
+            assert_eq!(takes(&frames_of(mine, None), &other, false), byte >= 6, "byte {byte}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Hosts: everybody runs somewhere, links between hosts have an interface at both ends, and frames find their link.
+
+use std::collections::BTreeMap;
+
+use crate::check::Inspection;
+use crate::hosts::HostPlan;
+use crate::mistake::{Complaint, quoted};
+use crate::read::listed;
+
+pub(super) fn check(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    if plan.hosts.is_empty() || !check.intact(&["shape", "hosts"]) {
+        return;
+    }
+    everybody_runs_somewhere(check);
+    servers_are_of_one_host(check);
+    for host in &plan.hosts {
+        interfaces(check, host);
+    }
+}
+
+fn everybody_runs_somewhere(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    let members = (0..).zip(&plan.members);
+    let homeless = members.filter(|(number, _)| plan.host_of(rackloom_protocol::NodeId(*number)).is_none());
+    let names: Vec<&str> = homeless.map(|(_, member)| member.name.as_str()).collect();
+    if !names.is_empty() {
+        let verb = if names.len() == 1 { "runs" } else { "run" };
+        let message = format!("{} {verb} on no host", listed(names.into_iter()));
+        let hint = "name every member, switches too, under `nodes` of one host";
+        check.complain(&["hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// Who shares a server shares memory, and no memory reaches from one machine to another.
+fn servers_are_of_one_host(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    for (server, members) in plan.servers() {
+        let mut hosts: Vec<&str> = members
+            .iter()
+            .filter_map(|member| plan.host_of(*member))
+            .map(|host| host.name.as_str())
+            .collect();
+        hosts.dedup();
+        if let [first, second, ..] = hosts[..] {
+            let message = format!("server {} has members on hosts {first} and {second}", quoted(server));
+            let hint = "a server is a part of one machine: name one server per host";
+            check.complain(&[&format!("hosts.{second}"), "hosts"], Complaint::about(message).hint(hint));
+        }
+    }
+}
+
+/// Every link that leaves the host has an interface there, and shares it only with links that frames can be told from.
+fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
+    let plan = check.plan;
+    let path = format!("hosts.{}", host.name);
+    let default = format!("{path}.interface");
+    let mut taken: BTreeMap<_, &str> = BTreeMap::new();
+    for (index, link) in plan.links.iter().enumerate() {
+        let edge = &link.edge;
+        let is_here = host.members.contains(&edge.a) || host.members.contains(&edge.b);
+        let own = format!("{path}.interfaces.{}", link.name);
+        if !is_here || !plan.joins_hosts(edge) {
+            if host.interfaces.contains_key(&index) {
+                let message = format!("{} does not leave host {}", quoted(&link.name), quoted(&host.name));
+                let hint = "name interfaces of links to members on other hosts only";
+                check.complain(&[&own], Complaint::about(message).hint(hint));
+            }
+            continue;
+        }
+        let Some(interface) = host.interface_of(index) else {
+            if check.intact(&[&default]) {
+                let (name, host) = (quoted(&link.name), quoted(&host.name));
+                let message = format!("{name} leaves host {host}, which names no interface for it");
+                let hint = "write `interface: eth1`, the name that the machine gives it";
+                check.complain(&[&path], Complaint::about(message).hint(hint));
+            }
+            continue;
+        };
+        let ends = (edge.a.min(edge.b), edge.a.max(edge.b), edge.plane, interface);
+        if let Some(other) = taken.insert(ends, &link.name) {
+            let message = format!(
+                "{} and {} join the same two members in one plane at {interface} of host {}",
+                quoted(other),
+                quoted(&link.name),
+                quoted(&host.name)
+            );
+            let hint = "their frames could not be told apart: give each an interface or a plane of its own";
+            check.complain(&[&own, &default, &path], Complaint::about(message).hint(hint));
+        }
+    }
+}

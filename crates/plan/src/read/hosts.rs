@@ -1,0 +1,117 @@
+//! `hosts`: which machine runs which members, and at which interface a link to another machine leaves.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::NodeId;
+
+use crate::hosts::HostPlan;
+use crate::mistake::{Complaint, quoted};
+use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::links::{is_no_link, no_such_link};
+use crate::read::topology::{member_at, member_name};
+use crate::schema;
+use crate::shape::Shape;
+
+/// Longest name of an interface that Linux takes.
+const INTERFACE_CHARACTERS_MAX: usize = 15;
+
+/// All hosts, in the order of the file.
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<HostPlan> {
+    let mut hosts: Vec<HostPlan> = Vec::new();
+    let written = rack.find("hosts");
+    if let Some(value) = written {
+        reader.places.note("hosts".to_owned(), value.place);
+    }
+    for entry in reader.entries(written, "hosts") {
+        if let Err(complaint) = member_name(&entry.key) {
+            let message = format!("{} is not a name of a host", quoted(&entry.key));
+            reader.complain(entry.key_place, complaint.reworded(message));
+        }
+        let path = format!("hosts.{}", entry.key);
+        reader.places.note(path.clone(), entry.key_place);
+        let fields = reader.open(Some(&entry.value), path, &schema::HOST);
+        let members = members(reader, &fields, shape, &hosts);
+        if members.is_empty() && fields.find("nodes").is_none() {
+            let complaint = Complaint::about(format!("the host {} has no nodes", quoted(&entry.key)));
+            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+        }
+        let interface = reader.value(&fields, "interface", None, |text| interface_name(text).map(Some));
+        let interfaces = interfaces(reader, &fields, shape);
+        hosts.push(HostPlan { name: entry.key.clone(), members, interface, interfaces });
+    }
+    hosts
+}
+
+fn members(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    shape: Option<&Shape>,
+    others: &[HostPlan],
+) -> Vec<NodeId> {
+    let path = fields.path_of("nodes");
+    let mut members: Vec<NodeId> = Vec::new();
+    for item in reader.items(fields.find("nodes"), &path) {
+        let Some((shape, member)) =
+            shape.and_then(|shape| Some((shape, member_at(reader, shape, item, &path)?)))
+        else {
+            // Whom this was meant to place is not known: nobody is told to have no host.
+            reader.places.note_broken("hosts".to_owned());
+            continue;
+        };
+        let name = quoted(&shape.members[member.index()].0);
+        let message = match others.iter().find(|host| host.members.contains(&member)) {
+            Some(other) => format!("{name} runs on host {} already", quoted(&other.name)),
+            None if members.contains(&member) => format!("{name} is named twice"),
+            None => {
+                members.push(member);
+                continue;
+            }
+        };
+        reader.complain(item.place, Complaint::about(message).hint("a member runs on one host"));
+    }
+    members
+}
+
+/// By link number.
+fn interfaces(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    shape: Option<&Shape>,
+) -> BTreeMap<usize, String> {
+    let path = fields.path_of("interfaces");
+    let mut interfaces = BTreeMap::new();
+    for entry in reader.entries(fields.find("interfaces"), &path) {
+        let name = reader
+            .scalar(&entry.value, &path)
+            .and_then(|text| interface_name(text).map_err(|complaint| prefixed(&path, complaint)));
+        let name = name.map_err(|complaint| reader.complain(entry.value.place, complaint)).ok();
+        let Some(shape) = shape else { continue };
+        match (shape.link_named(&entry.key), name) {
+            (Some(link), name) => {
+                reader.places.note(format!("{path}.{}", shape.links[link].0), entry.key_place);
+                let name = name.unwrap_or_default();
+                if interfaces.insert(link, name).is_some() {
+                    let message = format!("{} names a link that has been named before", quoted(&entry.key));
+                    let hint = "a link leaves at one interface";
+                    reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+                }
+            }
+            (None, _) if is_no_link(reader, shape, &entry.key) => {
+                reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+            }
+            (None, _) => {}
+        }
+    }
+    interfaces
+}
+
+/// A name that an interface of Linux can have, of the characters that names have here.
+fn interface_name(text: &str) -> Result<String, Complaint> {
+    let not_a_name = || format!("{} is not a name of an interface", quoted(text));
+    let name = member_name(text).map_err(|complaint| complaint.reworded(not_a_name()))?;
+    if name.len() <= INTERFACE_CHARACTERS_MAX {
+        return Ok(name);
+    }
+    let hint = format!("names of interfaces have at most {INTERFACE_CHARACTERS_MAX} characters");
+    Err(Complaint::about(not_a_name()).hint(hint))
+}

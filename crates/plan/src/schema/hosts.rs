@@ -1,0 +1,26 @@
+//! What a host of a rack of several is told.
+
+use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
+
+pub(crate) static HOST: Table = table("hosts", KEYS);
+
+const KEYS: &[Key] = &[
+    key(
+        "nodes",
+        Kind::Names,
+        REQUIRED,
+        "Members that run on this host. Every member, switches too, runs on one host.",
+    ),
+    key(
+        "interface",
+        Kind::Name,
+        "",
+        "The interface of this host at which its links to other hosts leave. It may carry several links.",
+    ),
+    key(
+        "interfaces",
+        Kind::NameByLink,
+        "as `interface`",
+        "The interface of single links instead: `{n1--n2: eth2}`. Each of these links has its other end on another host.",
+    ),
+];
