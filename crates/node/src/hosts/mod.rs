@@ -5,7 +5,7 @@
 //! namespace in which it was opened, wherever its owner goes. The right to open packet sockets is needed once, by the
 //! supervisor, and by nobody else.
 //!
-//! One interface carries many links. The kernel gives each socket the frames of its own link ([`filter`]), and the
+//! One interface carries many links. The kernel gives each socket the frames of its own link (`filter`), and the
 //! interface is asked to take in frames for the members' addresses beside its own.
 //!
 //! Nothing here changes an interface, and nothing here knows what a frame means.
