@@ -264,9 +264,22 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     near.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
     far.leave();
     let begin = Instant::now();
-    near.put(&mine.slice(..), at).submit(&queue, 4).unwrap();
-    near.fetch_add(at, Width::Eight, 1).submit(&queue, 5).unwrap();
-    let mut contexts: Vec<_> = (0..5)
+    // What is begun now ends like the others, or is refused at once if the death has been heard of.
+    let begun = [
+        near.put(&mine.slice(..), at).submit(&queue, 4).map(|_| 4),
+        near.fetch_add(at, Width::Eight, 1).submit(&queue, 5).map(|_| 5),
+    ];
+    let mut expected = vec![1, 2, 3];
+    for submitted in begun {
+        match submitted {
+            Ok(context) => expected.push(context),
+            Err(error) => {
+                assert!(matches!(error, Error::PeerLost { peer: who, .. } if who == peer), "{error}")
+            }
+        }
+    }
+    let mut contexts: Vec<_> = expected
+        .iter()
         .map(|_| {
             let completion = ended(&near, &queue);
             let error = completion.result.unwrap_err();
@@ -275,7 +288,7 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
         })
         .collect();
     contexts.sort_unstable();
-    assert_eq!(contexts, [1, 2, 3, 4, 5]);
+    assert_eq!(contexts, expected);
     let into = mine.slice(0..8);
     let lost = |error: Error| assert_eq!(error.peer(), Some(peer), "{error}");
     lost(near.store(at, &[1]).wait().unwrap_err());
@@ -334,6 +347,26 @@ fn the_background_serves_peers_while_the_application_computes() {
     }
     is_over.store(true, Ordering::Relaxed);
     computing.join().unwrap();
+}
+
+#[test]
+fn posted_stores_that_wait_for_company_leave_without_another_call() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
+    for round in 1..=20_u64 {
+        // The first leaves at once; those behind it find it under way and wait. Rounds of few and of many find the background
+        // thread asleep and awake.
+        for place in 0..round * 8 {
+            near.store_posted(theirs.address(place * 8), &round.to_ne_bytes()).wait().unwrap();
+        }
+        // Nothing is asked of the near node any more: only its background thread can send the rest.
+        let last = (round * 8 - 1) * 8;
+        let queue = Queue::with_capacity(1);
+        let wait = far.wait_until(&theirs, last, Condition::Equal, round, near.id());
+        wait.submit(&queue, round).unwrap();
+        let arrived = far.poll_wait(&queue, Duration::from_secs(20)).expect("the last store arrives");
+        assert_eq!(arrived.result.unwrap().value, round);
+    }
 }
 
 #[test]
