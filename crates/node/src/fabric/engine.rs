@@ -264,7 +264,15 @@ impl Core {
         }
     }
 
-    /// The same for somebody who has only come to send: what has arrived in the last few microseconds can wait for the one
+    /// What a look finds, at once or after a visit.
+    pub(super) fn visit_for<T>(&mut self, mut look: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
+        look(self).or_else(|| {
+            self.visit();
+            look(self)
+        })
+    }
+
+    /// The same as a visit for somebody who has only come to send: what has arrived in the last few microseconds can wait for the one
     /// who asks for it.
     pub(super) fn visit_to_send(&mut self) {
         if self.is_driven() {

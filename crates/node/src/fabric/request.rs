@@ -197,12 +197,7 @@ impl<T: Outcome> Future for Request<'_, T> {
         let engine = Arc::clone(&this.engine);
         let mut held = engine.hold();
         let core = held.core();
-        let mut found = this.look(core);
-        if found.is_none() {
-            core.visit();
-            found = this.look(core);
-        }
-        if let Some(result) = found {
+        if let Some(result) = core.visit_for(|core| this.look(core)) {
             return Poll::Ready(result.map(T::of));
         }
         this.register(core, context.waker());

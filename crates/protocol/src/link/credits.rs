@@ -86,12 +86,6 @@ impl Credits {
         let fresh = self.freed().wrapping_sub(self.announced);
         is_ahead(self.freed(), self.announced) && fresh >= self.config.limit / 4
     }
-
-    /// Credits held by frames that are kept here.
-    #[must_use]
-    pub const fn held(&self) -> u32 {
-        self.held
-    }
 }
 
 /// Whether `a` comes after `b` on the 32-bit circle.

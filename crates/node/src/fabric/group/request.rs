@@ -296,12 +296,7 @@ impl Future for GroupRequest<'_> {
         let engine = Arc::clone(this.group.place.region.engine());
         let mut held = engine.hold();
         let core = held.core();
-        let mut found = this.look(core);
-        if found.is_none() {
-            core.visit();
-            found = this.look(core);
-        }
-        if let Some(result) = found {
+        if let Some(result) = core.visit_for(|core| this.look(core)) {
             return Poll::Ready(result);
         }
         this.register(core, context.waker());
