@@ -130,14 +130,24 @@ impl Drop for Rack<'_> {
     }
 }
 
-/// Processor time of all threads of a process.
+/// Processor time of all threads of a process that are there now.
 fn processor_ns(process: u64) -> Result<u64, Obstacle> {
     let mut total_ns = 0;
     for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-        total_ns += first_number(&text);
+        match std::fs::read_to_string(task?.path().join("schedstat")) {
+            Ok(text) => total_ns += first_number(&text),
+            // A thread that has ended since it was listed takes its time along, as one does that ended before.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(total_ns)
+}
+
+/// Whether a file of `/proc` could not be read because its thread has ended: before it was opened, or since.
+fn is_gone(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 fn memory_bytes(process: u64) -> Result<u64, Obstacle> {
@@ -162,5 +172,21 @@ mod tests {
         let process = u64::from(std::process::id());
         assert!(processor_ns(process).unwrap() > 0);
         assert!(memory_bytes(process).unwrap() > 100_000);
+    }
+
+    #[test]
+    fn threads_that_come_and_go_do_not_disturb_a_reading() {
+        let process = u64::from(std::process::id());
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::thread::spawn(|| ()).join().unwrap();
+                }
+            });
+            let readings: Vec<_> = (0..2_000).map(|_| processor_ns(process)).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(readings.into_iter().all(|reading| reading.is_ok()));
+        });
     }
 }
