@@ -136,12 +136,25 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     let LinkPlan { name, edge, profile, credits } = link;
     let Edge { a, a_port, b, b_port, plane } = edge;
     line(text, format_args!("link {name:?} {} {} {} {} {}", a.0, a_port.0, b.0, b_port.0, plane.0));
-    let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, seed, drop_frames } =
-        profile;
+    let LinkProfile {
+        rate_bits_per_s,
+        delay_ns,
+        loss,
+        corrupt,
+        duplicate,
+        reorder,
+        seed,
+        drop_frames,
+        retry,
+    } = profile;
     line(text, format_args!("profile {rate_bits_per_s:?} {delay_ns} {seed:?}"));
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if let Some(retry) = retry {
+        // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
+        line(text, format_args!("{retry:?}"));
+    }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));
 }

@@ -5,12 +5,16 @@
 
 use std::collections::BTreeSet;
 
+use rackloom_protocol::FlushPolicy;
+
 use crate::document::{Content, Value};
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::settings::bytes_as;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::topology::{is_surely_absent, listed};
+use crate::retry::RetryPlan;
 use crate::schema;
 use crate::shape::Shape;
 
@@ -72,7 +76,31 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
+        retry: retry(reader, fields, base.retry),
     }
+}
+
+/// `on`, `off`, or a table over what all links have.
+fn retry(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<RetryPlan>) -> Option<RetryPlan> {
+    if !fields.is_table("llr") {
+        let words = [("on", base.or(Some(RetryPlan::default()))), ("off", None)];
+        return reader.choice(fields, "llr", base, &words);
+    }
+    let policies =
+        [("block", FlushPolicy::Block), ("discard", FlushPolicy::Discard), ("best-effort", FlushPolicy::BestEffort)];
+    let base = base.unwrap_or_default();
+    let fields = reader.open_under(fields, "llr", &schema::LLR);
+    let time = |text: &str| nanoseconds(text).map(Some);
+    Some(RetryPlan {
+        sequence_bits: reader.value(&fields, "sequence_bits", base.sequence_bits, whole),
+        outstanding_frames: reader.value(&fields, "outstanding_frames", base.outstanding_frames, whole),
+        outstanding_bytes: reader.value(&fields, "outstanding_bytes", base.outstanding_bytes, bytes_as),
+        ack_spacing_bytes: reader.value(&fields, "ack_spacing", base.ack_spacing_bytes, bytes_as),
+        ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, time),
+        replay_timer_ns: reader.value(&fields, "replay_timer", base.replay_timer_ns, time),
+        replay_count_max: reader.value(&fields, "replay_count_max", base.replay_count_max, whole),
+        flush: reader.choice(&fields, "flush", base.flush, &policies),
+    })
 }
 
 /// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.

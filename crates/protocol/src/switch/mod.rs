@@ -4,6 +4,7 @@ mod departures;
 pub mod egress;
 pub mod forwarder;
 mod neighbours;
+mod retries;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
@@ -69,6 +70,10 @@ impl Member for Switch {
         self.forwarder
             .transmit_control(now, port, out)
             .or_else(|| self.forwarder.transmit_transit(now, port, out))
+    }
+
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        self.forwarder.keep_sent(now, port, frame);
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {
