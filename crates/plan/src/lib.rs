@@ -14,6 +14,7 @@ mod defaults;
 mod document;
 mod expect;
 mod hosts;
+mod hub;
 pub mod impair;
 mod job;
 mod mistake;
@@ -30,6 +31,7 @@ mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
 pub use hosts::HostPlan;
+pub use hub::SwitchKind;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
