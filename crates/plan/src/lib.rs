@@ -13,6 +13,7 @@ mod check;
 mod defaults;
 mod document;
 mod expect;
+pub mod headers;
 mod hosts;
 pub mod impair;
 mod job;
@@ -26,9 +27,11 @@ mod read;
 mod schema;
 mod shape;
 mod text;
+mod timing;
 mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
+pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
@@ -40,3 +43,4 @@ pub use plan::{
 };
 pub use schema::json::schema;
 pub use text::{Unreadable, text_of};
+pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};
