@@ -161,6 +161,7 @@ impl<'run> Inspection<'run> {
         self.timers();
         self.transport();
         self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
+        self.within(&schema::FORWARDING, "latency", self.plan.forwarding.latency_ns);
         self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
         links::credits(self);
         job::check(self);

@@ -155,7 +155,7 @@ impl Cabling {
     fn impair(&self, port: usize, device: Box<dyn Device>) -> Box<dyn Device> {
         let link = &self.plan.links[usize::from(self.config.ports[port].edge)];
         let profile = &link.profile;
-        let felt = profile.delay_ns >= FELT_DELAY_NS
+        let felt = profile.latency_ns() >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
         let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
         if !felt && !profile.has_faults() {

@@ -1,12 +1,13 @@
 //! Links: profiles, credits, and what the rings hold.
 
-use rackloom_protocol::CreditConfig;
+use rackloom_protocol::{CreditConfig, NodeId};
 
 use crate::check::Inspection;
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
+use crate::timing::{ForwardingMode, SideLatency};
 
 /// All rings of a rack together.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
@@ -15,6 +16,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for link in &check.plan.links {
         profile(check, link);
     }
+    cut_through(check);
     let count = check.plan.links.len() as u64;
     let bytes = count * 2 * u64::from(check.plan.ring_bytes);
     if check.plan.wire == WireKind::SharedMemory && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
@@ -50,6 +52,16 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
     let path = path_of(check, "delay");
     check.within_at(&path, &schema::LINK, "delay", profile.delay_ns);
+    let SideLatency { mac_ns, phy_ns, fec_ns } = profile.sides;
+    for (key, latency_ns) in [("mac_latency", mac_ns), ("phy_latency", phy_ns), ("fec_latency", fec_ns)] {
+        let path = path_of(check, key);
+        check.within_at(&path, &schema::LINK, key, latency_ns);
+    }
+    if let Some(length_mm) = profile.length_mm {
+        let path = path_of(check, "length");
+        check.within_at(&path, &schema::LINK, "length", length_mm);
+    }
+    medium(check, link);
     if let Some(rate) = profile.rate_bits_per_s {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
@@ -80,6 +92,47 @@ pub(super) fn bridges(check: &mut Inspection<'_>) {
         let hint =
             "interfaces at a switch of the network are a star already: write `shape: {full-mesh: ...}`";
         check.complain(&[SWITCH, "hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// What a cable is made of means nothing without its length.
+fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
+    let own = format!("links.{}.medium", link.name);
+    let (path, has_length) = match check.places.first_written(&[&own]) {
+        Some(_) => (own, link.profile.length_mm.is_some()),
+        None => {
+            let mut links = check.plan.links.iter();
+            ("link.medium".to_owned(), links.any(|link| link.profile.length_mm.is_some()))
+        }
+    };
+    if check.places.first_written(&[&path]).is_some() && !has_length && check.intact(&[&path, "link.length"])
+    {
+        let message = format!("`{path}` means nothing: the cable has no `length`");
+        check.complain(&[&path], Complaint::about(message).hint("add a line like `length: 3m`"));
+    }
+}
+
+/// A frame that is passed on while it comes in must not leave faster than it comes.
+fn cut_through(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    if plan.forwarding.mode != ForwardingMode::CutThrough {
+        return;
+    }
+    let graph = plan.graph();
+    for (index, member) in plan.members.iter().enumerate() {
+        let ports = graph.ports(NodeId(index as u16));
+        let mut links = ports.iter().map(|(edge, ..)| &plan.links[usize::from(*edge)]);
+        let Some(first) = links.next() else { continue };
+        let Some(other) = links.find(|link| link.profile.rate_bits_per_s != first.profile.rate_bits_per_s)
+        else {
+            continue;
+        };
+        let message = format!(
+            "{} cannot pass frames on while they come in: its links {} and {} have different rates",
+            member.name, first.name, other.name
+        );
+        let hint = "write `forwarding: {mode: store-and-forward}`, or the same `rate` for both";
+        check.complain(&["forwarding.mode"], Complaint::about(message).hint(hint));
     }
 }
 

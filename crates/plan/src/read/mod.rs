@@ -97,6 +97,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         packing: settings::packing(reader, &rack),
+        forwarding: settings::forwarding(reader, &rack),
         frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
         outstanding_loads_max: reader.value(
             &rack,
