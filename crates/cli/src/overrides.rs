@@ -3,7 +3,8 @@
 //! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
 
 use rackloom_plan::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, RetryPlan, Sizes, Sweep,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, RetryPlan,
+    Sizes, Sweep,
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 

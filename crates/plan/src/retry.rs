@@ -96,7 +96,7 @@ pub(crate) fn loop_ns(profile: &LinkProfile, frame_bytes_max: u16) -> u64 {
     let frame_ns = profile
         .rate_bits_per_s
         .map_or(0, |rate| (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate.max(1))) as u64);
-    (profile.delay_ns + frame_ns).saturating_mul(2)
+    (profile.latency_ns() + frame_ns).saturating_mul(2)
 }
 
 #[cfg(test)]

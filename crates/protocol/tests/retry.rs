@@ -265,10 +265,8 @@ fn credits_and_repeated_frames_agree() {
     for id in 0..4 {
         assert_eq!(fabric.finish(id), Ok(0));
     }
-    let stalls: u64 = ports(&fabric)
-        .into_iter()
-        .map(|(node, port)| fabric.counters(node, port).credit_stalls)
-        .sum();
+    let stalls: u64 =
+        ports(&fabric).into_iter().map(|(node, port)| fabric.counters(node, port).credit_stalls).sum();
     assert!(stalls > 0, "the credits are few enough to matter");
     assert!(retry_sum(&mut fabric, |retry| retry.replays) > 10);
     assert_eq!(retransmitted(&mut fabric), 0);

@@ -363,9 +363,8 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
 /// Of a port's counters some speak of what it sends and some of what it receives; acknowledgements and refusals travel
 /// against the frames that they are about.
 fn retry_of(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> BTreeMap<String, u64> {
-    let is_receivers = |name: &str| {
-        matches!(name, "rx_ok" | "rx_missing_seq" | "rx_duplicate_seq" | "tx_ack" | "tx_nack")
-    };
+    let is_receivers =
+        |name: &str| matches!(name, "rx_ok" | "rx_missing_seq" | "rx_duplicate_seq" | "tx_ack" | "tx_nack");
     let of = |port: Option<&PortReport>, received: bool| {
         let counters = port.map(|port| port.retry.clone()).unwrap_or_default();
         counters.into_iter().filter(move |(name, _)| is_receivers(name) == received)

@@ -1,13 +1,13 @@
-//! Links: profiles, retry, credits, and what the rings hold.
+//! Links: profiles, credits, and what the rings hold.
 
-use rackloom_protocol::RetryConfig;
+use rackloom_protocol::{CreditConfig, NodeId};
 
-use crate::check::Inspection;
+use crate::check::{Inspection, retry};
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
-use crate::retry::{Clock, RetryPlan, loop_ns};
 use crate::schema;
+use crate::timing::{ForwardingMode, SideLatency};
 
 /// All rings of a rack together.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
@@ -16,6 +16,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for link in &check.plan.links {
         profile(check, link);
     }
+    cut_through(check);
     let count = check.plan.links.len() as u64;
     let bytes = count * 2 * u64::from(check.plan.ring_bytes);
     if check.plan.wire == WireKind::SharedMemory && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
@@ -51,11 +52,21 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
     let path = path_of(check, "delay");
     check.within_at(&path, &schema::LINK, "delay", profile.delay_ns);
+    let SideLatency { mac_ns, phy_ns, fec_ns } = profile.sides;
+    for (key, latency_ns) in [("mac_latency", mac_ns), ("phy_latency", phy_ns), ("fec_latency", fec_ns)] {
+        let path = path_of(check, key);
+        check.within_at(&path, &schema::LINK, key, latency_ns);
+    }
+    if let Some(length_mm) = profile.length_mm {
+        let path = path_of(check, "length");
+        check.within_at(&path, &schema::LINK, "length", length_mm);
+    }
+    medium(check, link);
     if let Some(rate) = profile.rate_bits_per_s {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
     }
-    retry(check, link, &path_of);
+    retry::check(check, link, &path_of);
     if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
@@ -64,100 +75,74 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
 }
 
-/// Link-level retry: windows that fit numbers and buffers, timers that fit the link.
-fn retry(check: &mut Inspection<'_>, link: &LinkPlan, path_of: &dyn Fn(&Inspection<'_>, &str) -> String) {
-    let Some(retry) = link.profile.retry else { return };
-    let mut within = |key: &str, value: u64| {
-        let path = path_of(check, &format!("llr.{key}"));
-        check.within_at(&path, &schema::LLR, key, value) && check.intact(&[&path])
+/// A bridge is the kernel's, so real interfaces lead there, and one machine has them all.
+pub(super) fn bridges(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    const SWITCH: &str = "shape.star.switch";
+    if !plan.has_bridges() || !check.intact(&["shape", SWITCH]) {
+        return;
+    }
+    if plan.wire != WireKind::Packet && check.intact(&["wire"]) {
+        let message =
+            format!("`switch: bridge` needs the packet wire, and the rack has {}", plan.wire.name());
+        let hint = "a bridge joins real interfaces: write `wire: packet`, or `switch: member`";
+        check.complain(&[SWITCH, "wire"], Complaint::about(message).hint(hint));
+    }
+    if !plan.hosts.is_empty() {
+        let message = "a bridge of one machine cannot join several `hosts`";
+        let hint =
+            "interfaces at a switch of the network are a star already: write `shape: {full-mesh: ...}`";
+        check.complain(&[SWITCH, "hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// What a cable is made of means nothing without its length.
+fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
+    let own = format!("links.{}.medium", link.name);
+    let (path, has_length) = match check.places.first_written(&[&own]) {
+        Some(_) => (own, link.profile.length_mm.is_some()),
+        None => {
+            let mut links = check.plan.links.iter();
+            ("link.medium".to_owned(), links.any(|link| link.profile.length_mm.is_some()))
+        }
     };
-    let mut fine = within("sequence_bits", retry.sequence_bits.into());
-    fine &= within("outstanding_frames", retry.outstanding_frames.into());
-    fine &= within("outstanding_bytes", retry.outstanding_bytes.into());
-    fine &= within("ack_spacing", retry.ack_spacing_bytes.into());
-    fine &= within("replay_timer", retry.replay_timer_ns.unwrap_or(1));
-    fine &= within("ack_delay", retry.ack_delay_ns.unwrap_or(0));
-    if fine && check.intact(&["frame_bytes_max"]) {
-        retry_windows(check, link, retry, path_of);
-        retry_times(check, link, retry, path_of);
+    if check.places.first_written(&[&path]).is_some() && !has_length && check.intact(&[&path, "link.length"])
+    {
+        let message = format!("`{path}` means nothing: the cable has no `length`");
+        check.complain(&[&path], Complaint::about(message).hint("add a line like `length: 3m`"));
     }
 }
 
-fn retry_windows(
-    check: &mut Inspection<'_>,
-    link: &LinkPlan,
-    retry: RetryPlan,
-    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
-) {
-    let [frames, bits, bytes, spacing] =
-        ["outstanding_frames", "sequence_bits", "outstanding_bytes", "ack_spacing"]
-            .map(|key| path_of(check, &format!("llr.{key}")));
-    let limit = RetryConfig::outstanding_frames_limit(retry.sequence_bits);
-    if u64::from(retry.outstanding_frames) > limit {
-        let message = format!(
-            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old could not be told from new",
-            retry.outstanding_frames, retry.sequence_bits
-        );
-        let hint = format!("write at most {limit}, or more `sequence_bits`");
-        check.complain(&[&frames, &bits], Complaint::about(message).hint(hint));
+/// A frame that is passed on while it comes in must not leave faster than it comes.
+fn cut_through(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    if plan.forwarding.mode != ForwardingMode::CutThrough {
+        return;
     }
-    let frame_bytes = u32::from(check.plan.frame_bytes_max);
-    if retry.outstanding_bytes < frame_bytes {
+    let graph = plan.graph();
+    for (index, member) in plan.members.iter().enumerate() {
+        let ports = graph.ports(NodeId(index as u16));
+        let mut links = ports.iter().map(|(edge, ..)| &plan.links[usize::from(*edge)]);
+        let Some(first) = links.next() else { continue };
+        let Some(other) = links.find(|link| link.profile.rate_bits_per_s != first.profile.rate_bits_per_s)
+        else {
+            continue;
+        };
         let message = format!(
-            "the replay buffer of {} has {}, less than one frame of {}",
-            link.name,
-            shown(retry.outstanding_bytes.into(), Unit::Bytes),
-            shown(frame_bytes.into(), Unit::Bytes)
+            "{} cannot pass frames on while they come in: its links {} and {} have different rates",
+            member.name, first.name, other.name
         );
-        let hint = "raise `outstanding_bytes`, or lower `frame_bytes_max`";
-        check.complain(&[&bytes, "frame_bytes_max"], Complaint::about(message).hint(hint));
-    } else if retry.ack_spacing_bytes > retry.outstanding_bytes {
-        let message = format!(
-            "`{spacing}` is {}, more than the replay buffer of {}: every window would wait for the delay",
-            shown(retry.ack_spacing_bytes.into(), Unit::Bytes),
-            shown(retry.outstanding_bytes.into(), Unit::Bytes)
-        );
-        let hint = "acknowledge at least once per replay buffer";
-        check.complain(&[&spacing, &bytes], Complaint::about(message).hint(hint));
-    }
-}
-
-fn retry_times(
-    check: &mut Inspection<'_>,
-    link: &LinkPlan,
-    retry: RetryPlan,
-    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
-) {
-    let [timer_path, delay_path] =
-        ["replay_timer", "ack_delay"].map(|key| path_of(check, &format!("llr.{key}")));
-    let (profile, frame_bytes) = (&link.profile, check.plan.frame_bytes_max);
-    let loop_ns = loop_ns(profile, frame_bytes);
-    // The shorter of the two timers, where the file leaves it open.
-    let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);
-    if timer_ns < loop_ns {
-        let message = format!(
-            "`{timer_path}` is {}, and an acknowledgement takes up to {} on {}: every frame would be sent twice",
-            shown(timer_ns, Unit::Nanoseconds),
-            shown(loop_ns, Unit::Nanoseconds),
-            link.name
-        );
-        let hint = "leave the timer out, or write more than the loop of delay and rate";
-        check.complain(&[&timer_path], Complaint::about(message).hint(hint));
-    } else if retry.ack_delay_ns.is_some_and(|delay_ns| delay_ns >= timer_ns) {
-        let message = format!(
-            "`{delay_path}` is {}, not below the replay timer of {}",
-            shown(retry.ack_delay_ns.unwrap_or(0), Unit::Nanoseconds),
-            shown(timer_ns, Unit::Nanoseconds)
-        );
-        let hint = "acknowledge before the sender's patience ends; leave `ack_delay` out";
-        check.complain(&[&delay_path, &timer_path], Complaint::about(message).hint(hint));
+        let hint = "write `forwarding: {mode: store-and-forward}`, or the same `rate` for both";
+        check.complain(&["forwarding.mode"], Complaint::about(message).hint(hint));
     }
 }
 
 /// Every link has the same credits, whatever the shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
-    let credits = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let shares = plan.links_per_interface();
+    let credits = CreditConfig { limit: whole.limit / shares, ..whole };
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
     let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
@@ -168,13 +153,27 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     // A member's own frame leaves only if a second one would still fit, so that transit never stands still.
     let least = 2 * credits.cost(usize::from(plan.frame_bytes_max));
     if credits.limit < least {
-        let message = format!(
-            "{} credits of {} are room for fewer than two frames of {}",
-            credits.limit,
-            shown(credits.unit_bytes.into(), Unit::Bytes),
-            shown(plan.frame_bytes_max.into(), Unit::Bytes)
-        );
-        let hint = format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`");
+        let (unit, frame) = (credits.unit_bytes.into(), plan.frame_bytes_max.into());
+        let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
+        let (each, needed) = (credits.limit, u64::from(least) * u64::from(shares));
+        let (message, hint) = if plan.has_bridges() {
+            (
+                format!(
+                    "{} credits of {unit} divided among the {shares} links of an interface are {each} for each, \
+                     room for fewer than two frames of {frame}",
+                    whole.limit
+                ),
+                format!(
+                    "a link needs at least {least}: raise `credits.limit` to {needed}, lower `frame_bytes_max`, or name \
+                     fewer nodes"
+                ),
+            )
+        } else {
+            (
+                format!("{each} credits of {unit} are room for fewer than two frames of {frame}"),
+                format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`"),
+            )
+        };
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);

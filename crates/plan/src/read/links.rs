@@ -5,18 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::FlushPolicy;
-
 use crate::document::{Content, Value};
+use crate::headers::HeaderProfile;
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{nanoseconds, probability, rate, whole};
-use crate::read::settings::bytes_as;
+use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::retry;
 use crate::read::topology::{is_surely_absent, listed};
-use crate::retry::RetryPlan;
 use crate::schema;
 use crate::shape::Shape;
+use crate::timing::{Medium, SideLatency};
 
 /// Listed frames of one link direction at most.
 const DROP_FRAMES_MAX: usize = 10_000;
@@ -67,6 +66,20 @@ fn profile(
         delay_ns: reader.value(fields, "delay", base.delay_ns, |text| {
             in_range(&schema::LINK, "delay", nanoseconds(text)?)
         }),
+        length_mm: length(reader, fields, base.length_mm),
+        medium: reader.choice(
+            fields,
+            "medium",
+            base.medium,
+            &Medium::ALL.map(|medium| (medium.name(), medium)),
+        ),
+        sides: sides(reader, fields, base.sides),
+        headers: reader.choice(
+            fields,
+            "headers",
+            base.headers,
+            &HeaderProfile::ALL.map(|profile| (profile.name(), profile)),
+        ),
         loss: reader.value(fields, "loss", base.loss, probability),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
@@ -76,31 +89,38 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
-        retry: retry(reader, fields, base.retry),
+        retry: retry::read(reader, fields, base.retry),
     }
 }
 
-/// `on`, `off`, or a table over what all links have.
-fn retry(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<RetryPlan>) -> Option<RetryPlan> {
-    if !fields.is_table("llr") {
-        let words = [("on", base.or(Some(RetryPlan::default()))), ("off", None)];
-        return reader.choice(fields, "llr", base, &words);
+/// A cable's length takes the place of its delay; which of the two a link's own entry names holds.
+fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
+    let own = reader.value(fields, "length", None, |text| {
+        in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
+    });
+    match (fields.find("length"), fields.find("delay")) {
+        (Some(value), Some(_)) => {
+            let path = fields.path_of("length");
+            let message =
+                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
+            reader.complain(value.place, Complaint::about(message).hint("leave one of them out"));
+            own
+        }
+        (Some(_), None) => own,
+        (None, Some(_)) => None,
+        (None, None) => base,
     }
-    let policies =
-        [("block", FlushPolicy::Block), ("discard", FlushPolicy::Discard), ("best-effort", FlushPolicy::BestEffort)];
-    let base = base.unwrap_or_default();
-    let fields = reader.open_under(fields, "llr", &schema::LLR);
-    let time = |text: &str| nanoseconds(text).map(Some);
-    Some(RetryPlan {
-        sequence_bits: reader.value(&fields, "sequence_bits", base.sequence_bits, whole),
-        outstanding_frames: reader.value(&fields, "outstanding_frames", base.outstanding_frames, whole),
-        outstanding_bytes: reader.value(&fields, "outstanding_bytes", base.outstanding_bytes, bytes_as),
-        ack_spacing_bytes: reader.value(&fields, "ack_spacing", base.ack_spacing_bytes, bytes_as),
-        ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, time),
-        replay_timer_ns: reader.value(&fields, "replay_timer", base.replay_timer_ns, time),
-        replay_count_max: reader.value(&fields, "replay_count_max", base.replay_count_max, whole),
-        flush: reader.choice(&fields, "flush", base.flush, &policies),
-    })
+}
+
+fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> SideLatency {
+    let mut stage = |key: &'static str, base| {
+        reader.value(fields, key, base, |text| in_range(&schema::LINK, key, nanoseconds(text)?))
+    };
+    SideLatency {
+        mac_ns: stage("mac_latency", base.mac_ns),
+        phy_ns: stage("phy_latency", base.phy_ns),
+        fec_ns: stage("fec_latency", base.fec_ns),
+    }
 }
 
 /// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.

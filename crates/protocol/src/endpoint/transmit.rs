@@ -51,8 +51,7 @@ impl Endpoint {
             return false;
         }
         !self.ready_acks[port.index()].is_empty()
-            || (!self.ready_data[port.index()].is_empty()
-                && self.forwarder.may_admit_own(port))
+            || (!self.ready_data[port.index()].is_empty() && self.forwarder.may_admit_own(port))
     }
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------

@@ -81,9 +81,9 @@ impl Link {
     /// A link of `member` that has never been up.
     #[must_use]
     pub fn new(config: PortConfig, timers: LinkTimers, member: NodeId, frame_bytes_max: u16) -> Self {
-        let retry = config.retry.map(|retry| {
-            Box::new(Retry::new(retry, timers.hello_interval_ns, usize::from(frame_bytes_max)))
-        });
+        let retry = config
+            .retry
+            .map(|retry| Box::new(Retry::new(retry, timers.hello_interval_ns, usize::from(frame_bytes_max))));
         Self {
             retry,
             credits: Credits::new(config.credits),

@@ -74,7 +74,13 @@ impl Member for Toy {
         let (_, bytes) = self.ready.remove(index)?;
         out[..bytes.len()].copy_from_slice(&bytes);
         out[0] = ready;
-        Some(Transmit { length: bytes.len(), body: Body::Written, end_to_end_check: false, doorbell: true, passage: Passage::Plain })
+        Some(Transmit {
+            length: bytes.len(),
+            body: Body::Written,
+            end_to_end_check: false,
+            doorbell: true,
+            passage: Passage::Plain,
+        })
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {
