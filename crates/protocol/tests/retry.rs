@@ -114,6 +114,7 @@ fn one_lost_frame_of_a_thousand_costs_one_refusal_and_one_replay() {
     assert_eq!(sender.data_frames_sent, 1000 + sender.retry.tx_replay);
 }
 
+// W-28
 /// Ten frames may be unacknowledged and no acknowledgement of any kind comes back.
 ///
 /// The oracle, for a replay count of 3: 40 frames received, of which 30 had been before, 3 replays, 1 flush.
@@ -250,6 +251,7 @@ fn neighbours_that_disagree_about_retry_do_not_meet() {
 }
 
 /// Repeated frames take no credits twice and lost ones lose none.
+// W-29
 #[test]
 fn credits_and_repeated_frames_agree() {
     let mut options = repeating();

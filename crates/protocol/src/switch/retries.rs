@@ -37,6 +37,7 @@ impl Forwarder {
                 Arrival::OutOfSequence => return Err(DropReason::LinkOutOfSequence),
             }
         }
+        // W-29
         link.credits.hear_consumed(header.consumed);
         Ok(())
     }
