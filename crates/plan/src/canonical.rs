@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
+use rackloom_protocol::{
+    CreditConfig, CreditUpdates, Edge, ForwardingConfig, LinkTimers, PackingConfig, TransportConfig,
+};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::expect::Expectations;
@@ -121,6 +123,9 @@ fn settings(plan: &Plan, text: &mut String) {
     // Said only where it is not the default, here and for links, so that racks of before it hash as they did.
     if *forwarding != ForwardingPlan::default() {
         line(text, format_args!("forwarding {:?} {}", forwarding.mode, forwarding.latency_ns));
+        if forwarding.rules != ForwardingConfig::default() {
+            line(text, format_args!("{:?}", forwarding.rules));
+        }
     }
     // The derived spelling of a job names all of its settings.
     let JobPlan { kind, bytes_max, rounds } = job;
@@ -145,7 +150,7 @@ fn spell_expectations(expect: &Expectations, text: &mut String) {
 }
 
 fn spell_link(link: &LinkPlan, text: &mut String) {
-    let LinkPlan { name, edge, profile, credits } = link;
+    let LinkPlan { name, edge, profile, credits, updates } = link;
     let Edge { a, a_port, b, b_port, plane } = edge;
     line(text, format_args!("link {name:?} {} {} {} {} {}", a.0, a_port.0, b.0, b_port.0, plane.0));
     let LinkProfile {
@@ -182,6 +187,10 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     if let Some(retry) = retry {
         // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
         line(text, format_args!("{retry:?}"));
+    }
+    if *updates != credits.usual_updates() {
+        let CreditUpdates { spacing, resync } = updates;
+        line(text, format_args!("updates {spacing} {resync}"));
     }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));

@@ -4,7 +4,7 @@
 //! The values suit real processes that share a few cores: heartbeats are rare enough to cost nothing there.
 
 use rackloom_protocol::{
-    CreditConfig, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
+    CreditConfig, CreditUpdates, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
 };
 
 use crate::job::{JobKind, JobPlan};
@@ -61,9 +61,26 @@ pub(crate) struct CreditChoice {
     pub(crate) unit_bytes: Option<u16>,
     pub(crate) overhead_bytes: Option<u16>,
     pub(crate) limit: Option<u32>,
+    /// Freed bytes between updates; a quarter of the limit if the file leaves it open.
+    pub(crate) update_spacing_bytes: Option<u64>,
+    /// Whether lost frames leak their credits.
+    pub(crate) leaks: bool,
+    /// Width of the counters whose rule is kept; 32 bits if the file leaves it open.
+    pub(crate) counter_bits: Option<u8>,
 }
 
 impl CreditChoice {
+    /// How credits of this kind come back.
+    pub(crate) fn updates(self, credits: CreditConfig) -> CreditUpdates {
+        let usual = credits.usual_updates();
+        let in_credits =
+            |bytes: u64| u32::try_from(bytes / u64::from(credits.unit_bytes.max(1))).unwrap_or(u32::MAX);
+        CreditUpdates {
+            spacing: self.update_spacing_bytes.map_or(usual.spacing, |bytes| in_credits(bytes).max(1)),
+            resync: !self.leaks,
+        }
+    }
+
     /// The file's word where there is one, else what the wire can hold: half of a ring, or a socket's buffer as
     /// the kernel accounts for it (about 1 KiB per frame on top of the bytes).
     pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rackloom_protocol::{
-    CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig,
-    PortConfig, RetryConfig, Tenant, TransportConfig,
+    CreditConfig, CreditUpdates, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId,
+    PackingConfig, PortConfig, RetryConfig, Tenant, TransportConfig,
 };
 
 use crate::canonical;
@@ -133,6 +133,8 @@ pub struct LinkPlan {
     pub profile: LinkProfile,
     /// Credits of each direction.
     pub credits: CreditConfig,
+    /// How they come back.
+    pub updates: CreditUpdates,
 }
 
 /// What a link does to frames, the same in both directions.
@@ -332,6 +334,7 @@ impl Plan {
             neighbour,
             plane,
             credits: self.links[usize::from(edge)].credits,
+            updates: self.links[usize::from(edge)].updates,
             retry: self.retry_config(usize::from(edge), clock),
         });
         MemberConfig {
@@ -345,6 +348,7 @@ impl Plan {
             timers: self.timers,
             transport: self.transport,
             packing: self.packing,
+            forwarding: self.forwarding.rules,
             end_to_end_check: self.end_to_end_check(),
             outstanding_loads_max: self.outstanding_loads_max,
             frame_bytes_max: self.frame_bytes_max,
@@ -455,6 +459,7 @@ impl Plan {
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
             link.credits.limit /= shares;
+            link.updates = self.credit_choice.updates(link.credits);
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

@@ -4,6 +4,8 @@
 //! Serialisation is not here: it follows from the rate and the frame. Times are kept in picoseconds where a cable makes
 //! them, because three metres of copper are 13.8 ns.
 
+use rackloom_protocol::ForwardingConfig;
+
 use crate::plan::LinkProfile;
 
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
@@ -92,6 +94,8 @@ pub struct ForwardingPlan {
     pub mode: ForwardingMode,
     /// What it adds.
     pub latency_ns: u64,
+    /// How it is done beside sending frames of one's own.
+    pub rules: ForwardingConfig,
 }
 
 impl LinkProfile {

@@ -542,3 +542,17 @@ fn retry_that_cannot_work_is_refused_where_it_is_written() {
         &["the replay buffer of n0--n1 has 1KiB, less than one frame"],
     );
 }
+
+#[test]
+fn credits_that_never_come_back_or_wrap_are_refused() {
+    expect(
+        "credits: {unit_bytes: 128B, limit: 100, update_spacing: 12801B}",
+        &["`credits.update_spacing` is 12801B, and all credits of a link are 12800B"],
+    );
+    expect("credits: {limit: 129, counter_bits: 8}", &["more than half of the circle of 8-bit counters"]);
+    expect("credits: {resync: maybe}", &["`credits.resync`"]);
+    for fine in ["limit: 100, update_spacing: 12800B", "limit: 128, counter_bits: 8", "resync: false"] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\ncredits: {{unit_bytes: 128B, {fine}}}\n");
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+}

@@ -6,7 +6,8 @@ use rackloom_plan::{
     SideLatency, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
-    CreditConfig, Incarnation, NodeId, PackingMode, Plane, PortId, RetransmissionMode, Tenant,
+    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation, NodeId, PackingMode, Plane,
+    PortId, RetransmissionMode, Tenant,
 };
 
 const MINIMAL: &str = "name: small\nshape: {ring: {nodes: 4}}\n";
@@ -66,7 +67,17 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(own.sides, SideLatency { mac_ns: 5, phy_ns: 6, fec_ns: 7 });
     assert_eq!(own.latency_ps(), 14_700 + 36_000, "the length counts, not the delay of all links");
     assert_eq!(plan.links[2].profile.latency_ns(), 1_036);
-    assert_eq!(plan.forwarding, ForwardingPlan { mode: ForwardingMode::StoreAndForward, latency_ns: 250 });
+    let rules = ForwardingConfig { bubble: false, own_first: true };
+    let forwarding = ForwardingPlan { mode: ForwardingMode::StoreAndForward, latency_ns: 250, rules };
+    assert_eq!(plan.forwarding, forwarding);
+    // 4 KiB are 64 credits of 64 bytes.
+    assert_eq!(plan.links[0].updates, CreditUpdates { spacing: 64, resync: false });
+    assert_eq!(plan.links[0].profile.retry, None);
+    let retry = plan.links[2].profile.retry.expect("on");
+    assert_eq!((retry.sequence_bits, retry.outstanding_frames, retry.replay_count_max), (16, 500, 9));
+    assert_eq!((retry.outstanding_bytes, retry.ack_spacing_bytes), (64 << 10, 1 << 10));
+    assert_eq!((retry.ack_delay_ns, retry.replay_timer_ns), (Some(2_000), Some(20_000)));
+    assert_eq!(retry.flush, FlushPolicy::Discard);
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });

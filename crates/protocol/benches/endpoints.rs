@@ -73,6 +73,7 @@ impl Side {
                 neighbour: NodeId(1 - node),
                 plane: Plane(0),
                 credits,
+                updates: credits.usual_updates(),
                 retry: None,
             }],
             graph: Graph { members: vec![MemberRole::Endpoint; 2], edges: vec![edge] },

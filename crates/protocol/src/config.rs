@@ -28,6 +28,8 @@ pub struct MemberConfig {
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
+    /// How frames are passed on beside frames of one's own.
+    pub forwarding: ForwardingConfig,
     /// Whether routed frames carry the two checks. Where nothing can corrupt a frame they cost more than everything else that a
     /// small frame costs; frames that are not routed carry theirs anyway.
     pub end_to_end_check: bool,
@@ -35,6 +37,22 @@ pub struct MemberConfig {
     pub outstanding_loads_max: u32,
     /// Largest frame this member sends or accepts, Ethernet header included, in bytes.
     pub frame_bytes_max: u16,
+}
+
+/// How a member passes frames on for others while it sends its own. The usual rules keep a ring from standing still for ever;
+/// to leave them out is for showing what they are good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardingConfig {
+    /// A frame of its own leaves only where a largest one more would fit (bubble flow control).
+    pub bubble: bool,
+    /// Frames of its own go before frames in transit.
+    pub own_first: bool,
+}
+
+impl Default for ForwardingConfig {
+    fn default() -> Self {
+        Self { bubble: true, own_first: false }
+    }
 }
 
 /// One port: which neighbour is expected there, and what the link can hold.
@@ -48,6 +66,8 @@ pub struct PortConfig {
     pub plane: Plane,
     /// Credits of the link, the same at both ends.
     pub credits: CreditConfig,
+    /// How freed credits come back, the same at both ends.
+    pub updates: CreditUpdates,
     /// Link-level retry, the same at both ends; `None` is off.
     pub retry: Option<RetryConfig>,
 }
@@ -120,7 +140,29 @@ pub struct CreditConfig {
     pub limit: u32,
 }
 
+/// How a receiver's freed credits come back to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditUpdates {
+    /// Credits that must have been freed since the sender was last told, for an update to leave as a frame of its own.
+    pub spacing: u32,
+    /// Whether the receiver goes by what the sender says it has consumed, so that the credits of a frame that is lost come
+    /// back. Otherwise only a frame that arrives frees any, and each loss leaks some until the link goes down.
+    pub resync: bool,
+}
+
 impl CreditConfig {
+    /// Updates by a quarter of the limit, and nothing that leaks.
+    #[must_use]
+    pub const fn usual_updates(&self) -> CreditUpdates {
+        CreditUpdates { spacing: self.limit / 4, resync: true }
+    }
+
+    /// The largest limit that counters of so many bits can keep apart from an old one: half of their circle.
+    #[must_use]
+    pub const fn limit_for_bits(counter_bits: u8) -> u64 {
+        1 << (counter_bits.saturating_sub(1))
+    }
+
     /// Credits that a frame of `bytes` costs: `ceil((bytes + overhead) / unit)`.
     #[must_use]
     pub const fn cost(&self, bytes: usize) -> u32 {

@@ -3,12 +3,16 @@
 //! A real event loop and the simulator both implement [`Wires`] and [`Memory`] and both call [`drain`]. Neither
 //! calls `poll_*` itself; that is why they cannot differ.
 
+use alloc::vec::Vec;
+
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::ids::{PortId, RegionId};
+use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::{LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
+use crate::switch::waits::Wait;
 use crate::time::Instant;
 use crate::wire;
 
@@ -50,6 +54,15 @@ pub trait Member {
     fn port_count(&self) -> usize;
     /// What has passed through a port.
     fn port_counters(&self, port: PortId) -> &PortCounters;
+    /// Every port at which frames in transit wait for credits, for whoever looks for a circle of waiting.
+    fn waits(&self) -> Vec<Wait> {
+        Vec::new()
+    }
+    /// The link at a port, for observers; `None` of a member that has none.
+    fn link(&self, port: PortId) -> Option<&Link> {
+        let _ = port;
+        None
+    }
 }
 
 /// A frame that a member wants sent.
@@ -73,7 +86,7 @@ pub enum Passage {
     /// Nothing: there is none on this link, or the frame is none of its business.
     #[default]
     Plain,
-    /// The member keeps a copy until the neighbour has acknowledged it.
+    /// The member seals the whole frame, and keeps a copy where the link repeats what is lost.
     Kept,
     /// It leaves without protection.
     Unprotected,

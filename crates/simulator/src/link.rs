@@ -280,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_passed_on_is_seen_when_it_begins_and_takes_its_time_on_the_next_link() {
-        let crossing = ForwardingPlan { mode: ForwardingMode::CutThrough, latency_ns: 250 };
+        let crossing =
+            ForwardingPlan { mode: ForwardingMode::CutThrough, latency_ns: 250, ..ForwardingPlan::default() };
         let profile =
             LinkProfile { rate_bits_per_s: Some(100_000_000_000), delay_ns: 500, ..LinkProfile::default() };
         let mut channel = Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, crossing, None);

@@ -70,6 +70,9 @@ pub struct Stalled {
     pub cause: StallCause,
     /// Who waits for what; members that wait for nothing are not listed.
     pub waiting: Vec<Waiting>,
+    /// Members whose full buffers wait for each other, each for the next and the last for the first; empty if there is no
+    /// such circle.
+    pub circle: Vec<String>,
 }
 
 impl fmt::Display for Stalled {
@@ -82,6 +85,10 @@ impl fmt::Display for Stalled {
             for line in &member.endpoint {
                 write!(formatter, "\n  {} endpoint: {line}", member.name)?;
             }
+        }
+        if let Some(first) = self.circle.first() {
+            let circle = self.circle.join(", which wait for ");
+            write!(formatter, "\n  deadlock: {circle}, which wait for {first}")?;
         }
         Ok(())
     }
@@ -212,10 +219,12 @@ mod tests {
                 job: Some("round 3".into()),
                 endpoint: vec!["put 7 to n0".into()],
             }],
+            circle: vec!["2 frames in n2 for n0".into(), "1 frames in n0 for n2".into()],
         };
         assert_eq!(
             stalled.to_string(),
-            "the run stalled at 9 ns: nothing is left to happen\n  n2 job: round 3\n  n2 endpoint: put 7 to n0"
+            "the run stalled at 9 ns: nothing is left to happen\n  n2 job: round 3\n  n2 endpoint: put 7 to n0\n  \
+             deadlock: 2 frames in n2 for n0, which wait for 1 frames in n0 for n2, which wait for 2 frames in n2 for n0"
         );
     }
 }

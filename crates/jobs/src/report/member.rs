@@ -146,6 +146,9 @@ pub struct PortReport {
     pub missing: u64,
     /// Times that sending stopped for lack of credits.
     pub credit_stalls: u64,
+    /// Of the frames sent: credit frames.
+    #[serde(default)]
+    pub credit_updates: u64,
     /// Received frames not used, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<String, u64>,
     /// What link-level retry did, by counter; what did not occur is left out.
@@ -174,6 +177,7 @@ impl PortReport {
             bytes_received: counters.bytes_received,
             missing: counters.missing,
             credit_stalls: counters.credit_stalls,
+            credit_updates: counters.credit_updates,
             dropped,
             retry: occurred(counters.retry.named()),
         }

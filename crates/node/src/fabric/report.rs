@@ -30,6 +30,7 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
         "retransmitted": counters.retransmitted, "forwarded": counters.forwarded,
         "frames_received": counters.frames_received, "bytes_received": counters.bytes_received,
         "missing": counters.missing, "credit_stalls": counters.credit_stalls,
+        "credit_updates": counters.credit_updates,
         "dropped": dropped,
     });
     let retry: BTreeMap<_, _> = counters.retry.named().into_iter().filter(|(_, count)| *count > 0).collect();

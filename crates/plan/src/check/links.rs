@@ -176,6 +176,7 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
         };
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
+    updates(check, credits);
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     let most = u64::from(plan.ring_bytes) / 4 * 3;
     if plan.wire == WireKind::SharedMemory && bytes > most {
@@ -185,5 +186,39 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
         );
         let hint = format!("write `credits.limit` of at most {}", most / u64::from(credits.unit_bytes));
         check.complain(&paths, Complaint::about(message).hint(hint));
+    }
+}
+
+/// Updates that come in time, and counters wide enough for the limit.
+fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
+    const SPACING: &str = "credits.update_spacing";
+    const BITS: &str = "credits.counter_bits";
+    let choice = check.plan.credit_choice;
+    let room = u64::from(credits.limit) * u64::from(credits.unit_bytes);
+    if let Some(spacing) = choice.update_spacing_bytes
+        && check.within(&schema::CREDITS, "update_spacing", spacing)
+        && check.intact(&[SPACING])
+        && spacing > room
+    {
+        let message = format!(
+            "`{SPACING}` is {}, and all credits of a link are {}: a sender would wait for an update that never leaves",
+            shown(spacing, Unit::Bytes),
+            shown(room, Unit::Bytes)
+        );
+        let hint = format!("write at most {}", shown(room, Unit::Bytes));
+        check.complain(&[SPACING], Complaint::about(message).hint(hint));
+    }
+    let bits = choice.counter_bits.unwrap_or(32);
+    let limit = CreditConfig::limit_for_bits(bits);
+    if check.within(&schema::CREDITS, "counter_bits", bits)
+        && check.intact(&[BITS])
+        && u64::from(credits.limit) > limit
+    {
+        let message = format!(
+            "{} credits are more than half of the circle of {bits}-bit counters: new could not be told from old",
+            credits.limit
+        );
+        let hint = format!("write a `credits.limit` of at most {limit}, or more `counter_bits`");
+        check.complain(&[BITS, "credits.limit"], Complaint::about(message).hint(hint));
     }
 }

@@ -82,7 +82,15 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     // Any wire will do here: `settle` gives every link its credits.
     let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
     let links = edges.into_iter().zip(profiles);
-    let links = links.map(|((name, edge), profile)| LinkPlan { name, edge, profile, credits }).collect();
+    let links = links
+        .map(|((name, edge), profile)| LinkPlan {
+            name,
+            edge,
+            profile,
+            credits,
+            updates: credits.usual_updates(),
+        })
+        .collect();
     let mut plan = Plan {
         name: name(reader, &rack, document),
         seed: reader.value(&rack, "seed", 1, whole),

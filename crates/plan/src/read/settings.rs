@@ -1,6 +1,8 @@
 //! Timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
-use rackloom_protocol::{LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
+use rackloom_protocol::{
+    ForwardingConfig, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
+};
 
 use crate::defaults::{self, CreditChoice};
 use crate::mistake::Complaint;
@@ -68,6 +70,10 @@ pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Forwardi
         latency_ns: reader.value(&fields, "latency", 0, |text| {
             in_range(&schema::FORWARDING, "latency", nanoseconds(text)?)
         }),
+        rules: ForwardingConfig {
+            bubble: reader.flag(&fields, "bubble", true),
+            own_first: reader.choice(&fields, "priority", false, &[("transit", false), ("own", true)]),
+        },
     }
 }
 
@@ -77,5 +83,8 @@ pub(crate) fn credits(reader: &mut Reader<'_>, rack: &Fields<'_>) -> CreditChoic
         unit_bytes: reader.value(&fields, "unit_bytes", None, |text| bytes_as(text).map(Some)),
         overhead_bytes: reader.value(&fields, "overhead_bytes", None, |text| bytes_as(text).map(Some)),
         limit: reader.value(&fields, "limit", None, |text| whole(text).map(Some)),
+        update_spacing_bytes: reader.value(&fields, "update_spacing", None, |text| bytes(text).map(Some)),
+        leaks: !reader.flag(&fields, "resync", true),
+        counter_bits: reader.value(&fields, "counter_bits", None, |text| whole(text).map(Some)),
     }
 }

@@ -42,6 +42,19 @@ pub(crate) static FORWARDING: Table = table(
             "Whether a frame is passed on when all of it has come in, or as soon as it begins to.",
         ),
         key("latency", Kind::Time(0, MILLISECOND_NS), "`0ns`", "What passing a frame on adds to its way."),
+        key(
+            "bubble",
+            Kind::Flag,
+            "`true`",
+            "Whether a member's own frames leave only where one more largest frame would fit, so that a ring never stands \
+             still. `false` is for showing that it does.",
+        ),
+        key(
+            "priority",
+            Kind::Word(&["transit", "own"]),
+            "`transit`",
+            "Which frames go first: those passed on for others, or the member's own.",
+        ),
     ],
 );
 pub(crate) static CREDITS: Table = table(
@@ -64,6 +77,25 @@ pub(crate) static CREDITS: Table = table(
             Kind::Count(0, u32::MAX as u64),
             "half of `ring_bytes`; packet wire 160KiB, udp wire 120KiB (ours)",
             "Credits of one link direction.",
+        ),
+        key(
+            "update_spacing",
+            Kind::Size(1, 1 << 40),
+            "a quarter of all credits (ours)",
+            "Bytes that must have been freed before an update leaves as a frame of its own.",
+        ),
+        key(
+            "resync",
+            Kind::Flag,
+            "`true` (ours)",
+            "Whether the credits of a lost frame come back, with the next frame that arrives. Without it they leak until the \
+             link goes down.",
+        ),
+        key(
+            "counter_bits",
+            Kind::Count(2, 32),
+            "32 (ours)",
+            "Width of the cyclic counters whose rule is kept: the limit is at most half of their circle.",
         ),
     ],
 );

@@ -24,6 +24,7 @@ use crate::config::MemberConfig;
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::ids::{Class, Incarnation, NodeId, PortId, RegionId};
+use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::link::state::LinkState;
 use crate::memory::regions::Regions;
@@ -34,6 +35,7 @@ use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::surroundings::{Member, Transmit};
 use crate::switch::forwarder::Forwarder;
+use crate::switch::waits::Wait;
 use crate::time::Instant;
 use memory_queue::MemoryQueue;
 use peer::Peer;
@@ -264,6 +266,11 @@ impl Member for Endpoint {
         if let Some(transmit) = self.transmit_ack(port, out) {
             return Some(transmit);
         }
+        if self.forwarder.config.forwarding.own_first
+            && let Some(transmit) = self.transmit_data(now, port, out)
+        {
+            return Some(transmit);
+        }
         if let Some(transmit) = self.forwarder.transmit_transit(now, port, out) {
             return Some(transmit);
         }
@@ -292,5 +299,13 @@ impl Member for Endpoint {
 
     fn port_counters(&self, port: PortId) -> &PortCounters {
         self.forwarder.counters(port)
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        self.forwarder.waits()
+    }
+
+    fn link(&self, port: PortId) -> Option<&Link> {
+        Some(self.forwarder.link(port))
     }
 }

@@ -25,6 +25,8 @@ pub struct PortCounters {
     pub missing: u64,
     /// Times that sending stopped for lack of credits.
     pub credit_stalls: u64,
+    /// Of the frames sent: credit frames.
+    pub credit_updates: u64,
     /// Received frames not used, by [`DropReason`] index.
     pub dropped: [u64; DropReason::ALL.len()],
     /// What link-level retry did, where it is on.

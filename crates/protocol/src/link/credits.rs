@@ -2,14 +2,16 @@
 //!
 //! The sender counts credits consumed, the receiver counts credits freed; both counters run on for ever and wrap.
 //! Every frame carries both, so a lost data frame or a lost credit update repairs itself with the next frame: what was
-//! consumed and is not held has been freed, whether it arrived or not.
+//! consumed and is not held has been freed, whether it arrived or not. With that resync switched off, only frames that
+//! arrive free credits, and a lost one leaks its own.
 
-use crate::config::CreditConfig;
+use crate::config::{CreditConfig, CreditUpdates};
 
 /// Both directions' counters at one end of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Credits {
     config: CreditConfig,
+    updates: CreditUpdates,
     consumed: u32,
     neighbour_freed: u32,
     neighbour_consumed: u32,
@@ -20,8 +22,22 @@ pub struct Credits {
 impl Credits {
     /// A fresh link: everything free.
     #[must_use]
-    pub const fn new(config: CreditConfig) -> Self {
-        Self { config, consumed: 0, neighbour_freed: 0, neighbour_consumed: 0, held: 0, announced: 0 }
+    pub const fn new(config: CreditConfig, updates: CreditUpdates) -> Self {
+        Self {
+            config,
+            updates,
+            consumed: 0,
+            neighbour_freed: 0,
+            neighbour_consumed: 0,
+            held: 0,
+            announced: 0,
+        }
+    }
+
+    /// Whether lost frames give their credits back.
+    #[must_use]
+    pub const fn resyncs(&self) -> bool {
+        self.updates.resync
     }
 
     /// Credits that may be consumed now.
@@ -58,8 +74,17 @@ impl Credits {
     /// What the neighbour has consumed. Where frames are repeated by the link, only what a frame that is taken says counts:
     /// one that is missing will come, and must find its credits taken.
     pub const fn hear_consumed(&mut self, consumed: u32) {
-        if is_ahead(consumed, self.neighbour_consumed) {
+        if self.updates.resync && is_ahead(consumed, self.neighbour_consumed) {
             self.neighbour_consumed = consumed;
+        }
+    }
+
+    // W-30
+    /// A data frame of this cost has arrived for the first time. Without resync this alone is what the neighbour has
+    /// consumed.
+    pub const fn count_arrival(&mut self, cost: u32) {
+        if !self.updates.resync {
+            self.neighbour_consumed = self.neighbour_consumed.wrapping_add(cost);
         }
     }
 
@@ -91,11 +116,47 @@ impl Credits {
         self.neighbour_consumed.wrapping_sub(self.held)
     }
 
-    /// Whether enough has been freed since the last announcement to be worth a frame of its own: a quarter of the limit.
+    /// Whether enough has been freed since the last announcement to be worth a frame of its own.
     #[must_use]
     pub const fn update_due(&self) -> bool {
         let fresh = self.freed().wrapping_sub(self.announced);
-        is_ahead(self.freed(), self.announced) && fresh >= self.config.limit / 4
+        is_ahead(self.freed(), self.announced) && fresh >= self.updates.spacing
+    }
+}
+
+/// Where all credits of one link direction are at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Books {
+    /// Free, as the sender knows.
+    pub available: u32,
+    /// Taken by frames under way, as whoever asked has counted them.
+    pub under_way: u32,
+    /// Taken by frames that the receiver holds.
+    pub held: u32,
+    /// Free, and the sender has yet to hear of it.
+    pub returning: u32,
+    /// Taken by frames that are gone: until the next frame arrives where credits are resynchronised, else for good.
+    pub leaked: u32,
+}
+
+impl Books {
+    /// Draw up the books of one direction; `under_way` are the credits of all data frames that have left the sender, have
+    /// not been taken by the receiver, and still may be.
+    ///
+    /// `None` if they cannot be balanced: credits have come from nowhere. The parts always add up to the limit.
+    #[must_use]
+    pub fn of(sender: &Credits, receiver: &Credits, under_way: u32) -> Option<Self> {
+        let outstanding = sender.consumed.wrapping_sub(sender.neighbour_freed);
+        let returning = receiver.freed().wrapping_sub(sender.neighbour_freed);
+        let parts = [returning, receiver.held, under_way];
+        let accounted = parts.iter().try_fold(0u32, |sum, part| sum.checked_add(*part))?;
+        Some(Self {
+            available: sender.config.limit.checked_sub(outstanding)?,
+            under_way,
+            held: receiver.held,
+            returning,
+            leaked: outstanding.checked_sub(accounted)?,
+        })
     }
 }
 
@@ -111,9 +172,65 @@ mod tests {
 
     const CONFIG: CreditConfig = CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 8 };
 
+    fn fresh() -> Credits {
+        Credits::new(CONFIG, CONFIG.usual_updates())
+    }
+
+    fn leaking() -> Credits {
+        Credits::new(CONFIG, CreditUpdates { resync: false, ..CONFIG.usual_updates() })
+    }
+
+    #[test]
+    fn without_resync_a_lost_frame_keeps_its_credits() {
+        let (mut sender, mut receiver) = (leaking(), leaking());
+        let _lost = sender.consume(3);
+        receiver.hear(sender.consume(2), 0);
+        assert_eq!(Books::of(&sender, &receiver, 2).map(|books| books.leaked), Some(3));
+        receiver.count_arrival(2);
+        sender.hear(0, receiver.announce());
+        assert_eq!(sender.available(), 5);
+        let books = Books { available: 5, under_way: 0, held: 0, returning: 0, leaked: 3 };
+        assert_eq!(Books::of(&sender, &receiver, 0), Some(books));
+    }
+
+    #[test]
+    fn books_balance_wherever_the_credits_are_and_not_if_some_come_from_nowhere() {
+        let (mut sender, mut receiver) = (fresh(), fresh());
+        let header = sender.consume(3);
+        let sent = sender.consume(2);
+        let books = |sender: &Credits, receiver: &Credits, under_way| {
+            let books = Books::of(sender, receiver, under_way)?;
+            let Books { available, under_way, held, returning, leaked } = books;
+            assert_eq!(available + under_way + held + returning + leaked, CONFIG.limit);
+            Some((available, held, returning, leaked))
+        };
+        assert_eq!(books(&sender, &receiver, 5), Some((3, 0, 0, 0)));
+        assert_eq!(books(&sender, &receiver, 6), None);
+        receiver.hear(header, 0);
+        receiver.hold(3);
+        assert_eq!(books(&sender, &receiver, 2), Some((3, 3, 0, 0)));
+        receiver.unhold(3);
+        assert_eq!(books(&sender, &receiver, 2), Some((3, 0, 3, 0)));
+        assert_eq!(books(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
+        receiver.hear(sent, 0);
+        sender.hear(0, receiver.announce());
+        assert_eq!(books(&sender, &receiver, 0), Some((8, 0, 0, 0)), "the next header gives all back");
+    }
+
+    #[test]
+    fn updates_leave_by_their_spacing() {
+        let mut receiver = Credits::new(CONFIG, CreditUpdates { spacing: 5, resync: true });
+        receiver.hear(4, 0);
+        assert!(!receiver.update_due());
+        receiver.hear(5, 0);
+        assert!(receiver.update_due());
+        receiver.announce();
+        assert!(!receiver.update_due());
+    }
+
     #[test]
     fn a_lost_frame_frees_its_credits_with_the_next_counter() {
-        let (mut sender, mut receiver) = (Credits::new(CONFIG), Credits::new(CONFIG));
+        let (mut sender, mut receiver) = (fresh(), fresh());
         let _lost = sender.consume(3);
         let header = sender.consume(2);
         receiver.hear(header, 0);
@@ -123,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_held_frame_keeps_its_credits() {
-        let (mut sender, mut receiver) = (Credits::new(CONFIG), Credits::new(CONFIG));
+        let (mut sender, mut receiver) = (fresh(), fresh());
         receiver.hear(sender.consume(5), 0);
         receiver.hold(5);
         sender.hear(0, receiver.announce());
@@ -136,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_forged_counter_does_not_open_the_gate() {
-        let mut sender = Credits::new(CONFIG);
+        let mut sender = fresh();
         sender.consume(8);
         sender.hear(0, 1000);
         assert_eq!(sender.available(), 0);
@@ -144,7 +261,7 @@ mod tests {
 
     #[test]
     fn counters_wrap() {
-        let (mut sender, mut receiver) = (Credits::new(CONFIG), Credits::new(CONFIG));
+        let (mut sender, mut receiver) = (fresh(), fresh());
         sender.consumed = u32::MAX - 1;
         sender.neighbour_freed = u32::MAX - 1;
         receiver.neighbour_consumed = u32::MAX - 1;

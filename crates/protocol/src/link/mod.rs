@@ -86,7 +86,7 @@ impl Link {
             .map(|retry| Box::new(Retry::new(retry, timers.hello_interval_ns, usize::from(frame_bytes_max))));
         Self {
             retry,
-            credits: Credits::new(config.credits),
+            credits: Credits::new(config.credits, config.updates),
             config,
             timers,
             state: LinkState::Init,
@@ -128,6 +128,11 @@ impl Link {
             }
             LinkState::Up if from == LinkState::Init => self.heartbeats.start(now),
             _ => {}
+        }
+        if from.carries_data() && !to.carries_data() && !self.credits.resyncs() {
+            // Nothing else brings leaked credits back. Frames held from before count for none of the new ones.
+            self.credits = Credits::new(self.config.credits, self.config.updates);
+            self.generation = self.generation.wrapping_add(1);
         }
         if let Some(retry) = &mut self.retry
             && from.carries_data() != to.carries_data()
@@ -180,7 +185,7 @@ impl Link {
     fn meet(&mut self, incarnation: Incarnation) {
         self.neighbour = Some(incarnation);
         self.heard_by_neighbour = false;
-        self.credits = Credits::new(self.config.credits);
+        self.credits = Credits::new(self.config.credits, self.config.updates);
         self.generation = self.generation.wrapping_add(1);
         self.sequence_sent = 0;
         self.sequence_received = 0;
@@ -252,14 +257,14 @@ impl Link {
         }
     }
 
-    /// Note the sequence number of a received data frame. Returns how many before it never came.
-    pub fn note_sequence(&mut self, sequence: u32) -> u32 {
+    /// Note the sequence number of a received data frame. Returns how many before it never came; `None` if it is no new one.
+    pub fn note_sequence(&mut self, sequence: u32) -> Option<u32> {
         if !is_ahead(sequence, self.sequence_received) {
-            return 0;
+            return None;
         }
         let missing = sequence.wrapping_sub(self.sequence_received) - 1;
         self.sequence_received = sequence;
-        missing
+        Some(missing)
     }
 
     /// Number a data frame of this cost: (sequence, consumed).

@@ -48,7 +48,8 @@ impl Forwarder {
     #[must_use]
     pub fn admits_own(&self, port: PortId, bytes: usize) -> bool {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
-        egress.data.is_empty() && link.admits(link.credits.cost(bytes) + egress.bubble, bytes)
+        (egress.data.is_empty() || self.config.forwarding.own_first)
+            && link.admits(link.credits.cost(bytes) + egress.bubble, bytes)
     }
 
     /// Whether it is worth trying: the largest frame may leave, or nothing is known to wait.
@@ -58,7 +59,8 @@ impl Forwarder {
         if !link.carries() {
             return false;
         }
-        (egress.data.is_empty() && link.credits.available() >= 2 * egress.bubble) || !link.is_stalled()
+        let has_turn = egress.data.is_empty() || self.config.forwarding.own_first;
+        (has_turn && link.credits.available() >= egress.largest + egress.bubble) || !link.is_stalled()
     }
 
     /// Whether frames without credits may leave.
@@ -101,6 +103,7 @@ impl Forwarder {
         }
         if link.credit_due(now) {
             out[FABRIC] = u8::from(link.send_credit(now));
+            self.counters[port.index()].credit_updates += 1;
             return Some(self.finish_control(port, out, FrameKind::Credit, 1, true));
         }
         if !link.state().carries_data() {
@@ -198,7 +201,9 @@ impl Forwarder {
         }
         let cost = link.credits.cost(length);
         let (sequence, consumed) = link.number_data(cost);
-        Numbers { sequence, consumed, is_numbered: true, passage: Passage::Plain }
+        // Where lost frames leak their credits, a frame that is damaged anywhere is lost.
+        let passage = if link.credits.resyncs() { Passage::Plain } else { Passage::Kept };
+        Numbers { sequence, consumed, is_numbered: true, passage }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one header, each from another place")]

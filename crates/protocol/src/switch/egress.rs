@@ -45,5 +45,7 @@ pub struct Egress {
     /// Data in transit: bounded by the credits given at the ingress links.
     pub data: VecDeque<Transit>,
     /// Credits that the largest frame costs on this link.
+    pub largest: u32,
+    /// Credits that must stay free behind a frame of the member's own: those of a largest frame, or none.
     pub bubble: u32,
 }

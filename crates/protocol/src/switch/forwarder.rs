@@ -63,7 +63,10 @@ impl Forwarder {
                 .ports
                 .iter()
                 .map(|port| port.credits.cost(usize::from(config.frame_bytes_max)))
-                .map(|bubble| Egress { bubble, ..Egress::default() })
+                .map(|largest| {
+                    let bubble = if config.forwarding.bubble { largest } else { 0 };
+                    Egress { largest, bubble, ..Egress::default() }
+                })
                 .collect(),
             counters: alloc::vec![PortCounters::default(); port_count],
             reports: Reports::new(&config.graph, config.node),
@@ -232,7 +235,12 @@ impl Forwarder {
         let link = &mut self.links[port.index()];
         let is_data = frame.link.kind == FrameKind::Data;
         if is_data && link.retry.is_none() {
-            self.counters[port.index()].missing += u64::from(link.note_sequence(frame.link.sequence));
+            if let Some(missing) = link.note_sequence(frame.link.sequence) {
+                self.counters[port.index()].missing += u64::from(missing);
+                if !link.credits.resyncs() {
+                    link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
+                }
+            }
         }
         if !link.state().carries_data() {
             return Err(DropReason::LinkDown);

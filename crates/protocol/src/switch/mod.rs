@@ -5,17 +5,22 @@ pub mod egress;
 pub mod forwarder;
 mod neighbours;
 mod retries;
+pub mod waits;
+
+use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
 use crate::ids::PortId;
+use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken};
 use crate::operation::Command;
 use crate::surroundings::{Member, Transmit};
 use crate::time::Instant;
 use forwarder::Forwarder;
+use waits::Wait;
 
 /// A forwarder without memory.
 #[derive(Debug)]
@@ -94,5 +99,13 @@ impl Member for Switch {
 
     fn port_counters(&self, port: PortId) -> &PortCounters {
         self.forwarder.counters(port)
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        self.forwarder.waits()
+    }
+
+    fn link(&self, port: PortId) -> Option<&Link> {
+        Some(self.forwarder.link(port))
     }
 }

@@ -37,6 +37,9 @@ impl Forwarder {
                 Arrival::OutOfSequence => return Err(DropReason::LinkOutOfSequence),
             }
         }
+        if header.kind == FrameKind::Data {
+            link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
+        }
         // W-29
         link.credits.hear_consumed(header.consumed);
         Ok(())

@@ -86,6 +86,9 @@ pub struct Options {
     pub tenants: Vec<Tenant>,
     pub credits: CreditConfig,
     pub retry: Option<RetryConfig>,
+    pub resync: bool,
+    pub forwarding: ForwardingConfig,
+    pub update_spacing: Option<u32>,
     pub frame_bytes_max: u16,
 }
 
@@ -106,6 +109,9 @@ pub fn options(mode: RetransmissionMode) -> Options {
         tenants: vec![Tenant(0); 64],
         credits: CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 2000 },
         retry: None,
+        resync: true,
+        forwarding: ForwardingConfig::default(),
+        update_spacing: None,
         frame_bytes_max: 4352,
     }
 }
@@ -217,6 +223,32 @@ impl Fabric {
 
     pub fn counters(&mut self, node: usize, port: u16) -> link::counters::PortCounters {
         self.seats[node].member.member().port_counters(PortId(port)).clone()
+    }
+
+    /// Where the credits of each link direction are now: (edge, from the edge's `a` end, books). What is under way is counted on
+    /// the wires, not asked of anybody.
+    pub fn books(&mut self) -> Vec<(usize, bool, Option<link::credits::Books>)> {
+        let mut books = Vec::new();
+        for (index, edge) in self.graph.edges.clone().into_iter().enumerate() {
+            for (forward, from, to) in [
+                (true, (edge.a, edge.a_port), (edge.b, edge.b_port)),
+                (false, (edge.b, edge.b_port), (edge.a, edge.a_port)),
+            ] {
+                let sender = self.seats[from.0.index()].member.member().link(from.1).expect("a link").credits;
+                let receiver = self.seats[to.0.index()].member.member().link(to.1).expect("a link").credits;
+                let is_here = |flight: &&Flight| flight.2 == to.0.index() && flight.3 == to.1.0;
+                let is_data = |flight: &&Flight| flight.4[wire::layout::VERSION_KIND] & 15 == 1;
+                let flights = self.flights.iter().filter(is_here).filter(is_data);
+                let under_way = flights.map(|flight| sender.cost(flight.4.len())).sum();
+                books.push((index, forward, link::credits::Books::of(&sender, &receiver, under_way)));
+            }
+        }
+        books
+    }
+
+    /// What every member's frames in transit wait for.
+    pub fn waits(&mut self) -> Vec<switch::waits::Wait> {
+        self.seats.iter_mut().flat_map(|seat| seat.member.member().waits()).collect()
     }
 
     pub fn leases_held(&self, node: usize) -> usize {
@@ -380,6 +412,10 @@ impl Seat {
                     neighbour,
                     plane,
                     credits: options.credits,
+                    updates: CreditUpdates {
+                        resync: options.resync,
+                        spacing: options.update_spacing.unwrap_or(options.credits.limit / 4),
+                    },
                     retry: options.retry,
                 })
                 .collect(),
@@ -387,6 +423,7 @@ impl Seat {
             timers: TIMERS,
             transport: options.transport,
             packing: options.packing,
+            forwarding: options.forwarding,
             end_to_end_check: options.end_to_end_check,
             outstanding_loads_max: 64,
             frame_bytes_max: options.frame_bytes_max,

@@ -8,6 +8,7 @@
 use rackloom_jobs::Job;
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
+use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::{
     Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberRole, NodeId, Switch,
 };
@@ -353,7 +354,19 @@ impl Simulation {
             },
         });
         let waiting = waiting.filter(|member| member.job.is_some() || !member.endpoint.is_empty()).collect();
-        Stalled { at: self.now, cause, waiting }
+        Stalled { at: self.now, cause, waiting, circle: self.circle() }
+    }
+
+    /// Full buffers that wait for each other.
+    fn circle(&self) -> Vec<String> {
+        let alive = self.seats.iter().filter(|seat| seat.life != Life::Dead);
+        let waits: Vec<_> = alive.flat_map(|seat| seat.body.member().waits()).collect();
+        let name = |node: NodeId| self.names.get(node.index()).map_or("?", String::as_str);
+        let circle = circle(&waits).unwrap_or_default();
+        circle
+            .iter()
+            .map(|wait| format!("{} frames in {} for {}", wait.frames, name(wait.member), name(wait.toward)))
+            .collect()
     }
 }
 

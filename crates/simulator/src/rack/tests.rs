@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{ForwardingPlan, LinkPlan, LinkProfile};
-use rackloom_protocol::{CreditConfig, Edge, Instant, NodeId, Plane, PortId};
+use rackloom_protocol::{CreditConfig, CreditUpdates, Edge, Instant, NodeId, Plane, PortId};
 
 use super::actions::Action;
 use super::toy::{Log, Toy};
@@ -38,6 +38,7 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
             },
             profile: profile.clone(),
             credits: CreditConfig { unit_bytes: 128, overhead_bytes: 0, limit: 100 },
+            updates: CreditUpdates { spacing: 25, resync: true },
         })
         .collect();
     let edges: Vec<_> = links.iter().map(|link| link.edge).collect();

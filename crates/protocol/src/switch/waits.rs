@@ -1,0 +1,125 @@
+//! Who waits for whose buffer: the wait-for graph of frames in transit, and a circle in it.
+//!
+//! A frame that a member holds for passing on takes a place in its buffer until the next member has one free. If the places
+//! there are taken by frames that wait in their turn, and so on round to the first, nothing will ever move: the credits
+//! are all right, and nobody has any. A member sees its own queues only; whoever sees them all can find the circle.
+//!
+//! Nothing here breaks a circle.
+
+use alloc::vec::Vec;
+
+use super::forwarder::Forwarder;
+use crate::ids::{NodeId, PortId};
+
+/// Frames that wait at a port for credits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Who holds them.
+    pub member: NodeId,
+    /// Whose buffer they wait for.
+    pub toward: NodeId,
+    /// The link between the two, by its place in the graph.
+    pub edge: u16,
+    /// How many they are.
+    pub frames: usize,
+    /// The links over which they came.
+    pub came_over: Vec<u16>,
+}
+
+impl Forwarder {
+    /// Every port at which frames in transit wait for credits.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        (0..self.links.len()).filter_map(|port| self.wait_at(PortId(port as u16))).collect()
+    }
+
+    fn wait_at(&self, port: PortId) -> Option<Wait> {
+        let (link, queue) = (&self.links[port.index()], &self.egress[port.index()].data);
+        let first = queue.front()?;
+        if !link.state().carries_data() || link.admits(link.credits.cost(first.length), first.length) {
+            return None;
+        }
+        let mut came_over: Vec<u16> =
+            queue.iter().map(|transit| self.config.ports[transit.ingress.index()].edge).collect();
+        came_over.sort_unstable();
+        came_over.dedup();
+        let (member, toward) = (self.config.node, link.config.neighbour);
+        Some(Wait { member, toward, edge: link.config.edge, frames: queue.len(), came_over })
+    }
+}
+
+/// A circle among the waits of all members, each waiting for the next and the last for the first.
+#[must_use]
+pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
+    let mut is_done = alloc::vec![false; waits.len()];
+    for start in 0..waits.len() {
+        // The way walked so far, each with how many of its successors have been tried.
+        let mut path: Vec<(usize, usize)> = alloc::vec![(start, 0)];
+        while let Some((here, tried)) = path.last_mut() {
+            let here = *here;
+            let next = successors(waits, here).nth(*tried);
+            *tried += 1;
+            match next {
+                Some(next) => {
+                    if let Some(first) = path.iter().position(|(on_path, _)| *on_path == next) {
+                        return Some(path[first..].iter().map(|(index, _)| &waits[*index]).collect());
+                    }
+                    if !is_done[next] {
+                        path.push((next, 0));
+                    }
+                }
+                None => {
+                    is_done[here] = true;
+                    path.pop();
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The waits that hold the places which this one waits for.
+fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
+    let wait = &waits[index];
+    let holds = |other: &&Wait| other.member == wait.toward && other.came_over.contains(&wait.edge);
+    (0..waits.len()).zip(waits).filter(move |(_, other)| holds(other)).map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn wait(member: u16, edge: u16, toward: u16, came_over: &[u16]) -> Wait {
+        Wait {
+            member: NodeId(member),
+            toward: NodeId(toward),
+            edge,
+            frames: 1,
+            came_over: came_over.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_ring_in_which_everyone_waits_is_a_circle() {
+        let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
+        let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
+        assert_eq!(found, [0, 1, 2, 3, 4]);
+        // One member that holds nothing of the link before it breaks it.
+        waits[3].came_over = vec![9];
+        assert_eq!(circle(&waits), None);
+    }
+
+    #[test]
+    fn a_tail_that_leads_into_a_circle_is_no_part_of_it() {
+        let waits = [wait(7, 7, 0, &[8]), wait(0, 0, 1, &[7, 1]), wait(1, 1, 0, &[0])];
+        let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
+        assert_eq!(found, [0, 1]);
+    }
+
+    #[test]
+    fn who_waits_for_somebody_that_waits_for_nobody_is_no_circle() {
+        assert_eq!(circle(&[wait(0, 0, 1, &[3]), wait(1, 1, 2, &[0])]), None);
+        assert_eq!(circle(&[]), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! A ring without its two rules stands still for ever, and with them it never does.
+
+mod harness;
+
+use harness::*;
+use rackloom_protocol::switch::waits::circle;
+use rackloom_protocol::*;
+
+/// Eight nodes, each sending to the one three further on, which the short way leads round one way for all of them.
+fn everyone_sends(forwarding: ForwardingConfig, limit: u32) -> Fabric {
+    let mut options = options(RetransmissionMode::Selective);
+    options.credits.limit = limit;
+    options.forwarding = forwarding;
+    let mut fabric = Fabric::up(ring(8), &options);
+    // Every byte of every source, so that a single frame that gets through is seen.
+    (0..8).for_each(|node| fabric.memory(node)[..400_000].fill(0xff));
+    // All are given their work before anybody's frame has arrived.
+    for node in 0..8u16 {
+        let target = at((node + 3) % 8, 500_000);
+        fabric.command(usize::from(node), put(u64::from(node), target, local(0, 400_000))).unwrap();
+    }
+    fabric
+}
+
+fn delivered(fabric: &mut Fabric) -> usize {
+    (0..8).filter(|node| fabric.memory(*node)[500_000..900_000].iter().any(|byte| *byte != 0)).count()
+}
+
+#[test]
+fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
+    let rules = ForwardingConfig { bubble: false, own_first: true };
+    // Buffers for one, two, four and sixteen of the largest frames.
+    for frames in [1, 2, 4, 16] {
+        let mut fabric = everyone_sends(rules, 35 * frames);
+        fabric.run_for(50_000_000);
+        assert_eq!(delivered(&mut fabric), 0, "{frames} frames of buffer");
+        let waits = fabric.waits();
+        let circle = circle(&waits).expect("a circle of full buffers");
+        assert_eq!(circle.len(), 8, "{circle:?}");
+    }
+}
+
+#[test]
+fn with_the_bubble_it_delivers_everything() {
+    for own_first in [false, true] {
+        for frames in [2, 4, 16] {
+            let mut fabric = everyone_sends(ForwardingConfig { bubble: true, own_first }, 35 * frames);
+            for id in 0..8 {
+                assert_eq!(fabric.finish(id), Ok(0), "own first: {own_first}, {frames} frames of buffer");
+            }
+            assert_eq!(circle(&fabric.waits()), None);
+        }
+    }
+}
