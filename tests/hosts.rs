@@ -478,8 +478,24 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     ];
     lay_cables(&cables).expect("cables can be laid here");
     let tasks: [(&Machine, &[&str]); 3] = [
-        (a, &["address add 10.1.0.1/24 dev eth1", "link set eth1 up", "route add default via 10.1.0.254"]),
-        (b, &["address add 10.2.0.1/24 dev eth1", "link set eth1 up", "route add default via 10.2.0.254"]),
+        (
+            a,
+            &[
+                "link set lo up",
+                "address add 10.1.0.1/24 dev eth1",
+                "link set eth1 up",
+                "route add default via 10.1.0.254",
+            ],
+        ),
+        (
+            b,
+            &[
+                "link set lo up",
+                "address add 10.2.0.1/24 dev eth1",
+                "link set eth1 up",
+                "route add default via 10.2.0.254",
+            ],
+        ),
         (
             router,
             &[

@@ -46,7 +46,9 @@ fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
             check.complain(&[&own], Complaint::about(message).hint(hint));
         }
     }
-    if host.address.is_none() && check.intact(&[&default]) {
+    // A file for hosts on one segment names none, and one machine can run all of it on any wire.
+    let is_routed = plan.hosts.iter().any(|host| host.address.is_some()) || host.interface.is_none();
+    if is_routed && host.address.is_none() && check.intact(&[&default]) {
         let message = format!(
             "host {} has no `address`, by which the others find it on the udp wire",
             quoted(&host.name)
