@@ -35,8 +35,11 @@ impl Here {
             let hint = "write `wire: packet` in the file, or `wire: udp` for hosts with routers between them";
             return Err(Failure::bad_input(what).at("--host").hint(hint));
         }
-        if let Some(lost) = plan.hosts.iter().find(|host| plan.wire == WireKind::Udp && host.address.is_none()) {
-            let what = format!("host {} has no address, by which the others find it on the udp wire", lost.name);
+        if let Some(lost) =
+            plan.hosts.iter().find(|host| plan.wire == WireKind::Udp && host.address.is_none())
+        {
+            let what =
+                format!("host {} has no address, by which the others find it on the udp wire", lost.name);
             let hint = "write `address: 10.0.0.1` under each of `hosts`, or say --wire packet on every host";
             return Err(Failure::bad_input(what).at("--host").hint(hint));
         }

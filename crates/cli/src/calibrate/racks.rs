@@ -63,6 +63,16 @@ pub(super) fn packet() -> Vec<Row> {
             expected: Some(Expected::PACKET_ROUND_TRIP_NS),
             begin: packet_round_trip,
         },
+        Row {
+            name: "packet-star",
+            ours: "packet wire, puts of 4 KiB through a switch's process",
+            raw: "the same puts over one cable, without a switch",
+            unit: Unit::PerSecond,
+            // Each frame crosses the kernel twice, so half is all there can be.
+            goal: Goal::at_least(0.35, 0.45),
+            expected: None,
+            begin: packet_star,
+        },
     ]
 }
 
@@ -111,6 +121,22 @@ fn frames<'b>(
     Ok(Sides::new(
         move || raw_loop(bench, raw, frames),
         move || Ok(1e9 / job_ns(bench, On::Pair, what, &arguments)?),
+    ))
+}
+
+/// Ours against ours: what a switch costs.
+fn packet_star(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    bench.pair()?;
+    let star = TWO_UNPACKED.replace("ring", "star");
+    let messages = bench.count(MESSAGES);
+    let run =
+        format!("--wire packet --job bandwidth --bytes 4096 --repetitions {messages} --warm-up 500 --json -");
+    let arguments = |file| -> Vec<_> { ["run".to_owned(), file].into_iter().chain(words(&run)).collect() };
+    let cable = arguments(rack_file(bench, "packet", TWO_UNPACKED)?);
+    let star = arguments(rack_file(bench, "packet-star", &star)?);
+    Ok(Sides::new(
+        move || Ok(1e9 / job_ns(bench, On::Pair, "put", &cable)?),
+        move || Ok(1e9 / job_ns(bench, On::Pair, "put", &star)?),
     ))
 }
 

@@ -44,7 +44,7 @@ pub enum NamespaceError {
     /// The kernel or its administrator forbids a step.
     #[error(
         "the packet wire needs {step}, which this system forbids: {cause}\n\
-         hint: use `--wire shared-memory`, run as root, or allow unprivileged user namespaces \
+         hint: use `--wire shared-memory` or `--wire udp`, run as root, or allow unprivileged user namespaces \
          (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Forbidden {
