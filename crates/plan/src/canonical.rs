@@ -8,6 +8,7 @@ use std::fmt::Write;
 use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::defaults;
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
@@ -41,8 +42,11 @@ fn text(plan: &Plan) -> String {
     for link in links {
         spell_link(link, &mut text);
     }
-    for HostPlan { name, members, interface, interfaces } in hosts {
+    for HostPlan { name, members, interface, interfaces, address, addresses } in hosts {
         line(&mut text, format_args!("host {name:?} {members:?} {interface:?} {interfaces:?}"));
+        if address.is_some() || !addresses.is_empty() {
+            line(&mut text, format_args!("addresses {address:?} {addresses:?}"));
+        }
     }
     text
 }
@@ -68,6 +72,7 @@ fn settings(plan: &Plan, text: &mut String) {
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
+        udp_port,
         ring_bytes,
         rdma_threshold_bytes,
         job,
@@ -82,6 +87,9 @@ fn settings(plan: &Plan, text: &mut String) {
     // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
         line(text, format_args!("force_wire"));
+    }
+    if *udp_port != defaults::UDP_PORT {
+        line(text, format_args!("udp_port {udp_port}"));
     }
     if *switch != SwitchKind::default() {
         line(text, format_args!("switch {switch}"));

@@ -68,6 +68,8 @@ pub struct Plan {
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
+    /// On the udp wire between hosts: port of the supervisors' words. Those of links are above it.
+    pub udp_port: u16,
     /// Size of the shared-memory ring of one link direction; a power of two.
     pub ring_bytes: u32,
     /// Operations larger than this take the bulk path.

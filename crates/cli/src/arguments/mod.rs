@@ -82,6 +82,9 @@ pub(crate) struct Processes {
     /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
+    /// Name the members' network namespaces, so that `ip netns` shows them: on the packet wire, as root
+    #[arg(long)]
+    pub(crate) netns_names: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
