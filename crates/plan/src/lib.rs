@@ -13,7 +13,9 @@ mod check;
 mod defaults;
 mod document;
 mod expect;
+pub mod headers;
 mod hosts;
+mod hub;
 pub mod impair;
 mod job;
 mod mistake;
@@ -26,10 +28,13 @@ mod read;
 mod schema;
 mod shape;
 mod text;
+mod timing;
 mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
+pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
+pub use hub::SwitchKind;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
@@ -40,3 +45,4 @@ pub use plan::{
 };
 pub use schema::json::schema;
 pub use text::{Unreadable, text_of};
+pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};

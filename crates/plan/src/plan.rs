@@ -18,13 +18,16 @@ use crate::canonical;
 use crate::check::{self, Fit};
 use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
+use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
+use crate::hub::SwitchKind;
 use crate::job::JobPlan;
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::places::Places;
 use crate::read;
 use crate::text::{Unreadable, text_of};
+use crate::timing::{ForwardingPlan, Medium, SideLatency};
 
 /// A rack and what it shall do.
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Links by edge index.
     pub links: Vec<LinkPlan>,
+    /// What joins the nodes of a star.
+    pub switch: SwitchKind,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
     pub wire: WireKind,
     /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
@@ -55,6 +60,8 @@ pub struct Plan {
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
+    /// What it takes a member to pass a frame on; in virtual time.
+    pub forwarding: ForwardingPlan,
     /// Largest frame, Ethernet header included.
     pub frame_bytes_max: u16,
     /// Outstanding loads per peer.
@@ -132,8 +139,16 @@ pub struct LinkPlan {
 pub struct LinkProfile {
     /// Bits per second; `None` is as fast as the wire can.
     pub rate_bits_per_s: Option<u64>,
-    /// Time from one end to the other, without serialisation. See [`LinkProfile::DELAY_DEFAULT_NS`].
+    /// Time on the cable, unless that has a length. See [`LinkProfile::DELAY_DEFAULT_NS`] and [`LinkProfile::latency_ns`].
     pub delay_ns: u64,
+    /// Length of the cable; takes the place of the delay.
+    pub length_mm: Option<u64>,
+    /// What the cable is made of.
+    pub medium: Medium,
+    /// What the devices at both ends add.
+    pub sides: SideLatency,
+    /// Whose headers the rate is divided by; in virtual time.
+    pub headers: HeaderProfile,
     /// Probability that a frame is lost.
     pub loss: f64,
     /// Probability that a bit of a frame is flipped.
@@ -214,6 +229,10 @@ impl Default for LinkProfile {
         Self {
             rate_bits_per_s: None,
             delay_ns: Self::DELAY_DEFAULT_NS,
+            length_mm: None,
+            medium: Medium::default(),
+            sides: SideLatency::default(),
+            headers: HeaderProfile::default(),
             loss: 0.0,
             corrupt: 0.0,
             duplicate: 0.0,
@@ -413,8 +432,10 @@ impl Plan {
     /// Compute again what follows from the rest: credits, configuration hash, epoch.
     pub(crate) fn settle(&mut self) {
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
+        let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
+            link.credits.limit /= shares;
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

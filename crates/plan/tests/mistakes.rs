@@ -486,3 +486,31 @@ fn text_of_the_file_does_no_harm_to_a_terminal() {
     let shown = wrong("name: \"\\e[31mred\"\nshape: {ring: {nodes: 4}}\n\"\\e[2J\": 1\n").to_string();
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
+
+#[test]
+fn a_cable_has_a_length_or_a_delay() {
+    expect("link: {delay: 1us, length: 3m}", &["`link.length` and `link.delay` both say"]);
+    expect("link: {length: 0m}", &["0mm is outside 1mm to 10km"]);
+    expect("link: {length: 20km}", &["20km is outside 1mm to 10km"]);
+    expect("link: {length: 3}", &["has no unit"]);
+    expect("link: {medium: fibre}", &["`link.medium` means nothing"]);
+    expect(
+        "links: {n0--n1: {length: 3m}, n1--n2: {medium: fibre}}",
+        &["`links.n1--n2.medium` means nothing"],
+    );
+    expect("link: {headers: sue}", &["not a choice"]);
+    let mixed = "name: r\nshape: {ring: {nodes: 4}}\nlink: {length: 3m, medium: fibre}\nlinks: {n0--n1: {delay: 1us}}\n";
+    let plan = Plan::parse(mixed, "rack").unwrap_or_else(|error| panic!("{error}"));
+    let latencies: Vec<u64> = plan.links.iter().map(|link| link.profile.latency_ps()).collect();
+    assert_eq!(latencies, [1_000_000, 14_700, 14_700, 14_700]);
+}
+
+#[test]
+fn cut_through_between_different_rates_is_refused() {
+    expect(
+        "link: {rate: 100Gbit/s}\nlinks: {n0--n1: {rate: 50Gbit/s}}\nforwarding: {mode: cut-through}",
+        &["n0 cannot pass frames on while they come in", "n1 cannot pass frames on"],
+    );
+    let fine = "name: r\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s}\nforwarding: {mode: cut-through, latency: 1us}\n";
+    assert!(Plan::parse(fine, "rack").is_ok());
+}

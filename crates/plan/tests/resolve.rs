@@ -1,8 +1,9 @@
 //! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
 
 use rackloom_plan::{
-    AlgorithmName, Checks, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict, JobKind,
-    MemoryOptions, OperatorName, Plan, Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmName, Checks, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict,
+    ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, Medium, MemoryOptions, OperatorName, Plan,
+    SideLatency, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     CreditConfig, Incarnation, NodeId, PackingMode, Plane, PortId, RetransmissionMode, Tenant,
@@ -61,6 +62,11 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(plan.links[2].profile.rate_bits_per_s, Some(50_000_000_000));
     let own = &plan.links[0].profile;
     assert_eq!((own.rate_bits_per_s, own.delay_ns, own.seed), (None, 1_000, Some(77)));
+    assert_eq!((own.length_mm, own.medium, own.headers), (Some(3_000), Medium::Fibre, HeaderProfile::Sue));
+    assert_eq!(own.sides, SideLatency { mac_ns: 5, phy_ns: 6, fec_ns: 7 });
+    assert_eq!(own.latency_ps(), 14_700 + 36_000, "the length counts, not the delay of all links");
+    assert_eq!(plan.links[2].profile.latency_ns(), 1_036);
+    assert_eq!(plan.forwarding, ForwardingPlan { mode: ForwardingMode::StoreAndForward, latency_ns: 250 });
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });

@@ -286,7 +286,12 @@ mod tests {
             let (mut wide, mut plain) = (vec![0; 2 * end], vec![0; 2 * end]);
             assert!(widen::<true>(from, &mut wide));
             let software = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f32_const());
-            plain.as_chunks_mut().0.iter_mut().zip(software).for_each(|(to, value)| *to = value.to_le_bytes());
+            plain
+                .as_chunks_mut()
+                .0
+                .iter_mut()
+                .zip(software)
+                .for_each(|(to, value)| *to = value.to_le_bytes());
             assert_eq!(first_difference(&wide, &plain, 4), None, "f16");
             assert!(widen::<false>(from, &mut wide));
             bf16::widen_anywhere(from, &mut plain);

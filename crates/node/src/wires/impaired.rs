@@ -42,7 +42,7 @@ impl Timing {
     /// The timing that a profile states.
     #[must_use]
     pub fn of(profile: &LinkProfile) -> Self {
-        Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.delay_ns }
+        Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.latency_ns() }
     }
 
     fn serialisation_ns(&self, frame_bytes: usize) -> u64 {

@@ -6,13 +6,15 @@
 use std::collections::BTreeSet;
 
 use crate::document::{Content, Value};
+use crate::headers::HeaderProfile;
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::topology::{is_surely_absent, listed};
 use crate::schema;
 use crate::shape::Shape;
+use crate::timing::{Medium, SideLatency};
 
 /// Listed frames of one link direction at most.
 const DROP_FRAMES_MAX: usize = 10_000;
@@ -63,6 +65,20 @@ fn profile(
         delay_ns: reader.value(fields, "delay", base.delay_ns, |text| {
             in_range(&schema::LINK, "delay", nanoseconds(text)?)
         }),
+        length_mm: length(reader, fields, base.length_mm),
+        medium: reader.choice(
+            fields,
+            "medium",
+            base.medium,
+            &Medium::ALL.map(|medium| (medium.name(), medium)),
+        ),
+        sides: sides(reader, fields, base.sides),
+        headers: reader.choice(
+            fields,
+            "headers",
+            base.headers,
+            &HeaderProfile::ALL.map(|profile| (profile.name(), profile)),
+        ),
         loss: reader.value(fields, "loss", base.loss, probability),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
@@ -72,6 +88,36 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
+    }
+}
+
+/// A cable's length takes the place of its delay; which of the two a link's own entry names holds.
+fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
+    let own = reader.value(fields, "length", None, |text| {
+        in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
+    });
+    match (fields.find("length"), fields.find("delay")) {
+        (Some(value), Some(_)) => {
+            let path = fields.path_of("length");
+            let message =
+                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
+            reader.complain(value.place, Complaint::about(message).hint("leave one of them out"));
+            own
+        }
+        (Some(_), None) => own,
+        (None, Some(_)) => None,
+        (None, None) => base,
+    }
+}
+
+fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> SideLatency {
+    let mut stage = |key: &'static str, base| {
+        reader.value(fields, key, base, |text| in_range(&schema::LINK, key, nanoseconds(text)?))
+    };
+    SideLatency {
+        mac_ns: stage("mac_latency", base.mac_ns),
+        phy_ns: stage("phy_latency", base.phy_ns),
+        fec_ns: stage("fec_latency", base.fec_ns),
     }
 }
 

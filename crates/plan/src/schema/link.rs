@@ -4,6 +4,9 @@ use crate::schema::{Key, Kind, Table, key, table};
 
 /// A delay longer than this is no rack.
 const DELAY_NS_MAX: u64 = 10_000_000_000;
+const LENGTH_MM_MAX: u64 = 10_000_000;
+/// Of one stage on one side.
+const SIDE_NS_MAX: u64 = 1_000_000;
 const RATE_MIN: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000_000_000;
 
@@ -15,7 +18,39 @@ const KEYS: &[Key] = &[
         "delay",
         Kind::Time(0, DELAY_NS_MAX),
         "`500ns` (ours)",
-        "From one end to the other, without serialisation.",
+        "From one end of the cable to the other, without serialisation.",
+    ),
+    key(
+        "length",
+        Kind::Length(1, LENGTH_MM_MAX),
+        "none",
+        "Length of the cable, in place of its `delay`: `3m` of copper are 13.8 ns.",
+    ),
+    key(
+        "medium",
+        Kind::Word(&["copper", "fibre"]),
+        "copper, where there is a `length`",
+        "What a cable with a `length` is made of: 4.6 ns per metre of copper, 4.9 of fibre (ours).",
+    ),
+    key(
+        "mac_latency",
+        Kind::Time(0, SIDE_NS_MAX),
+        "`0ns`",
+        "What medium access adds at each of the two ends.",
+    ),
+    key("phy_latency", Kind::Time(0, SIDE_NS_MAX), "`0ns`", "What the physical layer adds at each end."),
+    key(
+        "fec_latency",
+        Kind::Time(0, SIDE_NS_MAX),
+        "`0ns`",
+        "What forward error correction adds at each end.",
+    ),
+    key(
+        "headers",
+        Kind::Word(&["own", "sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"]),
+        "`own`",
+        "Whose headers the `rate` counts, in virtual time: those really on the wire, or what a fabric of that kind would \
+         put around the same operations.",
     ),
     key("loss", Kind::Probability, "0", "A frame is lost."),
     key(
