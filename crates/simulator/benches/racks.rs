@@ -11,8 +11,7 @@ use std::time::{Duration, Instant as WallInstant};
 use criterion::{Criterion, Throughput, criterion_group};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
-    Tenant,
+    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant,
 };
 use rackloom_simulator::Simulation;
 
