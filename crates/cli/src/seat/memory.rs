@@ -85,7 +85,7 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         match granted.pages {
             Pages::Huge => report.huge_bytes += bytes,
             Pages::Advised => report.advised_bytes += bytes,
-            Pages::Ordinary => {}
+            _ => {}
         }
         report.locked_bytes += if granted.locked { bytes } else { 0 };
         nodes.push(granted.numa_node);
