@@ -169,6 +169,7 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         reorder,
         seed,
         drop_frames,
+        retry,
     } = profile;
     // A length takes the place of the delay, and only with a length does it matter what the cable is made of.
     let delay_ns = if length_mm.is_some() { LinkProfile::DELAY_DEFAULT_NS } else { *delay_ns };
@@ -186,6 +187,10 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if let Some(retry) = retry {
+        // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
+        line(text, format_args!("{retry:?}"));
+    }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));
 }

@@ -265,6 +265,9 @@ pub(crate) struct Overrides {
     /// How lost packets are sent again
     #[arg(long, value_enum)]
     pub(crate) transport: Option<Transport>,
+    /// Link-level retry on every link: whether links repeat what they lose
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
+    pub(crate) llr: Option<OnOff>,
     /// Share of frames lost on every link, such as 0.01 or 1%
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) loss: Option<f64>,
@@ -297,6 +300,13 @@ pub(crate) enum Transport {
     GoBackN,
     /// Only the hole is sent again
     Selective,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OnOff {
+    On,
+    Off,
 }
 
 /// A share between 0 and 1, as a fraction or in per cent.

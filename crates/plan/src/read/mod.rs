@@ -9,6 +9,7 @@ mod hosts;
 mod job;
 mod links;
 mod members;
+mod retry;
 mod seats;
 mod settings;
 mod topology;

@@ -6,6 +6,7 @@ pub mod egress;
 pub mod forwarder;
 mod neighbours;
 mod port_set;
+mod retries;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
@@ -108,6 +109,12 @@ impl Member for Switch {
             forwarder.transmit_control(now, port, out).or_else(|| forwarder.transmit_transit(now, port, out));
         self.touch(port);
         transmit
+    }
+
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        self.forwarder.keep_sent(now, port, frame);
+        // Its replay timer may have begun to run.
+        self.touch(port);
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {

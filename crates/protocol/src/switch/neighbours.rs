@@ -110,6 +110,7 @@ impl Forwarder {
         if moved.from.carries_data() == moved.to.carries_data() {
             return;
         }
+        self.counters[port.index()].retry.tx_flushed += self.links[port.index()].take_given_up();
         if moved.to.carries_data() {
             self.reports.greet(port);
             // Links come up one after the other at the start: one report for all of them.
@@ -231,6 +232,9 @@ impl Forwarder {
         for index in 0..self.links.len() {
             if let Some(moved) = self.links[index].hear_time(now) {
                 self.note_move(now, PortId(index as u16), moved);
+            }
+            if self.links[index].retry.is_some() {
+                self.handle_retry_timeout(now, PortId(index as u16));
             }
         }
         self.report_if_due(now);
