@@ -12,6 +12,7 @@ use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
@@ -151,6 +152,8 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         sides,
         headers,
         loss,
+        burst,
+        loss_by_kind,
         corrupt,
         duplicate,
         reorder,
@@ -173,6 +176,14 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if let Some(Burst { enter, leave, loss }) = burst {
+        line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));
+    }
+    for (kind, name) in LossByKind::kinds() {
+        if let Some(loss) = loss_by_kind.of(kind) {
+            line(text, format_args!("loss of {name} {:x}", loss.to_bits()));
+        }
+    }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));
 }

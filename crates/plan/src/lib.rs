@@ -17,6 +17,7 @@ pub mod headers;
 mod hosts;
 pub mod impair;
 mod job;
+mod loss;
 mod mistake;
 mod objection;
 mod places;
@@ -36,6 +37,7 @@ pub use hosts::HostPlan;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
+pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
 pub use plan::{

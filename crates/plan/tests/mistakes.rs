@@ -514,3 +514,10 @@ fn cut_through_between_different_rates_is_refused() {
     let fine = "name: r\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s}\nforwarding: {mode: cut-through, latency: 1us}\n";
     assert!(Plan::parse(fine, "rack").is_ok());
 }
+
+#[test]
+fn a_burst_says_when_it_begins_and_when_it_ends() {
+    expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
+    expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
+    expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);
+}
