@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
+use crate::hub::SwitchKind;
 use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
@@ -57,6 +58,7 @@ fn settings(plan: &Plan, text: &mut String) {
         hosts: _,
         links: _,
         credit_choice: _,
+        switch,
         wire,
         force_wire,
         checks,
@@ -78,9 +80,12 @@ fn settings(plan: &Plan, text: &mut String) {
         text,
         format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"),
     );
+    // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
-        // Said only where it is not the default, so that racks of before it hash as they did.
         line(text, format_args!("force_wire"));
+    }
+    if *switch != SwitchKind::default() {
+        line(text, format_args!("switch {switch}"));
     }
     line(
         text,

@@ -55,6 +55,7 @@ pub(crate) fn mistakes(
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
+    links::bridges(&mut check);
     hosts::check(&mut check);
     if fit == Fit::Judged {
         objections::check(&mut check, judge);

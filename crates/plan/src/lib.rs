@@ -15,6 +15,7 @@ mod document;
 mod expect;
 pub mod headers;
 mod hosts;
+mod hub;
 pub mod impair;
 mod job;
 mod loss;
@@ -34,6 +35,7 @@ mod words;
 pub use expect::{Expectations, ExpectedVerdict};
 pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
+pub use hub::SwitchKind;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };

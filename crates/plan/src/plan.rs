@@ -20,6 +20,7 @@ use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
+use crate::hub::SwitchKind;
 use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Links by edge index.
     pub links: Vec<LinkPlan>,
+    /// What joins the nodes of a star.
+    pub switch: SwitchKind,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
     pub wire: WireKind,
     /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
@@ -439,8 +442,10 @@ impl Plan {
     /// Compute again what follows from the rest: credits, configuration hash, epoch.
     pub(crate) fn settle(&mut self) {
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
+        let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
+            link.credits.limit /= shares;
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

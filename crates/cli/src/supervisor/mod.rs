@@ -7,6 +7,7 @@
 //! [`Milestone`] to the next and differ in what they do there.
 
 mod attendance;
+mod bridged;
 mod conclude;
 mod hosts;
 mod logs;

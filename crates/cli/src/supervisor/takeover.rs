@@ -7,11 +7,12 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rackloom::namespaces::{Cable, lay_cables, network_namespace_of};
+use rackloom::namespaces::{Cable, NamespaceError, lay_cables, network_namespace_of, plug_into_bridges};
 use rackloom::wires::shared_memory;
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
+use super::bridged;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring, joints};
@@ -101,6 +102,9 @@ fn on_packet(
     pids: &[Option<u32>],
 ) -> Result<Takeover, String> {
     must_be_alone(wiring, pid, pids)?;
+    if plan.has_bridges() {
+        return at_bridges(wiring, plan, node, pid, pids);
+    }
     let life = wiring.next_life();
     let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for joint in joints(plan, node) {
@@ -121,7 +125,32 @@ fn on_packet(
         let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
         neighbours.push((joint.neighbour.index(), cable, Vec::new()));
     }
-    lay_aside(&cables)?;
+    aside(|| lay_cables(&cables))?;
+    Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
+}
+
+/// New cables to the bridges; neighbours go on with theirs, but at ports that nobody has used yet.
+fn at_bridges(
+    wiring: &mut PacketWiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    let life = wiring.next_life();
+    let cables = bridged::later_cables(plan, node, pid, life);
+    let (mut interfaces, mut neighbours) = (Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        let is_there = pids[joint.neighbour.index()].is_some();
+        interfaces.push(is_there.then(|| bridged::interface(joint.plane, life)));
+        if is_there {
+            let interface = bridged::interface(joint.plane, wiring.life_of(joint.neighbour));
+            let cable = NewCable::Packet { port: joint.neighbour_port.0, interface };
+            neighbours.push((joint.neighbour.index(), cable, Vec::new()));
+        }
+    }
+    aside(|| plug_into_bridges(&cables))?;
+    wiring.sits_since(node, life);
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
@@ -142,8 +171,8 @@ fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Resul
 }
 
 /// Cables are laid in a runtime of their own, which a thread that has one already cannot run.
-fn lay_aside(cables: &[Cable]) -> Result<(), String> {
-    std::thread::scope(|scope| scope.spawn(|| lay_cables(cables)).join())
+fn aside(lay: impl FnOnce() -> Result<(), NamespaceError> + Send) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(lay).join())
         .map_err(|_| "the thread that lays cables ended early".to_owned())?
         .map_err(|error| error.to_string())
 }

@@ -10,7 +10,7 @@
 //!
 //! Nothing here changes an interface, and nothing here knows what a frame means.
 
-mod filter;
+pub(crate) mod filter;
 mod socket;
 
 pub use socket::{HostLink, HostLinkError, WordSocket, open_link};

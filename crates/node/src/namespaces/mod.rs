@@ -8,6 +8,7 @@
 //! An ordinary user gets the right to do this from a user namespace of its own, in which it counts as root and which
 //! gives it no power outside. Some systems forbid even that; then there is one typed error that names the step.
 
+mod bridges;
 mod cables;
 mod interfaces;
 mod news;
@@ -21,6 +22,7 @@ use rustix::process::{geteuid, getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use thiserror::Error;
 
+pub use bridges::{Bridge, BridgeCable, make_bridges, plug_into_bridges};
 #[cfg(test)]
 pub(crate) use cables::remove;
 pub use cables::{Cable, CableEnd, lay_cables};
@@ -45,6 +47,17 @@ pub enum NamespaceError {
     Forbidden {
         /// What is missing.
         step: &'static str,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// There is no bridge to be had.
+    #[error(
+        "cannot make bridge {bridge}: {cause}\n\
+         hint: the kernel needs its bridge module; without it, leave `switch: bridge` out of the rack file"
+    )]
+    NoBridge {
+        /// Its name.
+        bridge: String,
         /// What the kernel said.
         cause: io::Error,
     },

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
-use rackloom_protocol::MemberConfig;
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::{MemberConfig, PortConfig};
 
 use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 use crate::namespaces::{LinkNews, bring_up, switch_on_all};
@@ -71,7 +72,7 @@ pub fn open(
             (devices, Some(mine))
         }
         Grant::Packet { interfaces, outlets } => {
-            let mut devices = open_packet(config, interfaces, stays, news.as_ref())?;
+            let mut devices = open_packet(plan, config, interfaces, stays, news.as_ref())?;
             for outlet in outlets {
                 let place = devices.get_mut(outlet.port);
                 let place = place.ok_or_else(|| format!("the plan has no port {}", outlet.port))?;
@@ -128,7 +129,7 @@ impl Cabling {
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
-                open_interface(&self.config, port, &interface[0], self.news.as_ref())?
+                open_interface(&self.plan, &self.config, port, &interface[0], self.news.as_ref())?
             }
             (NewCable::Udp { .. }, None) => {
                 let fds = <[OwnedFd; 2]>::try_from(descriptors);
@@ -204,6 +205,7 @@ fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<
 
 /// In a rack that stays nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
 fn open_packet(
+    plan: &Plan,
     config: &MemberConfig,
     interfaces: &[Option<String>],
     stays: bool,
@@ -213,7 +215,7 @@ fn open_packet(
     let bring_up = if stays { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |(port, interface): (usize, &Option<String>)| {
-        interface.as_ref().map(|interface| open_interface(config, port, interface, news)).transpose()
+        interface.as_ref().map(|interface| open_interface(plan, config, port, interface, news)).transpose()
     };
     interfaces.iter().enumerate().map(open).collect()
 }
@@ -234,15 +236,36 @@ fn packet_settings(config: &MemberConfig, port: usize) -> Result<packet::Setting
     Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
 }
 
+/// Who else has links at the interface of a port: at a bridge everybody in the plane.
+fn segment(plan: &Plan, config: &MemberConfig, port: usize) -> Option<packet::Segment> {
+    if !plan.has_bridges() {
+        return None;
+    }
+    let here = config.ports.get(port)?;
+    let on_segment = || config.ports.iter().enumerate().filter(|(_, other)| other.plane == here.plane);
+    let address = |port: &PortConfig| mac(port.neighbour, port.plane);
+    let others = on_segment().filter(|(other, _)| *other != port).map(|(_, other)| address(other));
+    let is_first = on_segment().next().is_some_and(|(first, _)| first == port);
+    Some(packet::Segment {
+        mine: mac(config.node, here.plane),
+        theirs: address(here),
+        all_but: is_first.then(|| others.collect()),
+    })
+}
+
 fn open_interface(
+    plan: &Plan,
     config: &MemberConfig,
     port: usize,
     interface: &str,
     news: Option<&Arc<LinkNews>>,
 ) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(config, port)?;
-    let device = packet::open(interface, &settings)
-        .map_err(|error| format!("cannot open a packet socket: {error}"))?;
+    let device = match segment(plan, config, port) {
+        Some(segment) => packet::open_on_segment(interface, &settings, &segment),
+        None => packet::open(interface, &settings),
+    };
+    let device = device.map_err(|error| format!("cannot open a packet socket: {error}"))?;
     Ok(match news {
         Some(news) => Box::new(device.with_news(news)),
         None => Box::new(device),

@@ -28,6 +28,7 @@ use super::packet_ring::{self, ReceiveRing};
 use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
 use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
+use crate::hosts::filter;
 use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu};
 
 /// When the kernel's queue was full, how soon to try again.
@@ -126,6 +127,39 @@ pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
         }
         other => other.map_err(context),
     }
+}
+
+/// Who else has links on an interface, where a segment joins more than two members.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// This member's address.
+    pub(crate) mine: [u8; 6],
+    /// The neighbour's at the other end of this link.
+    pub(crate) theirs: [u8; 6],
+    /// Those of all other neighbours on the segment, if this link hears strangers: one of the interface's links does, so that
+    /// they are counted, once.
+    pub(crate) all_but: Option<Vec<[u8; 6]>>,
+}
+
+/// Open an interface of this network namespace for one of its links.
+pub(crate) fn open_on_segment(
+    interface: &str,
+    settings: &Settings,
+    segment: &Segment,
+) -> io::Result<PacketDevice> {
+    let Segment { mine, theirs, all_but } = segment;
+    let mut program = match all_but {
+        Some(others) => filter::all_but(*mine, others),
+        None => filter::frames_of(*mine, Some(*theirs)),
+    };
+    let opened = packet_socket::open().and_then(|sender| {
+        let receiver = packet_socket::open()?;
+        filter::attach(&receiver, &mut program)?;
+        open_on(interface, settings, Reception::Ring, [sender, receiver])
+    });
+    opened.map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
 
 /// The same on sockets that this process was started with: of an interface of another namespace.

@@ -1,6 +1,6 @@
 //! Links: profiles, credits, and what the rings hold.
 
-use rackloom_protocol::NodeId;
+use rackloom_protocol::{CreditConfig, NodeId};
 
 use crate::check::Inspection;
 use crate::mistake::Complaint;
@@ -74,6 +74,27 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
 }
 
+/// A bridge is the kernel's, so real interfaces lead there, and one machine has them all.
+pub(super) fn bridges(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    const SWITCH: &str = "shape.star.switch";
+    if !plan.has_bridges() || !check.intact(&["shape", SWITCH]) {
+        return;
+    }
+    if plan.wire != WireKind::Packet && check.intact(&["wire"]) {
+        let message =
+            format!("`switch: bridge` needs the packet wire, and the rack has {}", plan.wire.name());
+        let hint = "a bridge joins real interfaces: write `wire: packet`, or `switch: member`";
+        check.complain(&[SWITCH, "wire"], Complaint::about(message).hint(hint));
+    }
+    if !plan.hosts.is_empty() {
+        let message = "a bridge of one machine cannot join several `hosts`";
+        let hint =
+            "interfaces at a switch of the network are a star already: write `shape: {full-mesh: ...}`";
+        check.complain(&[SWITCH, "hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
 /// What a cable is made of means nothing without its length.
 fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
     let own = format!("links.{}.medium", link.name);
@@ -118,7 +139,9 @@ fn cut_through(check: &mut Inspection<'_>) {
 /// Every link has the same credits, whatever the shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
-    let credits = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let shares = plan.links_per_interface();
+    let credits = CreditConfig { limit: whole.limit / shares, ..whole };
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
     let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
@@ -129,13 +152,27 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     // A member's own frame leaves only if a second one would still fit, so that transit never stands still.
     let least = 2 * credits.cost(usize::from(plan.frame_bytes_max));
     if credits.limit < least {
-        let message = format!(
-            "{} credits of {} are room for fewer than two frames of {}",
-            credits.limit,
-            shown(credits.unit_bytes.into(), Unit::Bytes),
-            shown(plan.frame_bytes_max.into(), Unit::Bytes)
-        );
-        let hint = format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`");
+        let (unit, frame) = (credits.unit_bytes.into(), plan.frame_bytes_max.into());
+        let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
+        let (each, needed) = (credits.limit, u64::from(least) * u64::from(shares));
+        let (message, hint) = if plan.has_bridges() {
+            (
+                format!(
+                    "{} credits of {unit} divided among the {shares} links of an interface are {each} for each, \
+                     room for fewer than two frames of {frame}",
+                    whole.limit
+                ),
+                format!(
+                    "a link needs at least {least}: raise `credits.limit` to {needed}, lower `frame_bytes_max`, or name \
+                     fewer nodes"
+                ),
+            )
+        } else {
+            (
+                format!("{each} credits of {unit} are room for fewer than two frames of {frame}"),
+                format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`"),
+            )
+        };
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);

@@ -77,7 +77,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let expect = expect::read(reader, &rack, shape.as_ref());
     let credit_choice = settings::credits(reader, &rack);
     let has_shape = shape.is_some();
-    let edges = shape.map(|shape| shape.links).unwrap_or_default();
+    let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
     // Any wire will do here: `settle` gives every link its credits.
     let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
     let links = edges.into_iter().zip(profiles);
@@ -90,6 +90,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         members,
         hosts,
         links,
+        switch,
         wire: wire(reader, &rack),
         force_wire: reader.flag(&rack, "force_wire", false),
         checks: checks(reader, &rack),
