@@ -14,6 +14,7 @@ use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
@@ -164,6 +165,8 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         sides,
         headers,
         loss,
+        burst,
+        loss_by_kind,
         corrupt,
         duplicate,
         reorder,
@@ -190,6 +193,14 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     if let Some(retry) = retry {
         // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
         line(text, format_args!("{retry:?}"));
+    }
+    if let Some(Burst { enter, leave, loss }) = burst {
+        line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));
+    }
+    for (kind, name) in LossByKind::kinds() {
+        if let Some(loss) = loss_by_kind.of(kind) {
+            line(text, format_args!("loss of {name} {:x}", loss.to_bits()));
+        }
     }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));

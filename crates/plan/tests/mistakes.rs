@@ -542,3 +542,10 @@ fn retry_that_cannot_work_is_refused_where_it_is_written() {
         &["the replay buffer of n0--n1 has 1KiB, less than one frame"],
     );
 }
+
+#[test]
+fn a_burst_says_when_it_begins_and_when_it_ends() {
+    expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
+    expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
+    expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);
+}
