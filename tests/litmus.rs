@@ -34,6 +34,37 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
     }
 }
 
+/// Links that repeat what they lose leave the transport next to nothing to do, on every wire that this machine has.
+///
+/// Not quite nothing: between real processes a frame that is lost twice waits for a timer of 3 ms each time, and on a busy
+/// host the transport's own timer, 10 ms at least, may be first.
+#[test]
+fn links_repeat_what_they_lose_on_every_wire() {
+    for wire in wires() {
+        let options = |llr| ["--wire", wire, "--loss", "2%", "--llr", llr];
+        let alone = run(&rack_file(SMALL_RING)).with(&options("off")).finish().passed();
+        let helped = run(&rack_file(SMALL_RING)).with(&options("on")).finish().passed();
+        let replays = over_links(&helped, |link| link["retry"]["replays"].as_u64().unwrap_or(0));
+        assert!(replays > 0, "{wire}: no link repeated anything");
+        let (without, with) = (retransmitted(&alone), retransmitted(&helped));
+        assert!(
+            with * 4 < without,
+            "{wire}: the transport sent {with} packets again, {without} without help"
+        );
+    }
+}
+
+#[test]
+fn in_virtual_time_links_repeat_everything_and_the_transport_nothing() {
+    let options = ["--loss", "1%", "--llr", "on", "--seed", "3"];
+    let report = sim(&rack_file(SMALL_RING)).with(&options).finish().passed();
+    assert!(over_links(&report, |link| link["retry"]["tx_replay"].as_u64().unwrap_or(0)) > 0);
+    assert_eq!(retransmitted(&report), 0);
+    let lost = injected(&report, "dropped");
+    let gaps = over_links(&report, |link| link["retry"]["rx_missing_seq"].as_u64().unwrap_or(0));
+    assert!(0 < gaps && gaps <= lost, "{gaps} gaps for {lost} lost frames");
+}
+
 /// Both rates, one fault, one transport, on real processes.
 fn survives(fault: &str, transport: &str) {
     let happened = match fault {

@@ -10,11 +10,13 @@ use rackloom_protocol::{
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::defaults;
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
@@ -43,8 +45,11 @@ fn text(plan: &Plan) -> String {
     for link in links {
         spell_link(link, &mut text);
     }
-    for HostPlan { name, members, interface, interfaces } in hosts {
+    for HostPlan { name, members, interface, interfaces, address, addresses } in hosts {
         line(&mut text, format_args!("host {name:?} {members:?} {interface:?} {interfaces:?}"));
+        if address.is_some() || !addresses.is_empty() {
+            line(&mut text, format_args!("addresses {address:?} {addresses:?}"));
+        }
     }
     text
 }
@@ -70,6 +75,7 @@ fn settings(plan: &Plan, text: &mut String) {
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
+        udp_port,
         ring_bytes,
         rdma_threshold_bytes,
         job,
@@ -84,6 +90,9 @@ fn settings(plan: &Plan, text: &mut String) {
     // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
         line(text, format_args!("force_wire"));
+    }
+    if *udp_port != defaults::UDP_PORT {
+        line(text, format_args!("udp_port {udp_port}"));
     }
     if *switch != SwitchKind::default() {
         line(text, format_args!("switch {switch}"));
@@ -161,6 +170,8 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         sides,
         headers,
         loss,
+        burst,
+        loss_by_kind,
         corrupt,
         duplicate,
         reorder,
@@ -187,6 +198,14 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     if let Some(retry) = retry {
         // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
         line(text, format_args!("{retry:?}"));
+    }
+    if let Some(Burst { enter, leave, loss }) = burst {
+        line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));
+    }
+    for (kind, name) in LossByKind::kinds() {
+        if let Some(loss) = loss_by_kind.of(kind) {
+            line(text, format_args!("loss of {name} {:x}", loss.to_bits()));
+        }
     }
     if *updates != credits.usual_updates() {
         let CreditUpdates { spacing, resync } = updates;

@@ -18,6 +18,7 @@ mod hosts;
 mod hub;
 pub mod impair;
 mod job;
+mod loss;
 mod mistake;
 mod objection;
 mod places;
@@ -39,6 +40,7 @@ pub use hub::SwitchKind;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
+pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
 pub use plan::{

@@ -22,6 +22,7 @@ use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::places::Places;
@@ -69,6 +70,8 @@ pub struct Plan {
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
+    /// On the udp wire between hosts: port of the supervisors' words. Those of links are above it.
+    pub udp_port: u16,
     /// Size of the shared-memory ring of one link direction; a power of two.
     pub ring_bytes: u32,
     /// Operations larger than this take the bulk path.
@@ -154,6 +157,10 @@ pub struct LinkProfile {
     pub headers: HeaderProfile,
     /// Probability that a frame is lost.
     pub loss: f64,
+    /// When it loses several frames in a row, beside that.
+    pub burst: Option<Burst>,
+    /// Loss of frames of single kinds, in place of `loss`.
+    pub loss_by_kind: LossByKind,
     /// Probability that a bit of a frame is flipped.
     pub corrupt: f64,
     /// Probability that a frame is delivered twice.
@@ -225,7 +232,10 @@ impl LinkProfile {
     #[must_use]
     pub fn has_faults(&self) -> bool {
         let rates = [self.loss, self.corrupt, self.duplicate, self.reorder];
-        rates.iter().any(|rate| *rate > 0.0) || self.drop_frames != DropFrames::default()
+        rates.iter().any(|rate| *rate > 0.0)
+            || self.drop_frames != DropFrames::default()
+            || self.burst.is_some()
+            || self.loss_by_kind.loses()
     }
 }
 
@@ -239,6 +249,8 @@ impl Default for LinkProfile {
             sides: SideLatency::default(),
             headers: HeaderProfile::default(),
             loss: 0.0,
+            burst: None,
+            loss_by_kind: LossByKind::default(),
             corrupt: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

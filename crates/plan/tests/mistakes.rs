@@ -539,7 +539,7 @@ fn retry_that_cannot_work_is_refused_where_it_is_written() {
     expect(&llr("replay_count_max: 256"), &["outside 0 to 255"]);
     expect(
         "links: {n0--n1: {llr: {outstanding_bytes: 1KiB}}}",
-        &["the replay buffer of n0--n1 has 1KiB, less than one frame"],
+        &["`links.n0--n1.llr.outstanding_bytes` is 1KiB, a replay buffer for less than one frame"],
     );
 }
 
@@ -555,4 +555,11 @@ fn credits_that_never_come_back_or_wrap_are_refused() {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\ncredits: {{unit_bytes: 128B, {fine}}}\n");
         Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+#[test]
+fn a_burst_says_when_it_begins_and_when_it_ends() {
+    expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
+    expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
+    expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);
 }

@@ -1,9 +1,9 @@
 //! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
 
 use rackloom_plan::{
-    AlgorithmName, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict,
-    ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, Medium, MemoryOptions, OperatorName, Plan,
-    SideLatency, Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
+    ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
+    MemoryOptions, OperatorName, Plan, SideLatency, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation, NodeId, PackingMode, Plane,
@@ -78,6 +78,9 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!((retry.outstanding_bytes, retry.ack_spacing_bytes), (64 << 10, 1 << 10));
     assert_eq!((retry.ack_delay_ns, retry.replay_timer_ns), (Some(2_000), Some(20_000)));
     assert_eq!(retry.flush, FlushPolicy::Discard);
+    assert_eq!(own.burst, Some(Burst { enter: 0.005, leave: 0.2, loss: 0.5 }));
+    let by_kind: Vec<_> = LossByKind::kinds().map(|(kind, _)| own.loss_by_kind.of(kind)).collect();
+    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04].map(Some));
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });

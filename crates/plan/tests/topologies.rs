@@ -115,7 +115,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
         count += 1;
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 12);
 }
 
 #[test]
@@ -124,10 +124,12 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     Plan::parse(examples[0], "first example").unwrap_or_else(|error| panic!("{error}"));
     let shape = format!("name: custom\n{}", examples[1]);
     Plan::parse(&shape, "second example").unwrap_or_else(|error| panic!("{error}"));
     let hosts = format!("name: hosts\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[2]);
     Plan::parse(&hosts, "third example").unwrap_or_else(|error| panic!("{error}"));
+    let retry = format!("name: retry\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[3]);
+    Plan::parse(&retry, "fourth example").unwrap_or_else(|error| panic!("{error}"));
 }

@@ -37,6 +37,12 @@ pub trait Member {
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;
     /// Whether `poll_transmit` would produce a frame for this port now.
     fn wants_transmit(&self, now: Instant, port: PortId) -> bool;
+    /// The first port from `from` on for which `poll_transmit` may produce a frame now. A member with many ports knows better
+    /// than to name every one.
+    fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
+        let _ = now;
+        (from.index() < self.port_count()).then_some(from)
+    }
     /// Write the next frame for `port` into `out`, which holds at least the largest frame.
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
     /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it. Called
@@ -168,8 +174,9 @@ where
 {
     member.settle(now);
     let mut progress = drain_memory(member, now, wires, memory);
-    for port in 0..member.port_count() {
-        let port = PortId(port as u16);
+    let mut from = PortId(0);
+    while let Some(port) = member.next_port(now, from) {
+        from = PortId(port.0 + 1);
         while member.wants_transmit(now, port) {
             let Some(out) = wires.slot(port) else { break };
             let Some(transmit) = member.poll_transmit(now, port, out) else { break };

@@ -139,11 +139,13 @@ struct Hand {
 }
 
 /// A rack of two nodes behind a switch with a link between them, watched.
-fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode) -> Fabric {
+fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode, has_retry: bool) -> Fabric {
     let mut graph = star(2, 1);
     let direct = Edge { a: NodeId(0), a_port: PortId(1), b: NodeId(1), b_port: PortId(1), plane: Plane(1) };
     graph.edges.push(direct);
-    let mut fabric = Fabric::up(graph, &options(mode));
+    let mut options = options(mode);
+    options.retry = has_retry.then_some(RETRY);
+    let mut fabric = Fabric::up(graph, &options);
     let hand = Rc::clone(hand);
     let graph = fabric.graph.clone();
     fabric.filter = Box::new(move |now, edge, forward, bytes| {
@@ -191,7 +193,8 @@ fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
     let mut chance = Chance(seed);
     let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, mode);
+    let has_retry = chance.one_in(2);
+    let mut fabric = rack(&hand, mode, has_retry);
     let mut shadow = vec![0; REGION_BYTES];
     for round in 0..3 {
         let names = work(&mut fabric, &mut chance, round, &mut shadow);

@@ -17,6 +17,7 @@
 use rackloom_plan::headers::wire_bytes;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingMode, ForwardingPlan, HeaderProfile, LinkProfile};
+use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{DESTINATION, SOURCE};
 use rackloom_protocol::{Instant, NodeId, PortId};
 
@@ -218,8 +219,10 @@ impl Channel {
     /// What befalls the frame that was just transmitted.
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
         let is_data = is_data(frame);
-        let mut verdict =
-            self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge(frame.len(), is_data));
+        let mut verdict = self
+            .judge
+            .as_mut()
+            .map_or_else(Verdict::default, |judge| judge.judge(frame.len(), FrameKind::peek(frame)));
         verdict.drop |= self.tampering.cut || self.tampering.drop_all;
         if is_data && self.tampering.drop_data_frame > 0 {
             self.tampering.drop_data_frame -= 1;

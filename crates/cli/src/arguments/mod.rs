@@ -3,6 +3,7 @@
 //! Nothing here reads a file or judges a plan.
 
 mod complaint;
+mod experiment;
 mod job;
 mod plan;
 
@@ -13,6 +14,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::complaint::parse;
+pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
 pub(crate) use self::plan::PlanArguments;
 
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Measure how far we are from what this machine can do
     #[command(after_help = Exit::help())]
     Calibrate(CalibrateArguments),
+    /// Run named experiments in virtual time, each beside the closed form that it must meet
+    #[command(after_help = Exit::help())]
+    Experiment(ExperimentArguments),
     /// One take of a raw loop; started by `calibrate`
     #[command(hide = true)]
     CalibrateLoop(LoopArguments),
@@ -82,6 +87,9 @@ pub(crate) struct Processes {
     /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
+    /// Name the members' network namespaces, so that `ip netns` shows them: on the packet wire, as root
+    #[arg(long)]
+    pub(crate) netns_names: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]

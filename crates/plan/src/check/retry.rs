@@ -27,17 +27,12 @@ pub(super) fn check(
     fine &= within("replay_timer", retry.replay_timer_ns.unwrap_or(1));
     fine &= within("ack_delay", retry.ack_delay_ns.unwrap_or(0));
     if fine && check.intact(&["frame_bytes_max"]) {
-        windows(check, link, retry, path_of);
+        windows(check, retry, path_of);
         times(check, link, retry, path_of);
     }
 }
 
-fn windows(
-    check: &mut Inspection<'_>,
-    link: &LinkPlan,
-    retry: RetryPlan,
-    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
-) {
+fn windows(check: &mut Inspection<'_>, retry: RetryPlan, path_of: &dyn Fn(&Inspection<'_>, &str) -> String) {
     let [frames, bits, bytes, spacing] =
         ["outstanding_frames", "sequence_bits", "outstanding_bytes", "ack_spacing"]
             .map(|key| path_of(check, &format!("llr.{key}")));
@@ -53,8 +48,7 @@ fn windows(
     let frame_bytes = u32::from(check.plan.frame_bytes_max);
     if retry.outstanding_bytes < frame_bytes {
         let message = format!(
-            "the replay buffer of {} has {}, less than one frame of {}",
-            link.name,
+            "`{bytes}` is {}, a replay buffer for less than one frame of {}",
             shown(retry.outstanding_bytes.into(), Unit::Bytes),
             shown(frame_bytes.into(), Unit::Bytes)
         );
@@ -85,10 +79,9 @@ fn times(
     let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);
     if timer_ns < loop_ns {
         let message = format!(
-            "`{timer_path}` is {}, and an acknowledgement takes up to {} on {}: every frame would be sent twice",
+            "`{timer_path}` is {}, and an acknowledgement takes up to {}: every frame would be sent twice",
             shown(timer_ns, Unit::Nanoseconds),
-            shown(loop_ns, Unit::Nanoseconds),
-            link.name
+            shown(loop_ns, Unit::Nanoseconds)
         );
         let hint = "leave the timer out, or write more than the loop of delay and rate";
         check.complain(&[&timer_path], Complaint::about(message).hint(hint));

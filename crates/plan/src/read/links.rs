@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::document::{Content, Value};
 use crate::headers::HeaderProfile;
+use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
@@ -81,6 +82,8 @@ fn profile(
             &HeaderProfile::ALL.map(|profile| (profile.name(), profile)),
         ),
         loss: reader.value(fields, "loss", base.loss, probability),
+        burst: burst(reader, fields, base.burst),
+        loss_by_kind: loss_by_kind(reader, fields, base.loss_by_kind),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
         reorder: reader.value(fields, "reorder", base.reorder, probability),
@@ -121,6 +124,36 @@ fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> Sid
         phy_ns: stage("phy_latency", base.phy_ns),
         fec_ns: stage("fec_latency", base.fec_ns),
     }
+}
+
+/// Bursts are said as a whole: what a link's own entry leaves out is not that of all links.
+fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> Option<Burst> {
+    let Some(value) = fields.find("burst") else { return base };
+    let place = value.place;
+    let own = reader.open_under(fields, "burst", &schema::BURST);
+    for key in ["enter", "leave"] {
+        if own.find(key).is_none() {
+            let message = format!("`{}` has no `{key}`", fields.path_of("burst"));
+            reader.complain(
+                place,
+                Complaint::about(message).hint("write like `burst: {enter: 0.1%, leave: 10%}`"),
+            );
+        }
+    }
+    Some(Burst {
+        enter: reader.value(&own, "enter", 0.0, probability),
+        leave: reader.value(&own, "leave", 1.0, probability),
+        loss: reader.value(&own, "loss", 1.0, probability),
+    })
+}
+
+fn loss_by_kind(reader: &mut Reader<'_>, fields: &Fields<'_>, mut base: LossByKind) -> LossByKind {
+    let own = reader.open_under(fields, "loss_by_kind", &schema::LOSS_BY_KIND);
+    for (kind, name) in LossByKind::kinds() {
+        let said = reader.value(&own, name, base.of(kind), |text| probability(text).map(Some));
+        base.set(kind, said);
+    }
+    base
 }
 
 /// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.

@@ -1,6 +1,6 @@
 //! What links do to frames, and how they repeat what is lost.
 
-use crate::schema::{Key, Kind, Table, key, table};
+use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 /// A delay longer than this is no rack.
 const DELAY_NS_MAX: u64 = 10_000_000_000;
@@ -12,6 +12,25 @@ const RATE_MAX: u64 = 100_000_000_000_000;
 
 pub(crate) static LINK: Table = table("link", KEYS);
 pub(crate) static LLR: Table = table("link.llr", LLR_KEYS);
+pub(crate) static BURST: Table = table(
+    "link.burst",
+    &[
+        key("enter", Kind::Probability, REQUIRED, "A good link turns bad before a frame."),
+        key("leave", Kind::Probability, REQUIRED, "A bad link turns good before a frame."),
+        key("loss", Kind::Probability, "1", "A bad link loses a frame."),
+    ],
+);
+pub(crate) static LOSS_BY_KIND: Table = table(
+    "link.loss_by_kind",
+    &[
+        key("data", Kind::Probability, "as `loss`", "Frames that carry operations."),
+        key("ack", Kind::Probability, "as `loss`", "Acknowledgements that travel alone."),
+        key("hello", Kind::Probability, "as `loss`", "Greetings of neighbours."),
+        key("heartbeat", Kind::Probability, "as `loss`", "Signs of life."),
+        key("report", Kind::Probability, "as `loss`", "Reports of links that came or went."),
+        key("credit", Kind::Probability, "as `loss`", "Credits that travel alone."),
+    ],
+);
 
 const KEYS: &[Key] = &[
     key("rate", Kind::Rate(RATE_MIN, RATE_MAX), "`unlimited`", "Bits per second of the link."),
@@ -54,6 +73,13 @@ const KEYS: &[Key] = &[
          put around the same operations.",
     ),
     key("loss", Kind::Probability, "0", "A frame is lost."),
+    key("burst", Kind::Table(&BURST), "none", "Several frames in a row are lost, beside those of `loss`."),
+    key(
+        "loss_by_kind",
+        Kind::Table(&LOSS_BY_KIND),
+        "",
+        "A frame of this kind is lost, in place of `loss`: `{ack: 10%, data: 0}`.",
+    ),
     key(
         "corrupt",
         Kind::Probability,

@@ -111,7 +111,8 @@ const TIMER_KEYS: &[Key] = &[
         "heartbeat_miss_max",
         Kind::Count(1, 100),
         "5 (ours)",
-        "Heartbeats missed in a row until the link is down.",
+        "Heartbeats missed in a row until the link is down. On a busy machine a member whose own heartbeats leave late \
+         waits as much longer, at most twice as long.",
     ),
     key(
         "hold_down",

@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::egress::{Egress, TRANSIT_ACKS_MAX, Transit};
+use super::port_set::PortSet;
 use crate::config::MemberConfig;
 use crate::event::{DropReason, Event};
 use crate::ids::{NodeId, PortId};
@@ -34,6 +35,8 @@ pub struct Forwarder {
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
     pub(super) disagreements: Vec<u32>,
+    /// Ports that may have something to send; for an owner that does not look at every one of them.
+    pub(super) ready: PortSet,
     pub(super) releases: VecDeque<LeaseId>,
     pub(super) events: VecDeque<Event>,
     /// The table has changed since the owner last looked.
@@ -77,6 +80,7 @@ impl Forwarder {
             report_number: 0,
             report_due: None,
             disagreements: alloc::vec![0; port_count],
+            ready: PortSet::full(port_count),
             releases: VecDeque::new(),
             events: VecDeque::new(),
             routes_changed: false,
@@ -284,6 +288,7 @@ impl Forwarder {
         } else {
             return Err(DropReason::BufferFull);
         }
+        self.ready.insert(port);
         Ok(())
     }
 

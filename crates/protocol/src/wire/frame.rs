@@ -51,6 +51,12 @@ impl FrameKind {
         }
     }
 
+    /// The kind that a frame says it is of, without any look at the rest; for whoever counts frames or harms them.
+    #[must_use]
+    pub fn peek(frame: &[u8]) -> Option<Self> {
+        frame.get(VERSION_KIND).and_then(|byte| Self::from_number(byte & 0x0f))
+    }
+
     /// Whether the frame has a fabric header and may be passed on.
     #[must_use]
     pub const fn is_routed(self) -> bool {
