@@ -40,7 +40,7 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
 /// host the transport's own timer, 10 ms at least, may be first.
 #[test]
 fn links_repeat_what_they_lose_on_every_wire() {
-    for wire in wires() {
+    for wire in wires("links_repeat_what_they_lose_on_every_wire") {
         let options = |llr| ["--wire", wire, "--loss", "2%", "--llr", llr];
         let alone = run(&rack_file(SMALL_RING)).with(&options("off")).finish().passed();
         let helped = run(&rack_file(SMALL_RING)).with(&options("on")).finish().passed();

@@ -317,7 +317,7 @@ fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
 #[test]
 fn nothing_of_the_corpus_is_taken() {
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, RetransmissionMode::Selective);
+    let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
     let before = fabric.memory(1).to_vec();
     for frame in recorded() {
         for bit in 0..frame.len().min(200) * 8 {
@@ -338,7 +338,7 @@ fn nothing_of_the_corpus_is_taken() {
 #[test]
 fn the_corpus_has_a_frame_of_every_kind() {
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, RetransmissionMode::Selective);
+    let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
     let mut shadow = vec![0; REGION_BYTES];
     for name in work(&mut fabric, &mut Chance(5), 0, &mut shadow) {
         fabric.finish(name).expect("nobody disturbs");

@@ -238,12 +238,13 @@ impl Forwarder {
     ) -> Result<Taken<'a>, DropReason> {
         let link = &mut self.links[port.index()];
         let is_data = frame.link.kind == FrameKind::Data;
-        if is_data && link.retry.is_none() {
-            if let Some(missing) = link.note_sequence(frame.link.sequence) {
-                self.counters[port.index()].missing += u64::from(missing);
-                if !link.credits.resyncs() {
-                    link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
-                }
+        if is_data
+            && link.retry.is_none()
+            && let Some(missing) = link.note_sequence(frame.link.sequence)
+        {
+            self.counters[port.index()].missing += u64::from(missing);
+            if !link.credits.resyncs() {
+                link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
             }
         }
         if !link.state().carries_data() {
