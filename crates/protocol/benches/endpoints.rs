@@ -95,6 +95,7 @@ impl Side {
                 ack_delay_ns: 5_000,
             },
             packing: PackingConfig { mode: packing, operations_max: 64 },
+            forwarding: ForwardingConfig::default(),
             end_to_end_check: false,
             outstanding_loads_max: 64,
             frame_bytes_max: FRAME_BYTES_MAX,
