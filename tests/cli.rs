@@ -31,13 +31,16 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
     insta::assert_snapshot!("help-decode", help(&["decode", "--help"]));
+    insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
 }
 
 #[test]
 fn every_option_is_in_the_document() {
     let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");
-    for command in ["run", "sim", "check", "plan", "up", "status", "down", "decode", "calibrate"] {
+    for command in
+        ["run", "sim", "check", "plan", "up", "status", "down", "decode", "experiment", "calibrate"]
+    {
         let help = help(&[command, "--help"]);
         let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
         for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {

@@ -8,7 +8,6 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rackloom::wires::Device;
@@ -16,7 +15,7 @@ use rackloom::wires::packet::{self, PacketDevice, Settings};
 use rackloom_protocol::CreditConfig;
 use rustix::process::Pid;
 use serde_json::Value;
-use support::wires::{has_packet_wire, skipped};
+use support::wires::{has_packet_wire, in_network_of, skipped};
 use support::{Running, rack_file, run, scratch};
 
 const PART: &str = "RACKLOOM_TEST_STRANGER";
@@ -74,19 +73,12 @@ fn links(report: &Value) -> std::collections::BTreeMap<&str, &Value> {
 
 /// Run this test as a stranger in a member's network namespace. An error if there is no way in.
 fn stranger(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
-    // An ordinary user's rack lives in a user namespace as well.
-    let as_user: &[&str] =
-        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
     let exe = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new("nsenter")
-        .args(["-t", &member.as_raw_nonzero().to_string()])
-        .args(as_user)
-        .arg("-n")
+    let output = in_network_of(member)
         .arg(exe)
         .args(["--exact", TEST, "--nocapture"])
         .env(PART, part)
         .env(FILE, frames)
-        .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;
     let said =

@@ -232,6 +232,28 @@ fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
     }
 }
 
+/// The newcomer gets an interface at the bridge, and its neighbours open theirs for one more link.
+#[test]
+fn a_seat_at_a_bridge_is_taken_and_taken_again() {
+    if !has_packet_wire("a_seat_at_a_bridge_is_taken_and_taken_again") {
+        return;
+    }
+    let session = Session::begin();
+    session.up(&topology("star-4-bridge.yaml"), &["--vacant", "n2"]);
+    let mut first = session.take("star-4-bridge/n2");
+    assert_eq!(member(&session.whole_rack(), "n2")["pid"], first.0.id());
+    first.kill();
+    session.rack_with("n2", "lost");
+    // A neighbour that came later is met at the interface that came with it.
+    send(pid(&session.rack(), "n1"), Signal::KILL);
+    session.rack_with("n1", "lost");
+    let takers = [session.take("star-4-bridge/n2"), session.take("star-4-bridge/n1")];
+    let rack = session.whole_rack();
+    assert_eq!(member(&rack, "n1")["pid"], takers[1].0.id());
+    session.passes(&["down"]);
+    takers.into_iter().for_each(Taker::leaves_in_order);
+}
+
 #[test]
 fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
     if !has_packet_wire("on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system") {

@@ -45,20 +45,29 @@ pub(crate) fn skipped(what: &str) {
 
 /// Switch off the first interface of a member on the packet wire, with the tools at hand; an error if there are none.
 pub(crate) fn cut_first_link(member: Pid) -> Result<(), String> {
-    // An ordinary user's rack lives in a user namespace as well.
-    let as_user: &[&str] =
-        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
-    let done = Command::new("nsenter")
-        .args(["-t", &member.as_raw_nonzero().to_string()])
-        .args(as_user)
-        .args(["-n", "ip", "link", "set", "port0", "down"])
-        .output()
-        .map_err(|error| error.to_string())?;
+    ip_link(member, &["set", "port0", "down"])
+}
+
+/// `ip link` in the network namespace of a process, with the tools at hand; an error if there are none.
+pub(crate) fn ip_link(process: Pid, arguments: &[&str]) -> Result<(), String> {
+    let done = in_network_of(process).args(["ip", "link"]).args(arguments).output();
+    let done = done.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    // Without the program the cut is not tried; with it, it must succeed.
+    // Without the program it is not tried; with it, it must succeed.
     match done.status.code() {
         Some(0) => Ok(()),
         Some(127) => Err(said),
-        _ => panic!("the first interface cannot be switched off: {said}"),
+        _ => panic!("ip link {arguments:?}: {said}"),
     }
+}
+
+/// A command in the network namespace of a process: to be completed with the program.
+pub(crate) fn in_network_of(process: Pid) -> Command {
+    // An ordinary user's rack lives in a user namespace as well.
+    let as_user: &[&str] =
+        if rustix::process::geteuid().is_root() { &[] } else { &["-U", "--preserve-credentials"] };
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &process.as_raw_nonzero().to_string()]).args(as_user).arg("-n");
+    command.stdin(std::process::Stdio::null());
+    command
 }

@@ -23,6 +23,7 @@ pub mod ring;
 pub mod scatter;
 pub mod series;
 mod sides;
+pub mod udp;
 
 pub use alternate::Turns;
 pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, Verdict};

@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
 //! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
-//! · `sim` · `check` · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files)
+//! · `sim` · `check` · `experiment` (runs beside closed forms) · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files)
 //! · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
@@ -16,6 +16,7 @@ mod control;
 mod decode;
 mod exit;
 mod expectations;
+mod experiment;
 mod failure;
 mod faults;
 mod here;
@@ -61,6 +62,7 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
+        Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::CalibrateLoop(arguments) => calibrate::take_loop(arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run(),

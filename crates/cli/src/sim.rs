@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
         .with_arrays(&arguments.arrays)?
         .with_capture(&arguments.capture)?;
     let work = source.possible_work()?;
+    must_have_a_model(&work.plan)?;
     arrays::make_place(&arguments.arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     source.capture.make_directory()?;
@@ -58,6 +59,16 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
     reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// What is the kernel's has no model.
+fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
+    if !plan.has_bridges() {
+        return Ok(());
+    }
+    let what = "`switch: bridge` is a bridge of the kernel, of which virtual time has no model";
+    let hint = "use `rackloom run`, or leave `switch: bridge` out to simulate the star with a switch of ours";
+    Err(Failure::bad_input(what).at("shape.star.switch").hint(hint))
 }
 
 fn cannot_capture(error: io::Error) -> Failure {

@@ -7,7 +7,7 @@
 //! [`reduce`](reduce::reduce), and for many operands at once [`Accumulator`](reduce::Accumulator).
 //!
 //! This crate moves nothing between ranks. It knows no clock, no socket, no thread and no file.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod algorithm;
 pub mod array;

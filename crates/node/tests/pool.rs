@@ -11,11 +11,11 @@ const FIRST: RegionId = RegionId(10);
 const BYTES: u64 = 64 << 10;
 
 fn wanted(bytes: u64) -> Wanted<'static> {
-    Wanted { tenant: Tenant(1), bytes, align: 1, tag: "test" }
+    Wanted::new(Tenant(1), bytes, "test")
 }
 
 fn growing(reserved_bytes_max: u64) -> PoolOptions {
-    PoolOptions { growth_bytes: BYTES, reserved_bytes_max, ..PoolOptions::fixed(FIRST) }
+    PoolOptions::fixed(FIRST).growing(BYTES, reserved_bytes_max)
 }
 
 fn pool(options: PoolOptions) -> (HostMemory, Pool) {
@@ -58,7 +58,7 @@ proptest! {
             };
             if kind < 6 {
                 let align = 1 << align;
-                match pool.allocate(&mut memory, Wanted { tenant, bytes, align, tag: "model" }) {
+                match pool.allocate(&mut memory, Wanted::new(tenant, bytes, "model").align(align)) {
                     Ok(block) => {
                         prop_assert_eq!(block.offset % align, 0);
                         fill(&mut memory, block, number as u8);
@@ -112,7 +112,7 @@ fn a_quota_says_what_was_asked_used_and_allowed() {
     let refused = pool.allocate(&mut memory, wanted(1)).unwrap_err();
     let quota = QuotaExceeded { tenant: Tenant(1), asked: 64, used: 1024, limit: 1024 };
     assert!(matches!(refused, PoolError::Quota(found) if found == quota), "{refused}");
-    pool.allocate(&mut memory, Wanted { tenant: Tenant(2), ..wanted(2000) }).unwrap();
+    pool.allocate(&mut memory, Wanted::new(Tenant(2), 2000, "test")).unwrap();
     assert!(pool.allocate(&mut memory, wanted(u64::MAX)).is_err());
     pool.free(first).unwrap();
     pool.allocate(&mut memory, wanted(1024)).unwrap();
@@ -131,7 +131,7 @@ fn a_full_pool_says_so_and_a_growing_one_stops_at_its_limit() {
     );
     fixed.allocate(&mut memory, wanted(128)).unwrap();
     for align in [0, 3, 8192] {
-        let crooked = fixed.allocate(&mut memory, Wanted { align, ..wanted(1) });
+        let crooked = fixed.allocate(&mut memory, wanted(1).align(align));
         assert!(matches!(crooked, Err(PoolError::BadAlignment(found)) if found == align));
     }
 
@@ -166,8 +166,8 @@ fn what_is_alive_at_the_end_is_reported_with_size_and_tag() {
     let listener = Arc::clone(&heard);
     pool.on_leak(move |report| listener.lock().unwrap().push(report.to_string()));
     let freed = pool.allocate(&mut memory, wanted(100)).unwrap();
-    pool.allocate(&mut memory, Wanted { tag: "gradients", tenant: Tenant(2), ..wanted(1000) }).unwrap();
-    pool.allocate(&mut memory, Wanted { tag: "weights", ..wanted(7) }).unwrap();
+    pool.allocate(&mut memory, Wanted::new(Tenant(2), 1000, "gradients")).unwrap();
+    pool.allocate(&mut memory, Wanted::new(Tenant(1), 7, "weights")).unwrap();
     pool.free(freed).unwrap();
     assert_eq!(pool.leaks().bytes(), 1007);
     drop(pool);

@@ -8,10 +8,15 @@ use std::fmt::Write;
 use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::defaults;
 use crate::expect::Expectations;
+use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
+use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
+use crate::timing::{ForwardingPlan, SideLatency};
 
 /// Hash of everything that is configured; the seed is reported beside it.
 pub(crate) fn hash(plan: &Plan) -> u64 {
@@ -38,8 +43,11 @@ fn text(plan: &Plan) -> String {
     for link in links {
         spell_link(link, &mut text);
     }
-    for HostPlan { name, members, interface, interfaces } in hosts {
+    for HostPlan { name, members, interface, interfaces, address, addresses } in hosts {
         line(&mut text, format_args!("host {name:?} {members:?} {interface:?} {interfaces:?}"));
+        if address.is_some() || !addresses.is_empty() {
+            line(&mut text, format_args!("addresses {address:?} {addresses:?}"));
+        }
     }
     text
 }
@@ -54,15 +62,18 @@ fn settings(plan: &Plan, text: &mut String) {
         hosts: _,
         links: _,
         credit_choice: _,
+        switch,
         wire,
         force_wire,
         checks,
         timers,
         transport,
         packing,
+        forwarding,
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
+        udp_port,
         ring_bytes,
         rdma_threshold_bytes,
         job,
@@ -74,9 +85,15 @@ fn settings(plan: &Plan, text: &mut String) {
         text,
         format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"),
     );
+    // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
-        // Said only where it is not the default, so that racks of before it hash as they did.
         line(text, format_args!("force_wire"));
+    }
+    if *udp_port != defaults::UDP_PORT {
+        line(text, format_args!("udp_port {udp_port}"));
+    }
+    if *switch != SwitchKind::default() {
+        line(text, format_args!("switch {switch}"));
     }
     line(
         text,
@@ -110,6 +127,10 @@ fn settings(plan: &Plan, text: &mut String) {
     line(text, format_args!("timeouts {timeout_initial_ns} {timeout_min_ns} {timeout_max_ns}"));
     let PackingConfig { mode, operations_max } = packing;
     line(text, format_args!("packing {mode:?} {operations_max}"));
+    // Said only where it is not the default, here and for links, so that racks of before it hash as they did.
+    if *forwarding != ForwardingPlan::default() {
+        line(text, format_args!("forwarding {:?} {}", forwarding.mode, forwarding.latency_ns));
+    }
     // The derived spelling of a job names all of its settings.
     let JobPlan { kind, bytes_max, rounds } = job;
     line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
@@ -136,12 +157,51 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     let LinkPlan { name, edge, profile, credits } = link;
     let Edge { a, a_port, b, b_port, plane } = edge;
     line(text, format_args!("link {name:?} {} {} {} {} {}", a.0, a_port.0, b.0, b_port.0, plane.0));
-    let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, seed, drop_frames } =
-        profile;
+    let LinkProfile {
+        rate_bits_per_s,
+        delay_ns,
+        length_mm,
+        medium,
+        sides,
+        headers,
+        loss,
+        burst,
+        loss_by_kind,
+        corrupt,
+        duplicate,
+        reorder,
+        seed,
+        drop_frames,
+        retry,
+    } = profile;
+    // A length takes the place of the delay, and only with a length does it matter what the cable is made of.
+    let delay_ns = if length_mm.is_some() { LinkProfile::DELAY_DEFAULT_NS } else { *delay_ns };
     line(text, format_args!("profile {rate_bits_per_s:?} {delay_ns} {seed:?}"));
+    if let Some(length_mm) = length_mm {
+        line(text, format_args!("cable {length_mm} {}", medium.name()));
+    }
+    if *sides != SideLatency::default() {
+        let SideLatency { mac_ns, phy_ns, fec_ns } = sides;
+        line(text, format_args!("sides {mac_ns} {phy_ns} {fec_ns}"));
+    }
+    if *headers != HeaderProfile::default() {
+        line(text, format_args!("headers {}", headers.name()));
+    }
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if let Some(retry) = retry {
+        // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
+        line(text, format_args!("{retry:?}"));
+    }
+    if let Some(Burst { enter, leave, loss }) = burst {
+        line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));
+    }
+    for (kind, name) in LossByKind::kinds() {
+        if let Some(loss) = loss_by_kind.of(kind) {
+            line(text, format_args!("loss of {name} {:x}", loss.to_bits()));
+        }
+    }
     let CreditConfig { unit_bytes, overhead_bytes, limit } = credits;
     line(text, format_args!("credits {unit_bytes} {overhead_bytes} {limit}"));
 }

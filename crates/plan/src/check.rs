@@ -9,6 +9,7 @@ mod job;
 mod links;
 mod members;
 mod objections;
+mod retry;
 
 use std::collections::BTreeSet;
 
@@ -55,6 +56,7 @@ pub(crate) fn mistakes(
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
+    links::bridges(&mut check);
     hosts::check(&mut check);
     if fit == Fit::Judged {
         objections::check(&mut check, judge);
@@ -160,6 +162,7 @@ impl<'run> Inspection<'run> {
         self.timers();
         self.transport();
         self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
+        self.within(&schema::FORWARDING, "latency", self.plan.forwarding.latency_ns);
         self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
         links::credits(self);
         job::check(self);

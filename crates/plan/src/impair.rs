@@ -8,8 +8,10 @@
 //!
 //! A judge only says what shall happen. It holds no frame, knows no time, and models neither rate nor delay.
 
+use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::loss::LossByKind;
 use crate::plan::LinkProfile;
 use crate::random::{Chance, Stream, below};
 
@@ -52,6 +54,28 @@ enum Draw {
     Duplicate = 3,
     Reorder = 4,
     ReorderBy = 5,
+    BurstTurn = 6,
+    BurstLoss = 7,
+}
+
+/// A link that is good or bad, and what it does while it is bad.
+#[derive(Clone, Debug)]
+struct Bursts {
+    enter: Chance,
+    leave: Chance,
+    loss: Chance,
+    is_bad: bool,
+}
+
+impl Bursts {
+    /// Perhaps change sides, then say whether the frame is lost.
+    const fn lose(&mut self, turn: u64, loss: u64) -> bool {
+        let turns = if self.is_bad { self.leave } else { self.enter };
+        if turns.hits(turn) {
+            self.is_bad = !self.is_bad;
+        }
+        self.is_bad && self.loss.hits(loss)
+    }
 }
 
 /// The judge of one direction of one link.
@@ -59,6 +83,9 @@ enum Draw {
 pub struct Judge {
     stream: Stream,
     loss: Chance,
+    /// Where frames of a kind have a loss of their own.
+    loss_by_kind: Vec<(FrameKind, Chance)>,
+    burst: Option<Bursts>,
     corrupt: Chance,
     duplicate: Chance,
     reorder: Chance,
@@ -83,6 +110,15 @@ impl Judge {
         Self {
             stream: Stream::new(xxh3_64_with_seed(&named, profile.seed.unwrap_or(plan_seed))),
             loss: Chance::new(profile.loss),
+            loss_by_kind: LossByKind::kinds()
+                .filter_map(|(kind, _)| Some((kind, Chance::new(profile.loss_by_kind.of(kind)?))))
+                .collect(),
+            burst: profile.burst.map(|burst| Bursts {
+                enter: Chance::new(burst.enter),
+                leave: Chance::new(burst.leave),
+                loss: Chance::new(burst.loss),
+                is_bad: false,
+            }),
             corrupt: Chance::new(profile.corrupt),
             duplicate: Chance::new(profile.duplicate),
             reorder: Chance::new(profile.reorder),
@@ -92,14 +128,19 @@ impl Judge {
         }
     }
 
-    /// What shall happen to the next frame. `is_data`: the frame carries operations (`drop_frames` counts only those;
-    /// rates apply to every frame).
-    pub fn judge(&mut self, frame_bytes: usize, is_data: bool) -> Verdict {
+    /// What shall happen to the next frame, of this kind if it is of one (`drop_frames` counts frames of data only; rates
+    /// apply to every frame that has none of its kind's).
+    pub fn judge(&mut self, frame_bytes: usize, kind: Option<FrameKind>) -> Verdict {
         let frame = self.frames;
         self.frames += 1;
+        let is_data = kind == Some(FrameKind::Data);
         self.data_frames += u64::from(is_data);
         let listed = is_data && self.drop_frames.binary_search(&self.data_frames).is_ok();
-        if listed || self.loss.hits(self.draw(frame, Draw::Loss)) {
+        let by_kind = self.loss_by_kind.iter().find(|(one, _)| Some(*one) == kind);
+        let loss = by_kind.map_or(self.loss, |(_, loss)| *loss);
+        let (turn, in_burst) = (self.draw(frame, Draw::BurstTurn), self.draw(frame, Draw::BurstLoss));
+        let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(turn, in_burst));
+        if listed || burst || loss.hits(self.draw(frame, Draw::Loss)) {
             return Verdict { drop: true, ..Verdict::default() };
         }
         let bits = u64::try_from(frame_bytes).unwrap_or(u64::MAX).saturating_mul(8).min(u64::from(u32::MAX));
@@ -125,14 +166,18 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Burst;
     use crate::plan::DropFrames;
+
+    const DATA: Option<FrameKind> = Some(FrameKind::Data);
+    const OTHER: Option<FrameKind> = Some(FrameKind::Heartbeat);
 
     fn lossy(loss: f64) -> LinkProfile {
         LinkProfile { loss, corrupt: 0.1, duplicate: 0.1, reorder: 0.1, ..LinkProfile::default() }
     }
 
     fn verdicts(mut judge: Judge, count: usize) -> Vec<Verdict> {
-        (0..count).map(|_| judge.judge(128, true)).collect()
+        (0..count).map(|_| judge.judge(128, DATA)).collect()
     }
 
     fn forward(seed: u64, name: &str, profile: &LinkProfile) -> Vec<Verdict> {
@@ -194,8 +239,8 @@ mod tests {
         let profile = LinkProfile { drop_frames, ..LinkProfile::default() };
         let dropped = |direction| {
             let mut judge = Judge::new(1, "n0--n1", direction, &profile);
-            let frames = [true, false, true, false, true, true];
-            frames.map(|is_data| judge.judge(64, is_data).drop)
+            let frames = [DATA, OTHER, DATA, None, DATA, DATA];
+            frames.map(|kind| judge.judge(64, kind).drop)
         };
         assert_eq!(dropped(Direction::Forward), [false, false, true, false, true, false]);
         assert_eq!(dropped(Direction::Backward), [false; 6]);
@@ -205,7 +250,36 @@ mod tests {
     fn an_empty_frame_has_no_bit_to_flip() {
         let profile = LinkProfile { corrupt: 1.0, ..LinkProfile::default() };
         let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &profile);
-        assert_eq!(judge.judge(0, true).corrupt_bit, None);
-        assert!(judge.judge(1, true).corrupt_bit.is_some_and(|bit| bit < 8));
+        assert_eq!(judge.judge(0, DATA).corrupt_bit, None);
+        assert!(judge.judge(1, DATA).corrupt_bit.is_some_and(|bit| bit < 8));
+    }
+
+    #[test]
+    fn bursts_are_as_long_and_as_frequent_as_they_are_said_to_be() {
+        let burst = Burst { enter: 0.01, leave: 0.1, loss: 1.0 };
+        let profile = LinkProfile { burst: Some(burst), ..LinkProfile::default() };
+        let lost: Vec<bool> = forward(5, "n0--n1", &profile).iter().map(|verdict| verdict.drop).collect();
+        let count = lost.iter().filter(|lost| **lost).count() as f64;
+        let begun = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        // About 90 bursts of 10 frames: a deviation of a tenth of the one, of a seventh of the other, three times.
+        assert!((count / begun - 10.0).abs() < 3.5, "{} frames in a burst", count / begun);
+        assert!((count - 10_000.0 * burst.mean_loss()).abs() < 400.0, "{count} lost");
+        let single = forward(5, "n0--n1", &LinkProfile { loss: burst.mean_loss(), ..LinkProfile::default() });
+        let alone = single.windows(2).filter(|pair| !pair[0].drop && pair[1].drop).count() as f64;
+        assert!(alone > 5.0 * begun, "independent loss strikes {alone} times, bursts {begun}");
+    }
+
+    #[test]
+    fn a_kind_has_its_own_loss_and_takes_nothing_from_the_others() {
+        let mut profile = LinkProfile { loss: 0.1, ..LinkProfile::default() };
+        let dropped = |profile: &LinkProfile, kind| {
+            let mut judge = Judge::new(1, "n0--n1", Direction::Forward, profile);
+            (0..10_000).filter(|_| judge.judge(64, kind).drop).count()
+        };
+        let before = dropped(&profile, DATA);
+        profile.loss_by_kind.set(FrameKind::Heartbeat, Some(1.0));
+        profile.loss_by_kind.set(FrameKind::Ack, Some(0.0));
+        assert_eq!(dropped(&profile, DATA), before);
+        assert_eq!((dropped(&profile, OTHER), dropped(&profile, Some(FrameKind::Ack))), (10_000, 0));
     }
 }

@@ -13,9 +13,12 @@ mod check;
 mod defaults;
 mod document;
 mod expect;
+pub mod headers;
 mod hosts;
+mod hub;
 pub mod impair;
 mod job;
+mod loss;
 mod mistake;
 mod objection;
 mod places;
@@ -23,20 +26,27 @@ mod plan;
 mod quantity;
 mod random;
 mod read;
+mod retry;
 mod schema;
 mod shape;
 mod text;
+mod timing;
 mod words;
 
 pub use expect::{Expectations, ExpectedVerdict};
+pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
+pub use hub::SwitchKind;
 pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
 };
+pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
 pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
 };
+pub use retry::{Clock, RetryPlan};
 pub use schema::json::schema;
 pub use text::{Unreadable, text_of};
+pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};

@@ -11,20 +11,25 @@ use std::path::Path;
 
 use rackloom_protocol::{
     CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig,
-    PortConfig, Tenant, TransportConfig,
+    PortConfig, RetryConfig, Tenant, TransportConfig,
 };
 
 use crate::canonical;
 use crate::check::{self, Fit};
 use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
+use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
+use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::places::Places;
 use crate::read;
+use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
+use crate::timing::{ForwardingPlan, Medium, SideLatency};
 
 /// A rack and what it shall do.
 #[derive(Clone, Debug)]
@@ -43,6 +48,8 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Links by edge index.
     pub links: Vec<LinkPlan>,
+    /// What joins the nodes of a star.
+    pub switch: SwitchKind,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
     pub wire: WireKind,
     /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
@@ -55,12 +62,16 @@ pub struct Plan {
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
+    /// What it takes a member to pass a frame on; in virtual time.
+    pub forwarding: ForwardingPlan,
     /// Largest frame, Ethernet header included.
     pub frame_bytes_max: u16,
     /// Outstanding loads per peer.
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
+    /// On the udp wire between hosts: port of the supervisors' words. Those of links are above it.
+    pub udp_port: u16,
     /// Size of the shared-memory ring of one link direction; a power of two.
     pub ring_bytes: u32,
     /// Operations larger than this take the bulk path.
@@ -132,10 +143,22 @@ pub struct LinkPlan {
 pub struct LinkProfile {
     /// Bits per second; `None` is as fast as the wire can.
     pub rate_bits_per_s: Option<u64>,
-    /// Time from one end to the other, without serialisation. See [`LinkProfile::DELAY_DEFAULT_NS`].
+    /// Time on the cable, unless that has a length. See [`LinkProfile::DELAY_DEFAULT_NS`] and [`LinkProfile::latency_ns`].
     pub delay_ns: u64,
+    /// Length of the cable; takes the place of the delay.
+    pub length_mm: Option<u64>,
+    /// What the cable is made of.
+    pub medium: Medium,
+    /// What the devices at both ends add.
+    pub sides: SideLatency,
+    /// Whose headers the rate is divided by; in virtual time.
+    pub headers: HeaderProfile,
     /// Probability that a frame is lost.
     pub loss: f64,
+    /// When it loses several frames in a row, beside that.
+    pub burst: Option<Burst>,
+    /// Loss of frames of single kinds, in place of `loss`.
+    pub loss_by_kind: LossByKind,
     /// Probability that a bit of a frame is flipped.
     pub corrupt: f64,
     /// Probability that a frame is delivered twice.
@@ -146,6 +169,8 @@ pub struct LinkProfile {
     pub seed: Option<u64>,
     /// Data frames to lose exactly, by number.
     pub drop_frames: DropFrames,
+    /// Link-level retry; `None` is off.
+    pub retry: Option<RetryPlan>,
 }
 
 /// Data frames to lose, counted from one, per direction.
@@ -205,7 +230,10 @@ impl LinkProfile {
     #[must_use]
     pub fn has_faults(&self) -> bool {
         let rates = [self.loss, self.corrupt, self.duplicate, self.reorder];
-        rates.iter().any(|rate| *rate > 0.0) || self.drop_frames != DropFrames::default()
+        rates.iter().any(|rate| *rate > 0.0)
+            || self.drop_frames != DropFrames::default()
+            || self.burst.is_some()
+            || self.loss_by_kind.loses()
     }
 }
 
@@ -214,12 +242,19 @@ impl Default for LinkProfile {
         Self {
             rate_bits_per_s: None,
             delay_ns: Self::DELAY_DEFAULT_NS,
+            length_mm: None,
+            medium: Medium::default(),
+            sides: SideLatency::default(),
+            headers: HeaderProfile::default(),
             loss: 0.0,
+            burst: None,
+            loss_by_kind: LossByKind::default(),
             corrupt: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
             seed: None,
             drop_frames: DropFrames::default(),
+            retry: None,
         }
     }
 }
@@ -288,18 +323,28 @@ impl Plan {
         }
     }
 
-    /// What a member is told at birth.
+    /// What a member that runs as a real process is told at birth.
     ///
     /// # Panics
     /// If the plan has no such member.
     #[must_use]
     pub fn member_config(&self, node: NodeId, incarnation: Incarnation) -> MemberConfig {
+        self.member_config_on(Clock::Wall, node, incarnation)
+    }
+
+    /// What a member is told at birth. The clocks differ in the timers of link-level retry.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config_on(&self, clock: Clock, node: NodeId, incarnation: Incarnation) -> MemberConfig {
         let graph = self.graph();
         let ports = graph.ports(node).into_iter().map(|(edge, neighbour, plane)| PortConfig {
             edge,
             neighbour,
             plane,
             credits: self.links[usize::from(edge)].credits,
+            retry: self.retry_config(usize::from(edge), clock),
         });
         MemberConfig {
             node,
@@ -316,6 +361,11 @@ impl Plan {
             outstanding_loads_max: self.outstanding_loads_max,
             frame_bytes_max: self.frame_bytes_max,
         }
+    }
+
+    fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
+        let profile = &self.links[edge].profile;
+        profile.retry.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
     }
 
     /// Whether frames carry the end-to-end check.
@@ -413,8 +463,10 @@ impl Plan {
     /// Compute again what follows from the rest: credits, configuration hash, epoch.
     pub(crate) fn settle(&mut self) {
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
+        let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
+            link.credits.limit /= shares;
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

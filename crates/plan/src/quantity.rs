@@ -1,7 +1,7 @@
 //! Numbers with units, read exactly: `4MiB`, `1.5us`, `100Gbit/s`, `1%`.
 //!
 //! A bare number is refused where a unit is due: "500" of what? Fractions are fine as long as the result is a whole
-//! number of the base unit (bytes, nanoseconds, bits per second). Nothing here judges whether a value is sensible.
+//! number of the base unit (bytes, nanoseconds, bits per second, millimetres). Nothing here judges whether a value is sensible.
 
 use crate::mistake::{Complaint, quoted};
 
@@ -44,6 +44,12 @@ pub(crate) const RATES: Family = Family {
     ],
 };
 
+pub(crate) const LENGTHS: Family = Family {
+    what: "a length",
+    example: "3m",
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+};
+
 /// What a probability is.
 pub(crate) const PROBABILITY_HINT: &str = "a probability lies within 0 and 1, or 0% and 100%";
 
@@ -55,6 +61,11 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Complaint> {
 /// A time in nanoseconds.
 pub(crate) fn nanoseconds(text: &str) -> Result<u64, Complaint> {
     TIMES.read(text)
+}
+
+/// A length in millimetres.
+pub(crate) fn millimetres(text: &str) -> Result<u64, Complaint> {
+    LENGTHS.read(text)
 }
 
 /// A rate in bits per second; `None` is `unlimited`.
@@ -101,6 +112,7 @@ pub(crate) enum Unit {
     Bytes,
     Nanoseconds,
     BitsPerSecond,
+    Millimetres,
     Count,
 }
 
@@ -110,6 +122,7 @@ pub(crate) fn shown(value: u64, unit: Unit) -> String {
         Unit::Bytes => &BYTES,
         Unit::Nanoseconds => &TIMES,
         Unit::BitsPerSecond => &RATES,
+        Unit::Millimetres => &LENGTHS,
         Unit::Count => return value.to_string(),
     };
     let fitting = family.units.iter().filter(|(_, factor)| value > 0 && value.is_multiple_of(*factor));
@@ -194,6 +207,7 @@ mod tests {
         assert_eq!(nanoseconds("0.2ms"), Ok(200_000));
         assert_eq!(rate("0.1Gbit/s"), Ok(Some(100_000_000)));
         assert_eq!(rate("unlimited"), Ok(None));
+        assert_eq!(millimetres("2.5m"), Ok(2_500));
         assert_eq!(probability("1%"), Ok(0.01));
         assert_eq!(whole::<u16>("0x88B5"), Ok(0x88B5));
     }

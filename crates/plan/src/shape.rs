@@ -3,7 +3,8 @@
 //! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. A link is named after its two ends, `a--b`. Ports
 //! are numbered from zero without gaps: around a ring port 0 leads to the next node and port 1 to the previous one; in
 //! a star port *p* leads to plane *p*; in a full mesh ports go by ascending neighbour. Further links of a pair that has
-//! one already are told apart by a number: `a--b#1`.
+//! one already are told apart by a number: `a--b#1`. Where a bridge is the hub of a star, ports go by plane, and within it by
+//! ascending neighbour.
 //!
 //! Sizes are judged before a shape is built (`read::topology`), so building always ends.
 
@@ -11,11 +12,15 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{Edge, MemberRole, NodeId, Plane, PortId};
 
+use crate::hub::SwitchKind;
+
 /// Members and links, before anything else is known about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) members: Vec<(String, MemberRole)>,
     pub(crate) links: Vec<(String, Edge)>,
+    /// What joins the nodes where no member does.
+    pub(crate) switch: SwitchKind,
     ports: Vec<u16>,
     member_index: BTreeMap<String, NodeId>,
     /// The links of each pair, by both ends, the smaller first.
@@ -55,14 +60,17 @@ impl Shape {
         shape
     }
 
+    /// Each node linked to each other node through the bridge of each plane.
+    pub(crate) fn bridged_star(nodes: u16, planes: u8) -> Self {
+        let mut shape = Self { switch: SwitchKind::Bridge, ..Self::with_nodes(nodes) };
+        (0..planes).for_each(|plane| shape.join_all(nodes, Plane(plane)));
+        shape
+    }
+
     /// Each node linked to each other node.
     pub(crate) fn full_mesh(nodes: u16) -> Self {
         let mut shape = Self::with_nodes(nodes);
-        for left in 0..nodes {
-            for right in left + 1..nodes {
-                shape.join(NodeId(left), NodeId(right), Plane(0));
-            }
-        }
+        shape.join_all(nodes, Plane(0));
         shape
     }
 
@@ -111,6 +119,14 @@ impl Shape {
             shape.add_member(format!("n{node}"), MemberRole::Endpoint);
         }
         shape
+    }
+
+    fn join_all(&mut self, nodes: u16, plane: Plane) {
+        for left in 0..nodes {
+            for right in left + 1..nodes {
+                self.join(NodeId(left), NodeId(right), plane);
+            }
+        }
     }
 
     fn add(&mut self, edge: Edge) {
@@ -175,8 +191,18 @@ mod tests {
     }
 
     #[test]
+    fn through_a_bridge_ports_go_by_plane_and_neighbour() {
+        let star = Shape::bridged_star(3, 2);
+        assert_eq!(neighbours(&star), [[1, 2, 1, 2], [0, 2, 0, 2], [0, 1, 0, 1]]);
+        assert_eq!(names(&star), ["n0--n1", "n0--n2", "n1--n2", "n0--n1#1", "n0--n2#1", "n1--n2#1"]);
+        assert_eq!(star.members.len(), 3, "a bridge is no member");
+    }
+
+    #[test]
     fn ports_are_numbered_without_gaps() {
-        for shape in [Shape::ring(2), Shape::ring(3), Shape::ring(7), Shape::star(5, 3), Shape::full_mesh(6)]
+        let rings = [2, 3, 7].map(Shape::ring);
+        for shape in
+            [Shape::star(5, 3), Shape::full_mesh(6), Shape::bridged_star(4, 3)].into_iter().chain(rings)
         {
             for member in 0..shape.members.len() {
                 let mut ports: Vec<u16> = shape

@@ -486,3 +486,66 @@ fn text_of_the_file_does_no_harm_to_a_terminal() {
     let shown = wrong("name: \"\\e[31mred\"\nshape: {ring: {nodes: 4}}\n\"\\e[2J\": 1\n").to_string();
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
+
+#[test]
+fn a_cable_has_a_length_or_a_delay() {
+    expect("link: {delay: 1us, length: 3m}", &["`link.length` and `link.delay` both say"]);
+    expect("link: {length: 0m}", &["0mm is outside 1mm to 10km"]);
+    expect("link: {length: 20km}", &["20km is outside 1mm to 10km"]);
+    expect("link: {length: 3}", &["has no unit"]);
+    expect("link: {medium: fibre}", &["`link.medium` means nothing"]);
+    expect(
+        "links: {n0--n1: {length: 3m}, n1--n2: {medium: fibre}}",
+        &["`links.n1--n2.medium` means nothing"],
+    );
+    expect("link: {headers: sue}", &["not a choice"]);
+    let mixed = "name: r\nshape: {ring: {nodes: 4}}\nlink: {length: 3m, medium: fibre}\nlinks: {n0--n1: {delay: 1us}}\n";
+    let plan = Plan::parse(mixed, "rack").unwrap_or_else(|error| panic!("{error}"));
+    let latencies: Vec<u64> = plan.links.iter().map(|link| link.profile.latency_ps()).collect();
+    assert_eq!(latencies, [1_000_000, 14_700, 14_700, 14_700]);
+}
+
+#[test]
+fn cut_through_between_different_rates_is_refused() {
+    expect(
+        "link: {rate: 100Gbit/s}\nlinks: {n0--n1: {rate: 50Gbit/s}}\nforwarding: {mode: cut-through}",
+        &["n0 cannot pass frames on while they come in", "n1 cannot pass frames on"],
+    );
+    let fine = "name: r\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s}\nforwarding: {mode: cut-through, latency: 1us}\n";
+    assert!(Plan::parse(fine, "rack").is_ok());
+}
+
+#[test]
+fn retry_that_cannot_work_is_refused_where_it_is_written() {
+    let llr = |settings: &str| format!("link: {{delay: 2us, llr: {{{settings}}}}}\n");
+    expect("link: {llr: maybe}", &["`link.llr`"]);
+    expect(&llr("window: 5"), &["unknown key `window` in link.llr"]);
+    expect(
+        &llr("sequence_bits: 8, outstanding_frames: 129"),
+        &["`link.llr.outstanding_frames` is 129, beyond half of the sequence numbers of 8 bits"],
+    );
+    Plan::parse(
+        &format!(
+            "name: r\nshape: {{ring: {{nodes: 4}}}}\n{}",
+            llr("sequence_bits: 8, outstanding_frames: 128")
+        ),
+        "rack.yaml",
+    )
+    .expect("exactly half may be outstanding");
+    expect(&llr("outstanding_bytes: 4239B"), &["less than one frame of 4240B"]);
+    expect(&llr("outstanding_bytes: 8KiB, ack_spacing: 8193B"), &["more than the replay buffer"]);
+    expect(&llr("replay_timer: 3us"), &["every frame would be sent twice"]);
+    expect(&llr("ack_delay: 10us, replay_timer: 10us"), &["not below the replay timer of 10us"]);
+    expect(&llr("replay_count_max: 256"), &["outside 0 to 255"]);
+    expect(
+        "links: {n0--n1: {llr: {outstanding_bytes: 1KiB}}}",
+        &["the replay buffer of n0--n1 has 1KiB, less than one frame"],
+    );
+}
+
+#[test]
+fn a_burst_says_when_it_begins_and_when_it_ends() {
+    expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
+    expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
+    expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);
+}

@@ -1,8 +1,9 @@
 //! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
 
 use rackloom_plan::{
-    AlgorithmName, Checks, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict, JobKind,
-    MemoryOptions, OperatorName, Plan, Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
+    ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
+    MemoryOptions, OperatorName, Plan, SideLatency, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     CreditConfig, Incarnation, NodeId, PackingMode, Plane, PortId, RetransmissionMode, Tenant,
@@ -61,6 +62,14 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(plan.links[2].profile.rate_bits_per_s, Some(50_000_000_000));
     let own = &plan.links[0].profile;
     assert_eq!((own.rate_bits_per_s, own.delay_ns, own.seed), (None, 1_000, Some(77)));
+    assert_eq!((own.length_mm, own.medium, own.headers), (Some(3_000), Medium::Fibre, HeaderProfile::Sue));
+    assert_eq!(own.sides, SideLatency { mac_ns: 5, phy_ns: 6, fec_ns: 7 });
+    assert_eq!(own.latency_ps(), 14_700 + 36_000, "the length counts, not the delay of all links");
+    assert_eq!(plan.links[2].profile.latency_ns(), 1_036);
+    assert_eq!(plan.forwarding, ForwardingPlan { mode: ForwardingMode::StoreAndForward, latency_ns: 250 });
+    assert_eq!(own.burst, Some(Burst { enter: 0.005, leave: 0.2, loss: 0.5 }));
+    let by_kind: Vec<_> = LossByKind::kinds().map(|(kind, _)| own.loss_by_kind.of(kind)).collect();
+    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04].map(Some));
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });
@@ -281,4 +290,25 @@ fn seats_are_found_by_name() {
     let plan = plan("name: s\nshape: {star: {nodes: 2}}");
     assert_eq!(plan.node_named("s0"), Some(NodeId(2)));
     assert_eq!(plan.node_named("n2"), None);
+}
+
+#[test]
+fn retry_is_inherited_key_by_key_and_each_clock_has_its_timer() {
+    let text = "name: r\nshape: {ring: {nodes: 4}}\nlink: {delay: 1us, llr: {ack_spacing: 1KiB}}\n\
+                links: {n0--n1: {llr: {outstanding_frames: 7}}, n1--n2: {llr: off}, n2--n3: {llr: on}}\n";
+    let plan = Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}"));
+    let retry = |port: usize, node, clock| {
+        plan.member_config_on(clock, NodeId(node), Incarnation(1)).ports[port].retry
+    };
+    // Port 0 of a ring's node leads to the next one.
+    let own = retry(0, 0, Clock::Virtual).unwrap();
+    assert_eq!((own.outstanding_frames, own.ack_spacing_bytes), (7, 1024));
+    assert_eq!(own.replay_timer_ns, 3 * 2_000 + 500);
+    assert_eq!(retry(0, 1, Clock::Virtual), None);
+    let common = retry(0, 2, Clock::Wall).unwrap();
+    assert_eq!((common.outstanding_frames, common.ack_spacing_bytes), (1024, 1024));
+    assert_eq!((common.replay_timer_ns, common.ack_delay_ns), (3_000_000, 750_000));
+    let hash = |text: &str| Plan::parse(text, "rack").unwrap().config_hash;
+    let base = "name: r\nshape: {ring: {nodes: 4}}\n";
+    assert_ne!(hash(base), hash(&format!("{base}link: {{llr: on}}\n")));
 }

@@ -40,6 +40,14 @@ fn star_of_four_with_two_planes() {
 }
 
 #[test]
+fn star_of_four_at_two_bridges() {
+    let plan = shipped("star-4-bridge.yaml");
+    let expected =
+        ["n0: n1 n2 n3 n1 n2 n3", "n1: n0 n2 n3 n0 n2 n3", "n2: n0 n1 n3 n0 n1 n3", "n3: n0 n1 n2 n0 n1 n2"];
+    assert_eq!(ports(&plan), expected);
+}
+
+#[test]
 fn full_mesh_of_four() {
     let plan = shipped("full-mesh-4.yaml");
     assert_eq!(ports(&plan), ["n0: n1 n2 n3", "n1: n0 n2 n3", "n2: n0 n1 n3", "n3: n0 n1 n2"]);
@@ -107,7 +115,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
         count += 1;
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 12);
 }
 
 #[test]

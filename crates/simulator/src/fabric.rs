@@ -6,8 +6,8 @@
 //!
 //! Members appear here only as the ends of channels; whether one is dead or paused is decided in [`crate::rack`].
 
-use rackloom_plan::LinkPlan;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_plan::{ForwardingPlan, LinkPlan};
 use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
 use crate::frames::{FrameId, FrameSlab};
@@ -41,14 +41,14 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     /// The links of a plan. `seed` drives their faults.
-    pub(crate) fn new(links: &[LinkPlan], seed: u64, room_bytes: usize) -> Self {
+    pub(crate) fn new(links: &[LinkPlan], crossing: ForwardingPlan, seed: u64, room_bytes: usize) -> Self {
         let mut channels = Vec::with_capacity(links.len() * 2);
         for link in links {
             let (a, b) = ((link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port));
             for (direction, sender, receiver) in [(Direction::Forward, a, b), (Direction::Backward, b, a)] {
                 let judge =
                     link.profile.has_faults().then(|| Judge::new(seed, &link.name, direction, &link.profile));
-                channels.push(Channel::new(sender.0, receiver, &link.profile, judge));
+                channels.push(Channel::new(sender.0, receiver, &link.profile, crossing, judge));
             }
         }
         Self {
@@ -123,7 +123,7 @@ impl Fabric {
         if let Some(hook) = &mut self.hook {
             hook(now, id.edge(), id.direction(), bytes);
         }
-        let arrival = channel.transmit(now, bytes.len());
+        let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
         if let Some(bit) = verdict.corrupt_bit.filter(|_| !verdict.drop) {
             self.frames.flip_bit(frame, bit);

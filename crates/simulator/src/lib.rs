@@ -28,8 +28,9 @@ pub mod rack;
 pub mod watchdog;
 
 pub use fabric::{FrameHook, FrameWitness};
-pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS, wire_bytes};
+pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS};
 pub use outcome::{MemberState, Outcome, Statistics};
 pub use rack::actions::Action;
 pub use rack::{Simulation, incarnation};
+pub use rackloom_plan::headers::wire_bytes;
 pub use watchdog::{StallCause, Stalled, Waiting};

@@ -4,43 +4,43 @@
 //! divided by the rate, and arrives one propagation delay later. The turnstile opens when the wire is free, not
 //! earlier: a sender packs its frame at the moment the link grants, with whatever is queued by then.
 //!
+//! A member that passes frames on may begin while one comes in (`crossing`): then it is given the frame when its first bit
+//! arrives. What passing on takes is added on the link by which the frame leaves, and no later frame of that link
+//! overtakes it there.
+//!
 //! Members live in whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
 //! picoseconds, and a channel grants within the nanosecond in which the wire becomes free: the wire is
 //! never idle for rounding, and at most one nanosecond's worth of frames waits.
 //!
 //! Nothing is scheduled here; the fabric does that.
 
-use rackloom_plan::LinkProfile;
+use rackloom_plan::headers::wire_bytes;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_plan::{ForwardingMode, ForwardingPlan, HeaderProfile, LinkProfile};
+use rackloom_protocol::wire::FrameKind;
+use rackloom_protocol::wire::layout::{DESTINATION, SOURCE};
 use rackloom_protocol::{Instant, NodeId, PortId};
 
 use crate::frames::FrameId;
 
-/// Frame check sequence, which members do not see.
-const CHECK_BYTES: usize = 4;
-/// Smallest Ethernet frame, check included.
-const FRAME_BYTES_MIN: usize = 64;
-/// Preamble, start delimiter and inter-frame gap.
-const PREAMBLE_AND_GAP_BYTES: usize = 20;
 /// Longest time that a frame waits to be overtaken, beyond its own arrival.
 pub const REORDER_HOLD_MAX_NS: u64 = 50_000;
 /// Where the low nibble tells data frames from control frames.
 const KIND_OFFSET: usize = 16;
 const KIND_DATA: u8 = 1;
+const KIND_ACK: u8 = 2;
 
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// Bytes that a frame of `frame_bytes` occupies on the wire: check, padding, preamble and gap included.
-#[must_use]
-pub const fn wire_bytes(frame_bytes: usize) -> usize {
-    let padded = frame_bytes + CHECK_BYTES;
-    (if padded < FRAME_BYTES_MIN { FRAME_BYTES_MIN } else { padded }) + PREAMBLE_AND_GAP_BYTES
-}
-
 /// Whether a frame carries operations.
 pub(crate) fn is_data(frame: &[u8]) -> bool {
     frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA)
+}
+
+/// Whether a frame is on its way from one member to another that need not be neighbours.
+fn is_routed(frame: &[u8]) -> bool {
+    frame.get(KIND_OFFSET).is_some_and(|kind| matches!(kind & 0x0f, KIND_DATA | KIND_ACK))
 }
 
 /// One direction of one link.
@@ -72,6 +72,12 @@ pub struct LinkStatistics {
     pub frames_sent: u64,
     /// Bytes on the wire: check, padding, preamble and gap included.
     pub wire_bytes: u64,
+    /// The same with the headers that the link's profile names: what its rate was divided by.
+    pub accounted_bytes: u64,
+    /// Of the frames sent: those that carry operations.
+    pub data_frames_sent: u64,
+    /// Bytes accounted for those.
+    pub data_accounted_bytes: u64,
     /// Frames that reached the other end, duplicates included.
     pub frames_delivered: u64,
     /// Frames that did not: judged lost, dropped by an action, cut off, or sent to a member that was dead.
@@ -118,8 +124,12 @@ pub(crate) struct Channel {
     /// Begins anew with every cut, so that what was in flight is known to be gone.
     pub(crate) life: u32,
     rate_bits_per_s: Option<u64>,
-    delay_ns: u64,
+    latency_ps: u64,
+    headers: HeaderProfile,
+    crossing: ForwardingPlan,
     busy_until_ps: u64,
+    /// When the last frame arrives, and none before it any more.
+    last_arrival_ps: u64,
     judge: Option<Judge>,
     held: Vec<Held>,
 }
@@ -129,6 +139,7 @@ impl Channel {
         sender: NodeId,
         receiver: (NodeId, PortId),
         profile: &LinkProfile,
+        crossing: ForwardingPlan,
         judge: Option<Judge>,
     ) -> Self {
         Self {
@@ -141,8 +152,11 @@ impl Channel {
             statistics: LinkStatistics::default(),
             life: 0,
             rate_bits_per_s: profile.rate_bits_per_s,
-            delay_ns: profile.delay_ns,
+            latency_ps: profile.latency_ps(),
+            headers: profile.headers,
+            crossing,
             busy_until_ps: 0,
+            last_arrival_ps: 0,
             judge,
             held: Vec::new(),
         }
@@ -153,14 +167,46 @@ impl Channel {
         Instant(self.busy_until_ps / PICOSECONDS_PER_NANOSECOND)
     }
 
-    /// Put a frame on the wire; when its last bit arrives.
-    pub(crate) fn transmit(&mut self, now: Instant, frame_bytes: usize) -> Instant {
-        let bytes = wire_bytes(frame_bytes) as u64;
-        self.statistics.frames_sent += 1;
-        self.statistics.wire_bytes += bytes;
+    /// Put a frame on the wire; when the other end may have it: when its last bit arrives, or its first if it is passed on.
+    pub(crate) fn transmit(&mut self, now: Instant, frame: &[u8]) -> Instant {
+        let bytes = self.count(frame);
         let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));
         self.busy_until_ps = start_ps.saturating_add(self.serialisation_ps(bytes));
-        Instant(self.busy_until_ps.div_ceil(PICOSECONDS_PER_NANOSECOND)) + self.delay_ns
+        let (seen_ps, passing_ps) = self.cross(frame, start_ps);
+        let arrival_ps = seen_ps.saturating_add(self.latency_ps).saturating_add(passing_ps);
+        self.last_arrival_ps = self.last_arrival_ps.max(arrival_ps);
+        Instant(self.last_arrival_ps.div_ceil(PICOSECONDS_PER_NANOSECOND))
+    }
+
+    /// Count a frame; what it takes of the link's rate, in bytes.
+    fn count(&mut self, frame: &[u8]) -> u64 {
+        let wire = wire_bytes(frame.len()) as u64;
+        let accounted = match self.headers {
+            HeaderProfile::Own => wire,
+            others => others.wire_bytes(frame) as u64,
+        };
+        self.statistics.frames_sent += 1;
+        self.statistics.wire_bytes += wire;
+        self.statistics.accounted_bytes += accounted;
+        if is_data(frame) {
+            self.statistics.data_frames_sent += 1;
+            self.statistics.data_accounted_bytes += accounted;
+        }
+        accounted
+    }
+
+    /// When the receiver could begin with a frame if there were no cable, and what the sender took to pass it on.
+    fn cross(&self, frame: &[u8], start_ps: u64) -> (u64, u64) {
+        if self.crossing == ForwardingPlan::default() || !is_routed(frame) {
+            return (self.busy_until_ps, 0);
+        }
+        let end = |at| frame.get(at..at + 2).map(|bytes| NodeId(u16::from_le_bytes([bytes[0], bytes[1]])));
+        let goes_on = end(DESTINATION).is_some_and(|destination| destination != self.receiver);
+        let cuts_through = goes_on && self.crossing.mode == ForwardingMode::CutThrough;
+        let seen_ps = if cuts_through { start_ps } else { self.busy_until_ps };
+        let was_passed_on = end(SOURCE).is_some_and(|source| source != self.sender);
+        let latency_ns = if was_passed_on { self.crossing.latency_ns } else { 0 };
+        (seen_ps, latency_ns * PICOSECONDS_PER_NANOSECOND)
     }
 
     fn serialisation_ps(&self, wire_bytes: u64) -> u64 {
@@ -173,8 +219,10 @@ impl Channel {
     /// What befalls the frame that was just transmitted.
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
         let is_data = is_data(frame);
-        let mut verdict =
-            self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge(frame.len(), is_data));
+        let mut verdict = self
+            .judge
+            .as_mut()
+            .map_or_else(Verdict::default, |judge| judge.judge(frame.len(), FrameKind::peek(frame)));
         verdict.drop |= self.tampering.cut || self.tampering.drop_all;
         if is_data && self.tampering.drop_data_frame > 0 {
             self.tampering.drop_data_frame -= 1;
@@ -214,7 +262,15 @@ mod tests {
 
     fn channel(rate_bits_per_s: Option<u64>, delay_ns: u64) -> Channel {
         let profile = LinkProfile { rate_bits_per_s, delay_ns, ..LinkProfile::default() };
-        Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, None)
+        Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, ForwardingPlan::default(), None)
+    }
+
+    /// A data frame between these members.
+    fn routed(source: u8, destination: u8, bytes: usize) -> Vec<u8> {
+        let mut frame = vec![0; bytes];
+        frame[KIND_OFFSET] = KIND_DATA;
+        (frame[SOURCE], frame[DESTINATION]) = (source, destination);
+        frame
     }
 
     #[test]
@@ -226,13 +282,56 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_is_passed_on_is_seen_when_it_begins_and_takes_its_time_on_the_next_link() {
+        let crossing = ForwardingPlan { mode: ForwardingMode::CutThrough, latency_ns: 250 };
+        let profile =
+            LinkProfile { rate_bits_per_s: Some(100_000_000_000), delay_ns: 500, ..LinkProfile::default() };
+        let mut channel = Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, crossing, None);
+        // 1250 wire bytes last 100 ns.
+        assert_eq!(
+            channel.transmit(Instant(1_000), &routed(0, 2, 1_226)),
+            Instant(1_500),
+            "goes on behind 1"
+        );
+        assert_eq!(channel.transmit(Instant(2_000), &routed(0, 1, 1_226)), Instant(2_600), "ends at 1");
+        assert_eq!(
+            channel.transmit(Instant(3_000), &routed(7, 1, 1_226)),
+            Instant(3_850),
+            "was passed on by 0"
+        );
+        assert_eq!(
+            channel.transmit(Instant(3_100), &[0; 60]),
+            Instant(3_850),
+            "nothing overtakes on a cable"
+        );
+        assert_eq!(channel.transmit(Instant(4_000), &[0; 60]), Instant(4_507));
+    }
+
+    #[test]
+    fn a_profile_of_headers_is_what_the_rate_is_divided_by_and_both_counts_are_kept() {
+        let profile = LinkProfile {
+            rate_bits_per_s: Some(1_000_000_000),
+            delay_ns: 0,
+            headers: HeaderProfile::Sue,
+            ..LinkProfile::default()
+        };
+        let mut channel =
+            Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, ForwardingPlan::default(), None);
+        // Headers and nothing behind them: a smallest frame of 84 bytes, though ours takes 110.
+        assert_eq!(channel.transmit(Instant::ZERO, &routed(0, 1, 86)), Instant(84 * 8));
+        assert_eq!((channel.statistics.wire_bytes, channel.statistics.accounted_bytes), (110, 84));
+        assert_eq!((channel.statistics.data_frames_sent, channel.statistics.data_accounted_bytes), (1, 84));
+    }
+
+    #[test]
     fn frames_leave_one_after_the_other() {
         let mut channel = channel(Some(100_000_000_000), 500);
         // 1250 wire bytes last 100 ns at 100 Gb/s.
-        assert_eq!(channel.transmit(Instant(1_000), 1_226), Instant(1_600));
-        assert_eq!(channel.transmit(Instant(1_000), 1_226), Instant(1_700));
+        let frame = [0; 1_226];
+        assert_eq!(channel.transmit(Instant(1_000), &frame), Instant(1_600));
+        assert_eq!(channel.transmit(Instant(1_000), &frame), Instant(1_700));
         assert_eq!(channel.opens_at(), Instant(1_200));
-        assert_eq!(channel.transmit(Instant(2_000), 1_226), Instant(2_600), "an idle link starts at once");
+        assert_eq!(channel.transmit(Instant(2_000), &frame), Instant(2_600), "an idle link starts at once");
     }
 
     #[test]
@@ -243,7 +342,7 @@ mod tests {
         let mut last = Instant::ZERO;
         for _ in 0..10_000 {
             now = now.max(channel.opens_at());
-            last = channel.transmit(now, 60);
+            last = channel.transmit(now, &[0; 60]);
         }
         assert_eq!(last, Instant(16_800));
     }
@@ -252,7 +351,7 @@ mod tests {
     fn an_infinite_rate_costs_no_time_and_never_closes() {
         let mut channel = channel(None, 2_000);
         for _ in 0..100 {
-            assert_eq!(channel.transmit(Instant(5), 9_000), Instant(2_005));
+            assert_eq!(channel.transmit(Instant(5), &[0; 9_000]), Instant(2_005));
         }
         assert!(channel.opens_at() <= Instant(5));
     }

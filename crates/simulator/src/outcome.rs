@@ -34,6 +34,8 @@ pub struct Statistics {
     pub frames_dropped: u64,
     /// Bytes on all wires: check, padding, preamble and gap included.
     pub wire_bytes: u64,
+    /// The same with the headers that the links' profiles name.
+    pub accounted_bytes: u64,
     /// Largest number of frames that existed at the same time.
     pub frames_alive_max: u64,
 }

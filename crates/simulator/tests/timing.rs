@@ -4,6 +4,7 @@ mod common;
 
 use common::{Rack, at, load, local, plan, put, store};
 use rackloom_protocol::{NodeId, OperationId};
+use rackloom_simulator::wire_bytes;
 
 const IDLE_PAIR: &str = "{name: pair, shape: {ring: {nodes: 2}}, link: {delay: 2us}}";
 
@@ -53,4 +54,66 @@ fn stores_and_puts_arrive_byte_by_byte() {
     assert_eq!(&there[30_001..50_001], pattern);
     assert_eq!(&there[..12], b"\0\0\0\0\0hello\0\0");
     assert!(there[50_001..].iter().chain(&there[10..30_001]).all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_store_over_an_idle_link_is_acknowledged_after_one_round_trip_to_the_nanosecond() {
+    let mut rack = Rack::up(&plan(IDLE_PAIR), 1);
+    let start = rack.simulation.now();
+    rack.command(0, store(1, at(1, 64), b"here"));
+    assert_eq!(rack.completions(0, 1)[0].at.since(start), 4_000);
+}
+
+/// How long a store takes from one node of a star to the other, and its acknowledgement back.
+fn star_round_trip(link: &str, forwarding: &str) -> u64 {
+    let text = format!(
+        "{{name: star, shape: {{star: {{nodes: 2}}}}, link: {{{link}}}, forwarding: {{{forwarding}}}}}"
+    );
+    let mut rack = Rack::up(&plan(&text), 1);
+    let start = rack.simulation.now();
+    rack.command(0, store(1, at(1, 0), b"here"));
+    rack.completions(0, 1)[0].at.since(start)
+}
+
+#[test]
+fn a_star_takes_450_ns_and_two_cables_each_way_as_sue_publishes() {
+    // 50 ns at each of four sides and 250 ns in the switch; 4.6 ns per metre of copper.
+    let budget = |length: &str| {
+        let link = format!("length: {length}, mac_latency: 10ns, phy_latency: 15ns, fec_latency: 25ns");
+        star_round_trip(&link, "mode: cut-through, latency: 250ns")
+    };
+    assert_eq!(budget("30m"), 2 * (450 + 2 * 138));
+    // 477.6 ns each way; each of the four links ends in a whole nanosecond.
+    let took = budget("3m");
+    assert!((956..=959).contains(&took), "{took} ns");
+}
+
+#[test]
+fn a_switch_that_stores_before_it_forwards_serialises_every_frame_twice() {
+    let took = |mode| star_round_trip("delay: 1us, rate: 1Gbit/s", &format!("mode: {mode}"));
+    let (stored, cut_through) = (took("store-and-forward"), took("cut-through"));
+    // The store's 4 bytes stand behind its address and its header, the acknowledgement is one header.
+    let bytes = wire_bytes(86 + 16 + 12 + 4) + wire_bytes(86 + 12);
+    assert_eq!(stored, 4_000 + 2 * 8 * bytes as u64);
+    assert_eq!(cut_through, 4_000 + 8 * bytes as u64);
+}
+
+#[test]
+fn headers_of_a_profile_decide_what_a_saturated_link_carries() {
+    let text = |headers| {
+        format!(
+            "{{name: pair, shape: {{ring: {{nodes: 2}}}}, packing: {{mode: off}}, \
+             link: {{delay: 1us, rate: 1Gbit/s, headers: {headers}}}}}"
+        )
+    };
+    let took = |headers| {
+        let mut rack = Rack::up(&plan(&text(headers)), 1);
+        let start = rack.simulation.now();
+        (0..100).for_each(|operation| rack.command(0, store(operation, at(1, 0), &[1; 64])));
+        rack.completions(0, 100)[99].at.since(start)
+    };
+    // 58 bytes of headers and 64 of payload against 138 and 64, a hundred times; the rest is alike.
+    let (sue, own) = (took("sue-like"), took("own"));
+    assert!(sue.abs_diff(100 * 8 * 122) < 4_000, "{sue} ns");
+    assert!(own.abs_diff(100 * 8 * 202) < 5_000, "{own} ns");
 }

@@ -3,6 +3,7 @@
 //! Nothing here reads a file or judges a plan.
 
 mod complaint;
+mod experiment;
 mod job;
 mod plan;
 
@@ -13,6 +14,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::complaint::parse;
+pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
 pub(crate) use self::plan::PlanArguments;
 
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Measure how far we are from what this machine can do
     #[command(after_help = Exit::help())]
     Calibrate(CalibrateArguments),
+    /// Run named experiments in virtual time, each beside the closed form that it must meet
+    #[command(after_help = Exit::help())]
+    Experiment(ExperimentArguments),
     /// One take of a raw loop; started by `calibrate`
     #[command(hide = true)]
     CalibrateLoop(LoopArguments),
@@ -82,6 +87,9 @@ pub(crate) struct Processes {
     /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
+    /// Name the members' network namespaces, so that `ip netns` shows them: on the packet wire, as root
+    #[arg(long)]
+    pub(crate) netns_names: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
@@ -262,6 +270,9 @@ pub(crate) struct Overrides {
     /// How lost packets are sent again
     #[arg(long, value_enum)]
     pub(crate) transport: Option<Transport>,
+    /// Link-level retry on every link: whether links repeat what they lose
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
+    pub(crate) llr: Option<OnOff>,
     /// Share of frames lost on every link, such as 0.01 or 1%
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) loss: Option<f64>,
@@ -294,6 +305,13 @@ pub(crate) enum Transport {
     GoBackN,
     /// Only the hole is sent again
     Selective,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OnOff {
+    On,
+    Off,
 }
 
 /// A share between 0 and 1, as a fraction or in per cent.

@@ -29,7 +29,7 @@ pub(super) fn furnish(
     let regions = job.regions();
     if regions.is_empty() {
         // Not in the node's own memory, whose counts it would blur.
-        let demands = MemoryOptions { huge_pages: false, ..options };
+        let demands = options.huge_pages(false);
         let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, demands).map(|_| ());
         tried.map_err(|error| format!("cannot hold memory as demanded: {error}"))?;
     }
@@ -46,7 +46,7 @@ pub(super) fn furnish(
 
 fn options(member: &MemberPlan) -> MemoryOptions {
     let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node } = member.memory;
-    MemoryOptions { huge_pages, lock: locked, numa_node: numa_node.map(u32::from), touch: false }
+    MemoryOptions::default().huge_pages(huge_pages).lock(locked).numa_node(numa_node.map(u32::from))
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
@@ -60,7 +60,7 @@ fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
         tenant: own.tenant,
         bytes_max: quota.memory_bytes_max.saturating_sub(theirs),
     });
-    MemoryLimits { node_bytes_max: Some(own.memory_bytes), tenant: limit }
+    MemoryLimits::default().node(own.memory_bytes).tenant(limit)
 }
 
 /// A line for the log, and one for each wish that was not granted.
@@ -85,7 +85,7 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         match granted.pages {
             Pages::Huge => report.huge_bytes += bytes,
             Pages::Advised => report.advised_bytes += bytes,
-            Pages::Ordinary => {}
+            _ => {}
         }
         report.locked_bytes += if granted.locked { bytes } else { 0 };
         nodes.push(granted.numa_node);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_was_not_granted_is_said_once() {
         let mut memory = HostMemory::default();
-        let options = MemoryOptions { huge_pages: true, ..MemoryOptions::default() };
+        let options = MemoryOptions::default().huge_pages(true);
         for region in [1, 2] {
             memory.allocate_with(RegionId(region), 4096, options).expect("wishes never fail");
         }

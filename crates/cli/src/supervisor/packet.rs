@@ -29,6 +29,8 @@ pub(super) struct PacketWiring {
     /// Whose share this is.
     pub(super) here: Here,
     takeovers: u32,
+    /// In which life each member is whose seat was taken over; the others are in their first.
+    lives: BTreeMap<NodeId, u32>,
 }
 
 impl PacketWiring {
@@ -38,7 +40,7 @@ impl PacketWiring {
             .map_err(|error| Failure::could_not_start("cannot tell network namespaces", error))?;
         let outlets = here.host.map_or(Ok(BTreeMap::new()), |host| outlets(plan, host));
         let outlets = outlets.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
-        Ok(Self { outside, outlets, here: here.clone(), takeovers: 0 })
+        Ok(Self { outside, outlets, here: here.clone(), takeovers: 0, lives: BTreeMap::new() })
     }
 
     /// The end of a link to another host, and its interface. To be asked once per port.
@@ -50,6 +52,16 @@ impl PacketWiring {
     pub(super) fn next_life(&mut self) -> u32 {
         self.takeovers = (self.takeovers + 1) % LIVES_MAX;
         self.takeovers
+    }
+
+    /// This takeover is the one by which a member sits where it does.
+    pub(super) fn sits_since(&mut self, node: NodeId, life: u32) {
+        self.lives.insert(node, life);
+    }
+
+    /// Which takeover that was; zero for who has sat there from the beginning.
+    pub(super) fn life_of(&self, node: NodeId) -> u32 {
+        self.lives.get(&node).copied().unwrap_or_default()
     }
 }
 

@@ -7,15 +7,17 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rackloom::namespaces::{Cable, lay_cables, network_namespace_of};
+use rackloom::namespaces::{Cable, NamespaceError, lay_cables, network_namespace_of, plug_into_bridges};
 use rackloom::wires::shared_memory;
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
+use super::bridged;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring, joints};
 use crate::control::{Grant, NewCable};
+use crate::here::Here;
 
 /// Everything that the taker and its neighbours get.
 pub(super) struct Takeover {
@@ -39,9 +41,16 @@ pub(super) fn takeover(
         Wiring::SharedMemory(wiring) => on_shared_memory(wiring, plan, node, pids)
             .map_err(|error| format!("cannot make its shared-memory wires: {error}")),
         Wiring::Packet(wiring) => on_packet(wiring, plan, node, pid, pids),
+        Wiring::Udp(wiring) if leads_abroad(&wiring.here, plan, node) => Err(ABROAD.to_owned()),
         Wiring::Udp(_) => on_udp(plan, node, pids)
             .map_err(|error| format!("cannot make its sockets for the udp wire: {error}")),
     }
+}
+
+const ABROAD: &str = "it has a link to another host, which is made when the rack starts only";
+
+fn leads_abroad(here: &Here, plan: &Plan, node: NodeId) -> bool {
+    joints(plan, node).iter().any(|joint| !here.runs(plan, joint.neighbour))
 }
 
 fn on_shared_memory(
@@ -101,12 +110,15 @@ fn on_packet(
     pids: &[Option<u32>],
 ) -> Result<Takeover, String> {
     must_be_alone(wiring, pid, pids)?;
+    if leads_abroad(&wiring.here, plan, node) {
+        return Err(ABROAD.to_owned());
+    }
+    if plan.has_bridges() {
+        return at_bridges(wiring, plan, node, pid, pids);
+    }
     let life = wiring.next_life();
     let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for joint in joints(plan, node) {
-        if !wiring.here.runs(plan, joint.neighbour) {
-            return Err("it has a link to another host, which is made when the rack starts only".to_owned());
-        }
         let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
             interfaces.push(None);
             continue;
@@ -121,7 +133,32 @@ fn on_packet(
         let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
         neighbours.push((joint.neighbour.index(), cable, Vec::new()));
     }
-    lay_aside(&cables)?;
+    aside(|| lay_cables(&cables))?;
+    Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
+}
+
+/// New cables to the bridges; neighbours go on with theirs, but at ports that nobody has used yet.
+fn at_bridges(
+    wiring: &mut PacketWiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    let life = wiring.next_life();
+    let cables = bridged::later_cables(plan, node, pid, life);
+    let (mut interfaces, mut neighbours) = (Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        let is_there = pids[joint.neighbour.index()].is_some();
+        interfaces.push(is_there.then(|| bridged::interface(joint.plane, life)));
+        if is_there {
+            let interface = bridged::interface(joint.plane, wiring.life_of(joint.neighbour));
+            let cable = NewCable::Packet { port: joint.neighbour_port.0, interface };
+            neighbours.push((joint.neighbour.index(), cable, Vec::new()));
+        }
+    }
+    aside(|| plug_into_bridges(&cables))?;
+    wiring.sits_since(node, life);
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
@@ -142,8 +179,8 @@ fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Resul
 }
 
 /// Cables are laid in a runtime of their own, which a thread that has one already cannot run.
-fn lay_aside(cables: &[Cable]) -> Result<(), String> {
-    std::thread::scope(|scope| scope.spawn(|| lay_cables(cables)).join())
+fn aside(lay: impl FnOnce() -> Result<(), NamespaceError> + Send) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(lay).join())
         .map_err(|_| "the thread that lays cables ended early".to_owned())?
         .map_err(|error| error.to_string())
 }

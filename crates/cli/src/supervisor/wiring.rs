@@ -18,6 +18,7 @@ use rackloom::wires::{Doorbell, shared_memory};
 use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::{NodeId, Plane, PortId};
 
+use super::bridged;
 use super::packet::{PacketWiring, cables, first_interface};
 use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::control::{Grant, SharedMemoryPort};
@@ -72,9 +73,7 @@ impl Wiring {
             WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
                 .map(Self::SharedMemory)
                 .map_err(|error| Failure::could_not_start("cannot make the shared-memory wires", error)),
-            WireKind::Udp => UdpWiring::lay(plan)
-                .map(Self::Udp)
-                .map_err(|error| Failure::could_not_start("cannot make the sockets of the udp wire", error)),
+            WireKind::Udp => UdpWiring::lay(plan, here).map(Self::Udp),
             WireKind::Packet => {
                 let wiring = PacketWiring::new(plan, here)?;
                 enter_supervisor_namespaces()
@@ -96,7 +95,11 @@ impl Wiring {
             Self::Packet(wiring) => {
                 let (mut interfaces, mut outlets, mut links) = (Vec::new(), Vec::new(), Vec::new());
                 for joint in joints(plan, node) {
-                    interfaces.push((!is_vacant(joint.neighbour)).then(|| first_interface(joint.port)));
+                    let interface = || match plan.has_bridges() {
+                        true => bridged::interface(joint.plane, 0),
+                        false => first_interface(joint.port),
+                    };
+                    interfaces.push((!is_vacant(joint.neighbour)).then(interface));
                     if let Some((interface, link)) = wiring.take_outlet(node, joint.port) {
                         outlets.push(Outlet { port: joint.port.index(), interface, sockets: link.fds() });
                         links.push(link);
@@ -128,6 +131,7 @@ impl Wiring {
     pub(super) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
         match self {
             Self::SharedMemory(_) | Self::Udp(_) => Ok(()),
+            Self::Packet(_) if plan.has_bridges() => bridged::connect(plan, pids),
             Self::Packet(_) => lay_cables(&cables(plan, pids))
                 .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
         }

@@ -1,4 +1,6 @@
 //! bf16: the upper half of an f32, so widening is a shift and rounding is an addition.
+//!
+//! Loops that run anywhere are here, those for a processor with wide registers in `wide`.
 
 use super::float::on_f32;
 use super::{ReduceOperation, each};
@@ -7,6 +9,15 @@ const QUIET_NAN: u32 = 0x7fc0_0000;
 
 /// Both sides have the same length, a multiple of two.
 pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::reduce::<false>(operation, accumulator, operand) {
+        return;
+    }
+    reduce_anywhere(operation, accumulator, operand);
+}
+
+/// The same on any processor.
+pub(super) fn reduce_anywhere(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
     match operation {
         ReduceOperation::Sum => with(accumulator, operand, on_f32::sum),
         ReduceOperation::Min => with(accumulator, operand, on_f32::minimum),
@@ -22,6 +33,15 @@ fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f3
 
 /// bf16 to f32; `to` has twice as many bytes.
 pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::widen::<false>(from, to) {
+        return;
+    }
+    widen_anywhere(from, to);
+}
+
+/// The same on any processor.
+pub(super) fn widen_anywhere(from: &[u8], to: &mut [u8]) {
     for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
         *to = widen(*from).to_le_bytes();
     }
@@ -29,6 +49,15 @@ pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
 
 /// f32 to bf16, rounded; `to` has half as many bytes.
 pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::narrow::<false>(from, to) {
+        return;
+    }
+    narrow_anywhere(from, to);
+}
+
+/// The same on any processor.
+pub(super) fn narrow_anywhere(from: &[u8], to: &mut [u8]) {
     for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
         *to = narrow(f32::from_le_bytes(*from));
     }

@@ -1,7 +1,7 @@
 //! f16: block by block to f32, one operation, and back.
 //!
 //! Blocks live on the stack and are long enough for the conversions of `half`, which use vector instructions where the
-//! processor has them. With or without, the bits are the same.
+//! processor has them. Where it has the wider ones as well, the loops of `wide` do it all at once. The bits are the same.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -11,9 +11,20 @@ use super::float::on_f32;
 
 /// Elements per block: two blocks of f32 and one of 16 bits stay well within the first-level cache.
 const BLOCK: usize = 256;
+/// The one NaN, without sign and payload.
+const QUIET_NAN: f32 = f32::from_bits(0x7fc0_0000);
 
 /// Both sides have the same length, a multiple of two.
 pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::reduce::<true>(operation, accumulator, operand) {
+        return;
+    }
+    reduce_anywhere(operation, accumulator, operand);
+}
+
+/// The same on any processor.
+pub(super) fn reduce_anywhere(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
     match operation {
         ReduceOperation::Sum => with(accumulator, operand, on_f32::sum),
         ReduceOperation::Min => with(accumulator, operand, on_f32::minimum),
@@ -41,6 +52,15 @@ fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f3
 
 /// f16 to f32; `to` has twice as many bytes.
 pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::widen::<true>(from, to) {
+        return;
+    }
+    widen_anywhere(from, to);
+}
+
+/// The same on any processor.
+fn widen_anywhere(from: &[u8], to: &mut [u8]) {
     let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
     for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {
         let wide = &mut wide[..from.len()];
@@ -53,11 +73,21 @@ pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
 
 /// f32 to f16, rounded to nearest, ties to even; `to` has half as many bytes.
 pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::narrow::<true>(from, to) {
+        return;
+    }
+    narrow_anywhere(from, to);
+}
+
+/// The same on any processor.
+pub(super) fn narrow_anywhere(from: &[u8], to: &mut [u8]) {
     let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
     for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {
         let (values, wide) = (&mut values[..from.len()], &mut wide[..from.len()]);
         for (wide, bytes) in wide.iter_mut().zip(from) {
-            *wide = f32::from_le_bytes(*bytes);
+            let value = f32::from_le_bytes(*bytes);
+            *wide = if value.is_nan() { QUIET_NAN } else { value };
         }
         narrow(wide, values, to);
     }

@@ -24,6 +24,8 @@ mod bf16;
 mod f16;
 mod float;
 mod integer;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use core::fmt;
 use core::str::FromStr;

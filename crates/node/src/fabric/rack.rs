@@ -166,7 +166,7 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
         let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
-        let felt = profile.delay_ns >= FELT_DELAY_NS
+        let felt = profile.latency_ns() >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
         let timing = felt.then(|| Timing::of(profile));
         let mut place = |member: usize, port: usize, device, direction| {

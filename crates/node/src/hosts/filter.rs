@@ -3,6 +3,9 @@
 //! A link's socket gets what one neighbour sends to one member, without a VLAN tag; the EtherType is the binding's. So
 //! links that share an interface do not see each other's frames, and a stranger's frames never leave the kernel unless
 //! they bear a neighbour's address: those are for the core to refuse and to count.
+//!
+//! Where interfaces are ours alone (at a bridge), strangers are to be counted too: there another socket gets everything that no
+//! link gets.
 
 use std::io;
 use std::mem::size_of_val;
@@ -25,7 +28,7 @@ const WHOLE: u32 = u32::MAX;
 type Test = (u16, u32, u32);
 
 /// Frames to `target`, and from `source` if that is given.
-pub(super) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::sock_filter> {
+pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::sock_filter> {
     let mut tests: Vec<Test> = vec![(LOAD_WORD, VLAN_TAG_PRESENT, 0)];
     tests.extend(address_at(0, target));
     tests.extend(source.into_iter().flat_map(|source| address_at(6, source)));
@@ -42,6 +45,28 @@ pub(super) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::s
     program
 }
 
+/// Everything but what these neighbours send to `target` without a tag.
+pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock_filter> {
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut program = vec![
+        step(LOAD_WORD, 0, 0, VLAN_TAG_PRESENT),
+        step(JUMP_IF_EQUAL, 1, 0, 0),
+        step(RETURN, 0, 0, WHOLE),
+    ];
+    for other in neighbours {
+        let tests: Vec<Test> = address_at(0, target).into_iter().chain(address_at(6, *other)).collect();
+        for (place, (load, at, value)) in tests.iter().enumerate() {
+            // Behind the remaining tests of this neighbour stands the answer "nothing", and behind that the next one.
+            let to_next = (2 * (tests.len() - place - 1) + 1) as u8;
+            program.push(step(*load, 0, 0, *at));
+            program.push(step(JUMP_IF_EQUAL, 0, to_next, *value));
+        }
+        program.push(step(RETURN, 0, 0, 0));
+    }
+    program.push(step(RETURN, 0, 0, WHOLE));
+    program
+}
+
 fn address_at(place: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
     [
         (LOAD_WORD, place, u32::from_be_bytes([a, b, c, d])),
@@ -50,7 +75,7 @@ fn address_at(place: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
 }
 
 /// Let the kernel sort out what comes to a socket.
-pub(super) fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
+pub(crate) fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
     let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let described = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
     // SAFETY: needed because this option has no safe form. The kernel copies `len` steps of the program, which is borrowed
@@ -102,5 +127,21 @@ mod tests {
             assert!(!takes(&program, &other, false), "byte {byte}");
             assert_eq!(takes(&frames_of(mine, None), &other, false), byte >= 6, "byte {byte}");
         }
+    }
+
+    #[test]
+    fn who_hears_strangers_hears_everybody_but_the_neighbours() {
+        let (mine, others) = ([2, 3, 4, 5, 6, 7], [[10, 11, 12, 13, 14, 15], [10, 11, 12, 13, 14, 16]]);
+        let program = all_but(mine, &others);
+        for other in others {
+            for (frame, tagged) in [([mine, other], false), ([mine, other], true), ([other, mine], false)] {
+                let is_of_a_link = takes(&frames_of(mine, Some(other)), &frame.concat(), tagged);
+                assert_eq!(takes(&program, &frame.concat(), tagged), !is_of_a_link, "{frame:?}");
+            }
+        }
+        for stranger in [[mine, mine], [others[0], others[1]], [[0xff; 6], others[0]], [mine, [10; 6]]] {
+            assert!(takes(&program, &stranger.concat(), false) && takes(&program, &stranger.concat(), true));
+        }
+        assert!(takes(&all_but(mine, &[]), &[mine, mine].concat(), false));
     }
 }

@@ -40,6 +40,7 @@ impl Usage {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Bytes taken from the system.
     pub reserved: Usage,
@@ -82,11 +83,26 @@ pub struct TenantLimit {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryLimits {
     /// Bytes of all regions of the member together.
     pub node_bytes_max: Option<u64>,
     /// What its tenant may have of that.
     pub tenant: Option<TenantLimit>,
+}
+
+impl MemoryLimits {
+    /// The same with at most so many bytes in all regions of the member together.
+    #[must_use]
+    pub const fn node(self, bytes_max: u64) -> Self {
+        Self { node_bytes_max: Some(bytes_max), ..self }
+    }
+
+    /// The same with a limit for its tenant, or without one.
+    #[must_use]
+    pub const fn tenant(self, tenant: Option<TenantLimit>) -> Self {
+        Self { tenant, ..self }
+    }
 }
 
 /// The count of one member's regions.

@@ -8,6 +8,7 @@
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryOptions {
     /// Wish: huge pages from the system's pool; else transparent ones, if the kernel pleases.
     pub huge_pages: bool,
@@ -20,10 +21,37 @@ pub struct MemoryOptions {
     pub touch: bool,
 }
 
+impl MemoryOptions {
+    /// The same with or without the wish for huge pages.
+    #[must_use]
+    pub const fn huge_pages(self, huge_pages: bool) -> Self {
+        Self { huge_pages, ..self }
+    }
+
+    /// The same with or without the demand that pages are never swapped out.
+    #[must_use]
+    pub const fn lock(self, lock: bool) -> Self {
+        Self { lock, ..self }
+    }
+
+    /// The same on this NUMA node only, or on any.
+    #[must_use]
+    pub const fn numa_node(self, numa_node: Option<u32>) -> Self {
+        Self { numa_node, ..self }
+    }
+
+    /// The same with or without the demand that every page is in place before the first access.
+    #[must_use]
+    pub const fn touch(self, touch: bool) -> Self {
+        Self { touch, ..self }
+    }
+}
+
 /// Kinds of pages.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pages {
     /// The system's ordinary pages.
     #[default]
@@ -38,6 +66,7 @@ pub enum Pages {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Granted {
     /// Kind of pages.
     pub pages: Pages,
@@ -53,6 +82,7 @@ pub struct Granted {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placement {
     /// Size of one page of the mapping.
     pub page_bytes: u64,

@@ -37,25 +37,40 @@ pub struct Cable {
 
 /// Lay these cables. Needs the rights that [`super::enter_supervisor_namespaces`] gives.
 pub fn lay_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
+    with_netlink(async |handle| {
+        for cable in cables {
+            lay(handle, cable).await?;
+        }
+        Ok(())
+    })
+}
+
+/// Talk to the kernel about the interfaces of this process's namespace.
+pub(super) fn with_netlink(
+    work: impl AsyncFnOnce(&Handle) -> Result<(), NamespaceError>,
+) -> Result<(), NamespaceError> {
     let netlink = forbidden("a netlink socket");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(&netlink)?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection().map_err(&netlink)?;
         let connection = tokio::spawn(connection);
-        for cable in cables {
-            lay(&handle, cable).await?;
-        }
+        let done = work(&handle).await;
         connection.abort();
-        Ok(())
+        done
     })
+}
+
+/// What the kernel said.
+pub(super) fn cause_of(error: rtnetlink::Error) -> io::Error {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => message.to_io(),
+        other => io::Error::other(other.to_string()),
+    }
 }
 
 async fn lay(handle: &Handle, cable: &Cable) -> Result<(), NamespaceError> {
     handle.link().add(message(cable)).execute().await.map_err(|error| {
-        let cause = match error {
-            rtnetlink::Error::NetlinkError(message) => message.to_io(),
-            other => io::Error::other(other.to_string()),
-        };
+        let cause = cause_of(error);
         match cause.kind() {
             io::ErrorKind::PermissionDenied => {
                 NamespaceError::Forbidden { step: "the right to lay cables", cause }

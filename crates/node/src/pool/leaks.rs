@@ -8,6 +8,7 @@ use rackloom_protocol::{RegionId, Tenant};
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Leak {
     /// Where.
     pub region: RegionId,
@@ -25,6 +26,7 @@ pub struct Leak {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeakReport {
     /// One entry per allocation.
     pub leaks: Vec<Leak>,

@@ -34,6 +34,7 @@ pub const ALIGN_BYTES_MAX: u64 = 4096;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolOptions {
     /// Name of the first region; later ones count up from here.
     pub first_region: RegionId,
@@ -52,12 +53,25 @@ impl PoolOptions {
         let memory = MemoryOptions::default();
         Self { first_region, growth_bytes: 0, reserved_bytes_max: u64::MAX, memory }
     }
+
+    /// The same, but it adds regions of at least `growth_bytes` when it has no room, up to `reserved_bytes_max` in all.
+    #[must_use]
+    pub const fn growing(self, growth_bytes: u64, reserved_bytes_max: u64) -> Self {
+        Self { growth_bytes, reserved_bytes_max, ..self }
+    }
+
+    /// The same with these pages.
+    #[must_use]
+    pub const fn memory(self, memory: MemoryOptions) -> Self {
+        Self { memory, ..self }
+    }
 }
 
 /// What a caller wants.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Wanted<'a> {
     /// On whose account.
     pub tenant: Tenant,
@@ -67,6 +81,20 @@ pub struct Wanted<'a> {
     pub align: u64,
     /// What for; shown if it leaks.
     pub tag: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    /// Bytes at any address. `tag`: what for.
+    #[must_use]
+    pub const fn new(tenant: Tenant, bytes: u64, tag: &'a str) -> Self {
+        Self { tenant, bytes, align: 1, tag }
+    }
+
+    /// The same at a multiple of `align`.
+    #[must_use]
+    pub const fn align(self, align: u64) -> Self {
+        Self { align, ..self }
+    }
 }
 
 /// Bytes handed out by a pool.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
-use rackloom_protocol::MemberConfig;
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::{MemberConfig, PortConfig};
 
 use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 use crate::namespaces::{LinkNews, bring_up, switch_on_all};
@@ -71,19 +72,22 @@ pub fn open(
             (devices, Some(mine))
         }
         Grant::Packet { interfaces, outlets } => {
-            let mut devices = open_packet(config, interfaces, stays, news.as_ref())?;
+            let mut devices = open_packet(plan, config, interfaces, stays, news.as_ref())?;
             for outlet in outlets {
-                let place = devices.get_mut(outlet.port);
-                let place = place.ok_or_else(|| format!("the plan has no port {}", outlet.port))?;
-                *place = Some(open_outlet(config, outlet)?);
+                *place_of(&mut devices, outlet.port)? = Some(open_outlet(config, outlet)?);
             }
             (devices, None)
         }
-        Grant::Udp { ports } => {
+        Grant::Udp { ports, outlets } => {
             let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
                 fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
             };
-            (ports.iter().enumerate().map(open).collect::<Result<_, _>>()?, None)
+            let mut devices: Bare = ports.iter().enumerate().map(open).collect::<Result<_, _>>()?;
+            for outlet in outlets {
+                let end = udp::End::routed_from_fds(outlet.sockets);
+                *place_of(&mut devices, outlet.port)? = Some(open_udp(config, outlet.port, end)?);
+            }
+            (devices, None)
         }
     };
     if bare.len() != config.ports.len() {
@@ -128,7 +132,7 @@ impl Cabling {
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
-                open_interface(&self.config, port, &interface[0], self.news.as_ref())?
+                open_interface(&self.plan, &self.config, port, &interface[0], self.news.as_ref())?
             }
             (NewCable::Udp { .. }, None) => {
                 let fds = <[OwnedFd; 2]>::try_from(descriptors);
@@ -154,7 +158,7 @@ impl Cabling {
     fn impair(&self, port: usize, device: Box<dyn Device>) -> Box<dyn Device> {
         let link = &self.plan.links[usize::from(self.config.ports[port].edge)];
         let profile = &link.profile;
-        let felt = profile.delay_ns >= FELT_DELAY_NS
+        let felt = profile.latency_ns() >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
         let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
         if !felt && !profile.has_faults() {
@@ -175,6 +179,10 @@ impl Cabling {
 
 /// Devices by port; nothing where there is no cable.
 type Bare = Vec<Option<Box<dyn Device>>>;
+
+fn place_of(devices: &mut Bare, port: usize) -> Result<&mut Option<Box<dyn Device>>, String> {
+    devices.get_mut(port).ok_or_else(|| format!("the plan has no port {port}"))
+}
 
 fn open_shared_memory(
     doorbell: RawFd,
@@ -204,6 +212,7 @@ fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<
 
 /// In a rack that stays nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
 fn open_packet(
+    plan: &Plan,
     config: &MemberConfig,
     interfaces: &[Option<String>],
     stays: bool,
@@ -213,13 +222,12 @@ fn open_packet(
     let bring_up = if stays { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |(port, interface): (usize, &Option<String>)| {
-        interface.as_ref().map(|interface| open_interface(config, port, interface, news)).transpose()
+        interface.as_ref().map(|interface| open_interface(plan, config, port, interface, news)).transpose()
     };
     interfaces.iter().enumerate().map(open).collect()
 }
 
-/// A port that leaves the machine. News of its interface are not heard within the seat's namespace; its carrier is asked
-/// for.
+/// A port that leaves the machine. News of its interface come along: they are not heard within the seat's namespace.
 fn open_outlet(config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(config, outlet.port)?;
     let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
@@ -234,15 +242,36 @@ fn packet_settings(config: &MemberConfig, port: usize) -> Result<packet::Setting
     Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
 }
 
+/// Who else has links at the interface of a port: at a bridge everybody in the plane.
+fn segment(plan: &Plan, config: &MemberConfig, port: usize) -> Option<packet::Segment> {
+    if !plan.has_bridges() {
+        return None;
+    }
+    let here = config.ports.get(port)?;
+    let on_segment = || config.ports.iter().enumerate().filter(|(_, other)| other.plane == here.plane);
+    let address = |port: &PortConfig| mac(port.neighbour, port.plane);
+    let neighbours = on_segment().map(|(_, other)| address(other));
+    let is_first = on_segment().next().is_some_and(|(first, _)| first == port);
+    Some(packet::Segment {
+        mine: mac(config.node, here.plane),
+        theirs: address(here),
+        neighbours: is_first.then(|| neighbours.collect()),
+    })
+}
+
 fn open_interface(
+    plan: &Plan,
     config: &MemberConfig,
     port: usize,
     interface: &str,
     news: Option<&Arc<LinkNews>>,
 ) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(config, port)?;
-    let device = packet::open(interface, &settings)
-        .map_err(|error| format!("cannot open a packet socket: {error}"))?;
+    let device = match segment(plan, config, port) {
+        Some(segment) => packet::open_on_segment(interface, &settings, &segment),
+        None => packet::open(interface, &settings),
+    };
+    let device = device.map_err(|error| format!("cannot open a packet socket: {error}"))?;
     Ok(match news {
         Some(news) => Box::new(device.with_news(news)),
         None => Box::new(device),

@@ -13,6 +13,7 @@ use std::os::fd::BorrowedFd;
 use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_protocol::Instant;
+use rackloom_protocol::wire::FrameKind;
 
 use super::{Device, DeviceCounters, DeviceLease, WakeSource};
 
@@ -23,9 +24,6 @@ pub const HOLD_NS_MAX: u64 = 200_000;
 const IN_FLIGHT_MAX: usize = 4096;
 /// When the device was full, how soon to try again.
 const RETRY_NS: u64 = 100_000;
-/// Where the low nibble tells data frames from control frames.
-const KIND_OFFSET: usize = 16;
-const KIND_DATA: u8 = 1;
 
 /// Modelled timing of a link.
 ///
@@ -42,7 +40,7 @@ impl Timing {
     /// The timing that a profile states.
     #[must_use]
     pub fn of(profile: &LinkProfile) -> Self {
-        Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.delay_ns }
+        Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.latency_ns() }
     }
 
     fn serialisation_ns(&self, frame_bytes: usize) -> u64 {
@@ -225,8 +223,7 @@ impl<D: Device> Device for Impaired<D> {
             self.counters.send_errors += 1;
             return;
         };
-        let is_data = frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA);
-        let verdict = self.judge.judge(length, is_data);
+        let verdict = self.judge.judge(length, FrameKind::peek(frame));
         if let Some(bit) = verdict.corrupt_bit
             && let Some(byte) = frame.get_mut(bit as usize / 8)
         {
@@ -296,6 +293,7 @@ impl<D: Device> Device for Impaired<D> {
 #[cfg(test)]
 mod tests {
     use rackloom_plan::impair::Direction;
+    use rackloom_protocol::wire::layout::VERSION_KIND as KIND_OFFSET;
 
     use super::super::shared_memory::{RING_BYTES_MIN, SharedMemoryDevice, pair};
     use super::super::{Doorbell, FRAME_BYTES_MAX};
@@ -321,7 +319,7 @@ mod tests {
         let room = &mut near.slot().unwrap()[..FRAME_BYTES];
         room.fill(0);
         room[..4].copy_from_slice(&number.to_le_bytes());
-        room[KIND_OFFSET] = KIND_DATA;
+        room[KIND_OFFSET] = FrameKind::Data as u8;
         near.commit(FRAME_BYTES, true);
     }
 
@@ -360,7 +358,7 @@ mod tests {
         let profile = LinkProfile { loss: 0.05, ..LinkProfile::default() };
         let (arrived, counters) = run(&profile);
         let mut same_judge = judge(&profile);
-        let spared: Vec<u32> = (0..FRAMES).filter(|_| !same_judge.judge(FRAME_BYTES, true).drop).collect();
+        let spared: Vec<u32> = (0..FRAMES).filter(|_| !same_judge.judge(FRAME_BYTES, None).drop).collect();
         assert_eq!(arrived.iter().map(|frame| number(frame)).collect::<Vec<_>>(), spared);
         assert!(counters.injected_drops > 0);
         assert_eq!(counters.injected_drops as usize + arrived.len(), FRAMES as usize);
@@ -373,7 +371,7 @@ mod tests {
         for (sent, frame) in (0..FRAMES).zip(&arrived) {
             let mut expected = [0; FRAME_BYTES];
             expected[..4].copy_from_slice(&sent.to_le_bytes());
-            expected[KIND_OFFSET] = KIND_DATA;
+            expected[KIND_OFFSET] = FrameKind::Data as u8;
             let bits: u32 = expected.iter().zip(frame).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert!(bits <= 1);
             flipped += u64::from(bits);

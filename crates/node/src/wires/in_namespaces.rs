@@ -25,7 +25,11 @@ pub(super) fn in_namespaces(test: &str, body: impl FnOnce()) {
     // namespace. Between fork and exec this makes nothing but system calls.
     unsafe {
         command.pre_exec(|| match enter_supervisor_namespaces() {
-            Err(NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. }) => Err(cause),
+            Err(
+                NamespaceError::Forbidden { cause, .. }
+                | NamespaceError::Cable { cause, .. }
+                | NamespaceError::NoBridge { cause, .. },
+            ) => Err(cause),
             Ok(()) => Ok(()),
         })
     };

@@ -18,7 +18,7 @@ use super::rig::{
 /// Adds that each process makes in the contest.
 pub(crate) const ADDS: u64 = 200_000;
 /// Rounds of put-with-signal.
-pub(crate) const ROUNDS: u64 = 2000;
+pub(crate) const ROUNDS: u64 = 300;
 /// Where the data of a round lies, its signal, and the owner's answer.
 pub(crate) const DATA: LocalRange = LocalRange { region: REGION, offset: 4096, length: 10_007 };
 pub(crate) const SIGNAL_AT: u64 = 64;

@@ -1,10 +1,13 @@
 //! Links: profiles, credits, and what the rings hold.
 
-use crate::check::Inspection;
+use rackloom_protocol::{CreditConfig, NodeId};
+
+use crate::check::{Inspection, retry};
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
+use crate::timing::{ForwardingMode, SideLatency};
 
 /// All rings of a rack together.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
@@ -13,6 +16,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for link in &check.plan.links {
         profile(check, link);
     }
+    cut_through(check);
     let count = check.plan.links.len() as u64;
     let bytes = count * 2 * u64::from(check.plan.ring_bytes);
     if check.plan.wire == WireKind::SharedMemory && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
@@ -48,10 +52,21 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
     let path = path_of(check, "delay");
     check.within_at(&path, &schema::LINK, "delay", profile.delay_ns);
+    let SideLatency { mac_ns, phy_ns, fec_ns } = profile.sides;
+    for (key, latency_ns) in [("mac_latency", mac_ns), ("phy_latency", phy_ns), ("fec_latency", fec_ns)] {
+        let path = path_of(check, key);
+        check.within_at(&path, &schema::LINK, key, latency_ns);
+    }
+    if let Some(length_mm) = profile.length_mm {
+        let path = path_of(check, "length");
+        check.within_at(&path, &schema::LINK, "length", length_mm);
+    }
+    medium(check, link);
     if let Some(rate) = profile.rate_bits_per_s {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
     }
+    retry::check(check, link, &path_of);
     if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
@@ -60,10 +75,74 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
 }
 
+/// A bridge is the kernel's, so real interfaces lead there, and one machine has them all.
+pub(super) fn bridges(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    const SWITCH: &str = "shape.star.switch";
+    if !plan.has_bridges() || !check.intact(&["shape", SWITCH]) {
+        return;
+    }
+    if plan.wire != WireKind::Packet && check.intact(&["wire"]) {
+        let message =
+            format!("`switch: bridge` needs the packet wire, and the rack has {}", plan.wire.name());
+        let hint = "a bridge joins real interfaces: write `wire: packet`, or `switch: member`";
+        check.complain(&[SWITCH, "wire"], Complaint::about(message).hint(hint));
+    }
+    if !plan.hosts.is_empty() {
+        let message = "a bridge of one machine cannot join several `hosts`";
+        let hint =
+            "interfaces at a switch of the network are a star already: write `shape: {full-mesh: ...}`";
+        check.complain(&[SWITCH, "hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// What a cable is made of means nothing without its length.
+fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
+    let own = format!("links.{}.medium", link.name);
+    let (path, has_length) = match check.places.first_written(&[&own]) {
+        Some(_) => (own, link.profile.length_mm.is_some()),
+        None => {
+            let mut links = check.plan.links.iter();
+            ("link.medium".to_owned(), links.any(|link| link.profile.length_mm.is_some()))
+        }
+    };
+    if check.places.first_written(&[&path]).is_some() && !has_length && check.intact(&[&path, "link.length"])
+    {
+        let message = format!("`{path}` means nothing: the cable has no `length`");
+        check.complain(&[&path], Complaint::about(message).hint("add a line like `length: 3m`"));
+    }
+}
+
+/// A frame that is passed on while it comes in must not leave faster than it comes.
+fn cut_through(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    if plan.forwarding.mode != ForwardingMode::CutThrough {
+        return;
+    }
+    let graph = plan.graph();
+    for (index, member) in plan.members.iter().enumerate() {
+        let ports = graph.ports(NodeId(index as u16));
+        let mut links = ports.iter().map(|(edge, ..)| &plan.links[usize::from(*edge)]);
+        let Some(first) = links.next() else { continue };
+        let Some(other) = links.find(|link| link.profile.rate_bits_per_s != first.profile.rate_bits_per_s)
+        else {
+            continue;
+        };
+        let message = format!(
+            "{} cannot pass frames on while they come in: its links {} and {} have different rates",
+            member.name, first.name, other.name
+        );
+        let hint = "write `forwarding: {mode: store-and-forward}`, or the same `rate` for both";
+        check.complain(&["forwarding.mode"], Complaint::about(message).hint(hint));
+    }
+}
+
 /// Every link has the same credits, whatever the shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
-    let credits = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let shares = plan.links_per_interface();
+    let credits = CreditConfig { limit: whole.limit / shares, ..whole };
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
     let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
@@ -74,13 +153,27 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     // A member's own frame leaves only if a second one would still fit, so that transit never stands still.
     let least = 2 * credits.cost(usize::from(plan.frame_bytes_max));
     if credits.limit < least {
-        let message = format!(
-            "{} credits of {} are room for fewer than two frames of {}",
-            credits.limit,
-            shown(credits.unit_bytes.into(), Unit::Bytes),
-            shown(plan.frame_bytes_max.into(), Unit::Bytes)
-        );
-        let hint = format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`");
+        let (unit, frame) = (credits.unit_bytes.into(), plan.frame_bytes_max.into());
+        let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
+        let (each, needed) = (credits.limit, u64::from(least) * u64::from(shares));
+        let (message, hint) = if plan.has_bridges() {
+            (
+                format!(
+                    "{} credits of {unit} divided among the {shares} links of an interface are {each} for each, \
+                     room for fewer than two frames of {frame}",
+                    whole.limit
+                ),
+                format!(
+                    "a link needs at least {least}: raise `credits.limit` to {needed}, lower `frame_bytes_max`, or name \
+                     fewer nodes"
+                ),
+            )
+        } else {
+            (
+                format!("{each} credits of {unit} are room for fewer than two frames of {frame}"),
+                format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`"),
+            )
+        };
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);

@@ -6,13 +6,17 @@
 use std::collections::BTreeSet;
 
 use crate::document::{Content, Value};
+use crate::headers::HeaderProfile;
+use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::retry;
 use crate::read::topology::{is_surely_absent, listed};
 use crate::schema;
 use crate::shape::Shape;
+use crate::timing::{Medium, SideLatency};
 
 /// Listed frames of one link direction at most.
 const DROP_FRAMES_MAX: usize = 10_000;
@@ -63,7 +67,23 @@ fn profile(
         delay_ns: reader.value(fields, "delay", base.delay_ns, |text| {
             in_range(&schema::LINK, "delay", nanoseconds(text)?)
         }),
+        length_mm: length(reader, fields, base.length_mm),
+        medium: reader.choice(
+            fields,
+            "medium",
+            base.medium,
+            &Medium::ALL.map(|medium| (medium.name(), medium)),
+        ),
+        sides: sides(reader, fields, base.sides),
+        headers: reader.choice(
+            fields,
+            "headers",
+            base.headers,
+            &HeaderProfile::ALL.map(|profile| (profile.name(), profile)),
+        ),
         loss: reader.value(fields, "loss", base.loss, probability),
+        burst: burst(reader, fields, base.burst),
+        loss_by_kind: loss_by_kind(reader, fields, base.loss_by_kind),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
         reorder: reader.value(fields, "reorder", base.reorder, probability),
@@ -72,7 +92,68 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
+        retry: retry::read(reader, fields, base.retry),
     }
+}
+
+/// A cable's length takes the place of its delay; which of the two a link's own entry names holds.
+fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
+    let own = reader.value(fields, "length", None, |text| {
+        in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
+    });
+    match (fields.find("length"), fields.find("delay")) {
+        (Some(value), Some(_)) => {
+            let path = fields.path_of("length");
+            let message =
+                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
+            reader.complain(value.place, Complaint::about(message).hint("leave one of them out"));
+            own
+        }
+        (Some(_), None) => own,
+        (None, Some(_)) => None,
+        (None, None) => base,
+    }
+}
+
+fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> SideLatency {
+    let mut stage = |key: &'static str, base| {
+        reader.value(fields, key, base, |text| in_range(&schema::LINK, key, nanoseconds(text)?))
+    };
+    SideLatency {
+        mac_ns: stage("mac_latency", base.mac_ns),
+        phy_ns: stage("phy_latency", base.phy_ns),
+        fec_ns: stage("fec_latency", base.fec_ns),
+    }
+}
+
+/// Bursts are said as a whole: what a link's own entry leaves out is not that of all links.
+fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> Option<Burst> {
+    let Some(value) = fields.find("burst") else { return base };
+    let place = value.place;
+    let own = reader.open_under(fields, "burst", &schema::BURST);
+    for key in ["enter", "leave"] {
+        if own.find(key).is_none() {
+            let message = format!("`{}` has no `{key}`", fields.path_of("burst"));
+            reader.complain(
+                place,
+                Complaint::about(message).hint("write like `burst: {enter: 0.1%, leave: 10%}`"),
+            );
+        }
+    }
+    Some(Burst {
+        enter: reader.value(&own, "enter", 0.0, probability),
+        leave: reader.value(&own, "leave", 1.0, probability),
+        loss: reader.value(&own, "loss", 1.0, probability),
+    })
+}
+
+fn loss_by_kind(reader: &mut Reader<'_>, fields: &Fields<'_>, mut base: LossByKind) -> LossByKind {
+    let own = reader.open_under(fields, "loss_by_kind", &schema::LOSS_BY_KIND);
+    for (kind, name) in LossByKind::kinds() {
+        let said = reader.value(&own, name, base.of(kind), |text| probability(text).map(Some));
+        base.set(kind, said);
+    }
+    base
 }
 
 /// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.

@@ -9,6 +9,7 @@ mod hosts;
 mod job;
 mod links;
 mod members;
+mod retry;
 mod seats;
 mod settings;
 mod topology;
@@ -77,7 +78,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let expect = expect::read(reader, &rack, shape.as_ref());
     let credit_choice = settings::credits(reader, &rack);
     let has_shape = shape.is_some();
-    let edges = shape.map(|shape| shape.links).unwrap_or_default();
+    let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
     // Any wire will do here: `settle` gives every link its credits.
     let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
     let links = edges.into_iter().zip(profiles);
@@ -90,12 +91,14 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         members,
         hosts,
         links,
+        switch,
         wire: wire(reader, &rack),
         force_wire: reader.flag(&rack, "force_wire", false),
         checks: checks(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         packing: settings::packing(reader, &rack),
+        forwarding: settings::forwarding(reader, &rack),
         frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
         outstanding_loads_max: reader.value(
             &rack,
@@ -104,6 +107,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
             whole,
         ),
         ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
+        udp_port: reader.value(&rack, "udp_port", defaults::UDP_PORT, whole),
         ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
         rdma_threshold_bytes: reader.value(
             &rack,

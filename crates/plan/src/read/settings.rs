@@ -1,12 +1,13 @@
-//! Timers, transport, packing and credits: tables of plain values over defaults.
+//! Timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
 
 use crate::defaults::{self, CreditChoice};
 use crate::mistake::Complaint;
 use crate::quantity::{bytes, nanoseconds, whole};
-use crate::read::fields::{Fields, Reader};
+use crate::read::fields::{Fields, Reader, in_range};
 use crate::schema;
+use crate::timing::{ForwardingMode, ForwardingPlan};
 
 /// A size that must fit a smaller number.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
@@ -56,6 +57,17 @@ pub(crate) fn packing(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PackingConf
     PackingConfig {
         mode: reader.choice(&fields, "mode", base.mode, &modes),
         operations_max: reader.value(&fields, "operations_max", base.operations_max, whole),
+    }
+}
+
+pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> ForwardingPlan {
+    let fields = reader.open_under(rack, "forwarding", &schema::FORWARDING);
+    let modes = ForwardingMode::ALL.map(|mode| (mode.name(), mode));
+    ForwardingPlan {
+        mode: reader.choice(&fields, "mode", ForwardingMode::default(), &modes),
+        latency_ns: reader.value(&fields, "latency", 0, |text| {
+            in_range(&schema::FORWARDING, "latency", nanoseconds(text)?)
+        }),
     }
 }
 

@@ -5,6 +5,7 @@
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
 use crate::document::{Content, Value};
+use crate::hub::SwitchKind;
 use crate::mistake::{Complaint, Place, nearest, quoted};
 use crate::quantity::whole;
 use crate::read::fields::{Fields, Reader, prefixed};
@@ -53,7 +54,12 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
             // Each plane but the first, which the range accounts for, takes a switch.
             let switches = planes.unwrap_or(1) - 1;
             let nodes = node_count(reader, shape, kind, &fields, switches)?;
-            Some(Shape::star(nodes, u8::try_from(planes?).ok()?))
+            let planes = u8::try_from(planes?).ok()?;
+            let kinds: Vec<_> = SwitchKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
+            match reader.choice(&fields, "switch", SwitchKind::default(), &kinds) {
+                SwitchKind::Member => Some(Shape::star(nodes, planes)),
+                SwitchKind::Bridge => bridged_star(reader, &fields, nodes, planes),
+            }
         }
         "full-mesh" => {
             let fields = reader.open_under(shape, kind, &schema::FULL_MESH);
@@ -64,6 +70,21 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
             custom(reader, &fields)
         }
     }
+}
+
+/// Every two nodes have a link in every plane, of which there can be too many.
+fn bridged_star(reader: &mut Reader<'_>, fields: &Fields<'_>, nodes: u16, planes: u8) -> Option<Shape> {
+    let links = u64::from(nodes) * u64::from(nodes - 1) / 2 * u64::from(planes);
+    if links <= LINKS_MAX {
+        return Some(Shape::bridged_star(nodes, planes));
+    }
+    let place = fields.find("nodes").map(|value| value.place).unwrap_or_default();
+    let message =
+        format!("{nodes} nodes at {planes} bridges have {links} links, of which {LINKS_MAX} are possible");
+    let hint =
+        "every two nodes have a link in every plane: name fewer nodes or planes, or take `switch: member`";
+    reader.complain(place, Complaint::about(message).hint(hint));
+    None
 }
 
 fn node_count(

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::quantity::{BYTES, RATES, TIMES};
+use crate::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::read::NAME_CHARACTERS_MAX;
 use crate::schema::{By, Choose, Kind, RACK, REQUIRED, Table};
 
@@ -47,7 +47,8 @@ fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
 fn description(meaning: &str, default: &str, kind: &Kind) -> String {
     let mut text = meaning.to_owned();
     // Editors show no document to link to, and show words and tables themselves.
-    if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Probability) {
+    if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Length(..) | Kind::Probability)
+    {
         text = format!("{text} A {}.", kind.words());
     }
     if !default.is_empty() && default != REQUIRED {
@@ -65,6 +66,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::Counts => list(json!({"type": "integer", "minimum": 1})),
         Kind::Size(..) => pattern(&BYTES.pattern()),
         Kind::Time(..) => pattern(&TIMES.pattern()),
+        Kind::Length(..) => pattern(&LENGTHS.pattern()),
         Kind::Rate(..) => pattern(&format!("{}|unlimited", RATES.pattern())),
         Kind::Probability => json!({"anyOf": [
             {"type": "number", "minimum": 0, "maximum": 1},

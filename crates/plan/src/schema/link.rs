@@ -1,13 +1,36 @@
-//! What links do to frames.
+//! What links do to frames, and how they repeat what is lost.
 
-use crate::schema::{Key, Kind, Table, key, table};
+use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 /// A delay longer than this is no rack.
 const DELAY_NS_MAX: u64 = 10_000_000_000;
+const LENGTH_MM_MAX: u64 = 10_000_000;
+/// Of one stage on one side.
+const SIDE_NS_MAX: u64 = 1_000_000;
 const RATE_MIN: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000_000_000;
 
 pub(crate) static LINK: Table = table("link", KEYS);
+pub(crate) static LLR: Table = table("link.llr", LLR_KEYS);
+pub(crate) static BURST: Table = table(
+    "link.burst",
+    &[
+        key("enter", Kind::Probability, REQUIRED, "A good link turns bad before a frame."),
+        key("leave", Kind::Probability, REQUIRED, "A bad link turns good before a frame."),
+        key("loss", Kind::Probability, "1", "A bad link loses a frame."),
+    ],
+);
+pub(crate) static LOSS_BY_KIND: Table = table(
+    "link.loss_by_kind",
+    &[
+        key("data", Kind::Probability, "as `loss`", "Frames that carry operations."),
+        key("ack", Kind::Probability, "as `loss`", "Acknowledgements that travel alone."),
+        key("hello", Kind::Probability, "as `loss`", "Greetings of neighbours."),
+        key("heartbeat", Kind::Probability, "as `loss`", "Signs of life."),
+        key("report", Kind::Probability, "as `loss`", "Reports of links that came or went."),
+        key("credit", Kind::Probability, "as `loss`", "Credits that travel alone."),
+    ],
+);
 
 const KEYS: &[Key] = &[
     key("rate", Kind::Rate(RATE_MIN, RATE_MAX), "`unlimited`", "Bits per second of the link."),
@@ -15,9 +38,48 @@ const KEYS: &[Key] = &[
         "delay",
         Kind::Time(0, DELAY_NS_MAX),
         "`500ns` (ours)",
-        "From one end to the other, without serialisation.",
+        "From one end of the cable to the other, without serialisation.",
+    ),
+    key(
+        "length",
+        Kind::Length(1, LENGTH_MM_MAX),
+        "none",
+        "Length of the cable, in place of its `delay`: `3m` of copper are 13.8 ns.",
+    ),
+    key(
+        "medium",
+        Kind::Word(&["copper", "fibre"]),
+        "copper, where there is a `length`",
+        "What a cable with a `length` is made of: 4.6 ns per metre of copper, 4.9 of fibre (ours).",
+    ),
+    key(
+        "mac_latency",
+        Kind::Time(0, SIDE_NS_MAX),
+        "`0ns`",
+        "What medium access adds at each of the two ends.",
+    ),
+    key("phy_latency", Kind::Time(0, SIDE_NS_MAX), "`0ns`", "What the physical layer adds at each end."),
+    key(
+        "fec_latency",
+        Kind::Time(0, SIDE_NS_MAX),
+        "`0ns`",
+        "What forward error correction adds at each end.",
+    ),
+    key(
+        "headers",
+        Kind::Word(&["own", "sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"]),
+        "`own`",
+        "Whose headers the `rate` counts, in virtual time: those really on the wire, or what a fabric of that kind would \
+         put around the same operations.",
     ),
     key("loss", Kind::Probability, "0", "A frame is lost."),
+    key("burst", Kind::Table(&BURST), "none", "Several frames in a row are lost, beside those of `loss`."),
+    key(
+        "loss_by_kind",
+        Kind::Table(&LOSS_BY_KIND),
+        "",
+        "A frame of this kind is lost, in place of `loss`: `{ack: 10%, data: 0}`.",
+    ),
     key(
         "corrupt",
         Kind::Probability,
@@ -33,5 +95,59 @@ const KEYS: &[Key] = &[
         "none",
         "Lose exactly these data frames, counted from 1 in each direction; frames that carry no operations are not \
          counted. A list holds for both directions; `{n0->n1: [901]}`, under `links` only, for one.",
+    ),
+    key(
+        "llr",
+        LLR_FORMS,
+        "`off`",
+        "Link-level retry: both ends number frames and repeat what the link loses.",
+    ),
+];
+
+const LLR_FORMS: Kind = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LLR)]);
+
+const LLR_KEYS: &[Key] = &[
+    key(
+        "sequence_bits",
+        Kind::Count(2, 32),
+        "20",
+        "Width of the sequence numbers whose rule is kept: at most half of them may be unacknowledged.",
+    ),
+    key("outstanding_frames", Kind::Count(1, 1 << 20), "1024 (ours)", "Frames that may be unacknowledged."),
+    key(
+        "outstanding_bytes",
+        Kind::Size(354, 64 << 20),
+        "`256KiB` (ours)",
+        "Bytes that may be unacknowledged: the replay buffer of each port, at least one largest frame.",
+    ),
+    key(
+        "ack_spacing",
+        Kind::Size(1, 64 << 20),
+        "`2048B`",
+        "Received bytes after which an acknowledgement leaves at once.",
+    ),
+    key(
+        "ack_delay",
+        Kind::Time(0, DELAY_NS_MAX),
+        "a quarter of `replay_timer` (ours)",
+        "Longest time that an acknowledgement waits for the spacing, or for a frame to ride on.",
+    ),
+    key(
+        "replay_timer",
+        Kind::Time(1, 60_000_000_000),
+        "see below",
+        "Time without an acknowledgement after which everything unacknowledged is sent again.",
+    ),
+    key(
+        "replay_count_max",
+        Kind::Count(0, 255),
+        "255 (ours)",
+        "Replays in a row that may bring nothing before the link is flushed; 255 is without end.",
+    ),
+    key(
+        "flush",
+        Kind::Word(&["block", "discard", "best-effort"]),
+        "`block` (ours)",
+        "What frames do while a flushed link agrees on numbers again: wait, are thrown away, or leave unprotected.",
     ),
 ];

@@ -19,9 +19,9 @@ mod tests;
 
 pub(crate) use hosts::HOST;
 pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES};
-pub(crate) use link::LINK;
+pub(crate) use link::{BURST, LINK, LLR, LOSS_BY_KIND};
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
-pub(crate) use protocol::{CREDITS, PACKING, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX};
+pub(crate) use protocol::{CREDITS, FORWARDING, PACKING, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX};
 pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};
 pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
 
@@ -77,6 +77,8 @@ pub(crate) enum Kind {
     Time(u64, u64),
     /// Bits per second, or `unlimited`.
     Rate(u64, u64),
+    /// A length in millimetres.
+    Length(u64, u64),
     /// A number from 0 to 1, or per cent.
     Probability,
     /// `true` or `false`.
@@ -162,6 +164,7 @@ impl Kind {
             Self::Size(least, most) => Some((*least, *most, Unit::Bytes)),
             Self::Time(least, most) => Some((*least, *most, Unit::Nanoseconds)),
             Self::Rate(least, most) => Some((*least, *most, Unit::BitsPerSecond)),
+            Self::Length(least, most) => Some((*least, *most, Unit::Millimetres)),
             Self::Either(forms) => forms.iter().find_map(Self::range),
             _ => None,
         }
@@ -174,6 +177,7 @@ impl Kind {
             Self::Size(..) => "size",
             Self::Time(..) => "time",
             Self::Rate(..) => "rate",
+            Self::Length(..) => "length",
             Self::Name => "name",
             Self::Names => "list of names",
             Self::Counts => "list of counts",

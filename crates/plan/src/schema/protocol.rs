@@ -5,6 +5,7 @@ use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 use crate::schema::{Key, Kind, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;
+const MILLISECOND_NS: u64 = 1_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
 /// The selective acknowledgement names the packets of one window, one bit each.
@@ -29,6 +30,18 @@ pub(crate) static PACKING: Table = table(
             "64 (ours)",
             "Operations of one frame at most.",
         ),
+    ],
+);
+pub(crate) static FORWARDING: Table = table(
+    "forwarding",
+    &[
+        key(
+            "mode",
+            Kind::Word(&["store-and-forward", "cut-through"]),
+            "`store-and-forward`",
+            "Whether a frame is passed on when all of it has come in, or as soon as it begins to.",
+        ),
+        key("latency", Kind::Time(0, MILLISECOND_NS), "`0ns`", "What passing a frame on adds to its way."),
     ],
 );
 pub(crate) static CREDITS: Table = table(

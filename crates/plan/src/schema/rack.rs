@@ -5,8 +5,8 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::job::JobKind;
 use crate::schema::{
-    By, CREDITS, DEFAULTS, EXPECT, GROUP, HOST, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED, SHAPE, TENANT,
-    TIMERS, TRANSPORT, Table, key, table,
+    By, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED,
+    SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
 };
 
 /// Headers of a data frame, Ethernet header included.
@@ -88,6 +88,12 @@ const KEYS: &[Key] = &[
     key("timers", Kind::Table(&TIMERS), "", "When a link counts as lost and when as back."),
     key("transport", Kind::Table(&TRANSPORT), "", "End-to-end reliability."),
     key("packing", Kind::Table(&PACKING), "", "How small operations share a frame."),
+    key(
+        "forwarding",
+        Kind::Table(&FORWARDING),
+        "",
+        "What it takes a switch, or a node that relays for others, to pass a frame on; in virtual time.",
+    ),
     key("credits", Kind::Table(&CREDITS), "", "Flow control of a link."),
     key(
         "frame_bytes_max",
@@ -107,6 +113,13 @@ const KEYS: &[Key] = &[
         Kind::Count(0x0600, 0xFFFF),
         "`0x88B5`",
         "EtherType of every frame: IEEE 802 local experimental EtherType 1.",
+    ),
+    key(
+        "udp_port",
+        Kind::Count(1024, 65_535),
+        "26000 (ours)",
+        "On the udp wire between hosts: the port of the supervisors' words. Link number *i*, counted from zero, has the port \
+         1 + *i* above it.",
     ),
     key("outstanding_loads_max", Kind::Count(1, 65_536), "64", "Loads in flight per peer."),
     key(

@@ -2,6 +2,7 @@
 
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
+use crate::hub::SwitchKind;
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// Members of one rack at most.
@@ -44,6 +45,12 @@ pub(crate) static STAR: Table = table(
             Kind::Count(1, PLANES_MAX),
             "1",
             "Number of planes, each with a switch of its own. With one plane, a lost switch is an outage.",
+        ),
+        key(
+            "switch",
+            Kind::Word(SwitchKind::NAMES),
+            "`member`",
+            "What a switch is: a member of the rack, or a bridge of the kernel, which is none. A bridge needs the packet wire.",
         ),
     ],
 );

@@ -273,6 +273,10 @@ impl Member for Endpoint {
         self.transmit_data(now, port, out)
     }
 
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        self.forwarder.keep_sent(now, port, frame);
+    }
+
     fn poll_release(&mut self) -> Option<LeaseId> {
         self.forwarder.poll_release()
     }

@@ -2,7 +2,9 @@
 //!
 //! A neighbour is late after one interval and a half, and dead `miss_max` intervals after its last heartbeat; so death is
 //! noticed within `((k-1)T + d, kT + d]` of the event. A member that was itself not running when a deadline passed (the
-//! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first.
+//! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first. And a member whose
+//! own heartbeats leave late knows that its host is busy, so it waits for the neighbour's as much longer as its own were late
+//! since the last one heard, at most twice as long in all. In virtual time nobody is late.
 //!
 //! All links of a member beat at the same instants, so that an idle member wakes once per interval, however many links it has;
 //! the instants differ from member to member, so that not all of a rack wake at once.
@@ -20,6 +22,8 @@ pub struct Heartbeats {
     miss_max: u64,
     next_send: Instant,
     last_heard: Instant,
+    /// How late this end's own heartbeats were since then, all together.
+    late_ns: u64,
     /// Number of the last heartbeat sent.
     pub sent: u32,
     /// Number of the last heartbeat heard.
@@ -49,6 +53,7 @@ impl Heartbeats {
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
             last_heard: Instant::ZERO,
+            late_ns: 0,
             sent: 0,
             heard: 0,
         }
@@ -57,12 +62,14 @@ impl Heartbeats {
     /// The neighbour has just become known: its silence counts from now.
     pub const fn start(&mut self, now: Instant) {
         self.last_heard = now;
+        self.late_ns = 0;
         self.next_send = now;
     }
 
     /// A heartbeat came.
     pub const fn hear(&mut self, now: Instant, number: u32) {
         self.last_heard = now;
+        self.late_ns = 0;
         self.heard = number;
     }
 
@@ -74,6 +81,7 @@ impl Heartbeats {
 
     /// A heartbeat leaves; returns its number. The next one is due at the member's next instant.
     pub fn send(&mut self, now: Instant) -> u32 {
+        self.late_ns = self.late_ns.saturating_add(now.since(self.next_send));
         let interval_ns = self.interval_ns.max(1);
         let since_beat_ns = (now.0 + (interval_ns - self.phase_ns)) % interval_ns;
         self.next_send = now + (interval_ns - since_beat_ns);
@@ -83,16 +91,22 @@ impl Heartbeats {
 
     /// What the silence means now.
     pub fn judge(&mut self, now: Instant) -> Silence {
-        let dead_at = self.last_heard + self.interval_ns * self.miss_max;
+        let dead_at = self.dead_at();
         if now < dead_at {
             return if now >= self.late_at() { Silence::Late } else { Silence::OnTime };
         }
         if now.since(dead_at) > self.interval_ns / 2 {
             let excused = self.interval_ns * (self.miss_max - 1);
             self.last_heard = Instant(now.0.saturating_sub(excused));
+            self.late_ns = 0;
             return Silence::Late;
         }
         Silence::Dead
+    }
+
+    fn dead_at(&self) -> Instant {
+        let patience_ns = self.interval_ns * self.miss_max;
+        self.last_heard + patience_ns + self.late_ns.min(patience_ns)
     }
 
     fn late_at(&self) -> Instant {
@@ -102,7 +116,7 @@ impl Heartbeats {
     /// When `judge` next changes its mind. `suspect`: lateness has been noticed already.
     #[must_use]
     pub fn deadline(&self, suspect: bool) -> Instant {
-        let dead_at = self.last_heard + self.interval_ns * self.miss_max;
+        let dead_at = self.dead_at();
         if suspect { dead_at } else { self.late_at().min(dead_at) }
     }
 
@@ -144,6 +158,32 @@ mod tests {
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
+    }
+
+    #[test]
+    fn a_member_whose_own_beats_are_late_waits_as_much_longer() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
+        heartbeats.start(Instant(1000));
+        heartbeats.hear(Instant(1000), 1);
+        for due in [1000, 1100, 1200, 1300, 1400] {
+            assert_eq!(heartbeats.next_send(), Instant(due));
+            assert_ne!(heartbeats.judge(Instant(due + 30)), Silence::Dead);
+            heartbeats.send(Instant(due + 30));
+        }
+        assert_eq!(heartbeats.deadline(true), Instant(1650));
+        assert_eq!(heartbeats.judge(Instant(1649)), Silence::Late);
+        assert_eq!(heartbeats.judge(Instant(1650)), Silence::Dead);
+        heartbeats.hear(Instant(1660), 2);
+        assert_eq!(heartbeats.deadline(true), Instant(2160), "what was late before does not count");
+    }
+
+    #[test]
+    fn however_late_its_own_beats_are_nobody_waits_longer_than_twice() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
+        heartbeats.start(Instant(1000));
+        heartbeats.hear(Instant(1000), 1);
+        heartbeats.send(Instant(1900));
+        assert_eq!(heartbeats.deadline(true), Instant(2000));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use rackloom_jobs::Job;
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{LinkPlan, Plan};
+use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
 use rackloom_protocol::{
     Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberRole, NodeId, Switch,
 };
@@ -72,7 +72,7 @@ impl Simulation {
         let mut room_bytes = 0;
         let seats = graph.members.iter().enumerate().map(|(index, role)| {
             let node = NodeId(index as u16);
-            let config = plan.member_config(node, incarnation(seed, node));
+            let config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
             room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
             let body = match role {
@@ -82,7 +82,7 @@ impl Simulation {
             Seat::new(node, body, outgoing)
         });
         let seats: Vec<_> = seats.collect();
-        let mut simulation = Self::assemble(&plan.links, seed, seats, room_bytes);
+        let mut simulation = Self::assemble(&plan.links, plan.forwarding, seed, seats, room_bytes);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
         for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
@@ -93,8 +93,14 @@ impl Simulation {
     }
 
     /// Members in their seats, joined by links, at time 0.
-    fn assemble(links: &[LinkPlan], seed: u64, seats: Vec<Seat>, room_bytes: usize) -> Self {
-        let mut fabric = Fabric::new(links, seed, room_bytes);
+    fn assemble(
+        links: &[LinkPlan],
+        crossing: ForwardingPlan,
+        seed: u64,
+        seats: Vec<Seat>,
+        room_bytes: usize,
+    ) -> Self {
+        let mut fabric = Fabric::new(links, crossing, seed, room_bytes);
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
         }

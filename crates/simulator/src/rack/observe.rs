@@ -103,6 +103,7 @@ impl Simulation {
             statistics.frames_delivered += link.frames_delivered;
             statistics.frames_dropped += link.frames_dropped;
             statistics.wire_bytes += link.wire_bytes;
+            statistics.accounted_bytes += link.accounted_bytes;
         }
         statistics
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{LinkPlan, LinkProfile};
+use rackloom_plan::{ForwardingPlan, LinkPlan, LinkProfile};
 use rackloom_protocol::{CreditConfig, Edge, Instant, NodeId, Plane, PortId};
 
 use super::actions::Action;
@@ -48,7 +48,7 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
         let outgoing = edges_here.iter().map(|edge| leaving(&edges, *edge, NodeId(node))).collect();
         Seat::new(NodeId(node), Body::Toy(Box::new(toy)), outgoing)
     });
-    (Simulation::assemble(&links, seed, seats.collect(), 4_096), log)
+    (Simulation::assemble(&links, ForwardingPlan::default(), seed, seats.collect(), 4_096), log)
 }
 
 /// Two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.

@@ -1,0 +1,91 @@
+//! `rackloom experiment`: named runs in virtual time beside the closed forms that they must meet.
+//!
+//! What an experiment is, runs and expects is in `crates/experiments`; here it is found by name, shown and written.
+
+mod show;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
+
+use crate::arguments::{ExperimentArguments, Output};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::reporting::say;
+
+/// Run one experiment or all of them.
+pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
+    if arguments.name == "list" {
+        tell(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
+        return Ok(Exit::Pass);
+    }
+    let chosen = chosen(arguments)?;
+    let request = request(arguments)?;
+    let is_all = arguments.name == "all";
+    let mut findings = Vec::new();
+    for experiment in chosen {
+        let found = experiment
+            .run(&request)
+            .map_err(|refused| Failure::bad_input(refused.what).hint(refused.hint))?;
+        if !arguments.json {
+            tell(&show::findings(experiment, &found))?;
+        }
+        if let Some(path) = &arguments.svg {
+            draw(experiment, &found, path, is_all)?;
+        }
+        findings.push(found);
+    }
+    if arguments.json {
+        tell(&show::as_json(&findings))?;
+    } else if is_all {
+        tell(&show::summary(&findings))?;
+    }
+    Ok(if findings.iter().all(Findings::hold) { Exit::Pass } else { Exit::Fail })
+}
+
+fn tell(text: &str) -> Result<(), Failure> {
+    say(&Output { json: None }, text)
+}
+
+fn chosen(arguments: &ExperimentArguments) -> Result<Vec<&'static Experiment>, Failure> {
+    if arguments.name == "all" {
+        return match arguments.vary.is_empty() {
+            true => Ok(all().to_vec()),
+            false => {
+                Err(Failure::bad_input("--vary is for one experiment").hint("name it in place of `all`"))
+            }
+        };
+    }
+    find(&arguments.name).map(|experiment| vec![experiment]).ok_or_else(|| {
+        let names: Vec<_> = all().iter().map(|experiment| experiment.name).collect();
+        let what = format!("there is no experiment `{}`", arguments.name);
+        Failure::bad_input(what).hint(format!("there are all, list, {}", names.join(", ")))
+    })
+}
+
+fn request(arguments: &ExperimentArguments) -> Result<Request, Failure> {
+    let mut vary = BTreeMap::new();
+    for (key, values) in &arguments.vary {
+        if vary.insert(key.clone(), values.clone()).is_some() {
+            let hint = format!("write all its values at once: --vary {key}=A,B,...");
+            return Err(Failure::bad_input(format!("`{key}` is varied twice")).hint(hint));
+        }
+    }
+    let ExperimentArguments { seed, perturb, reduced, .. } = *arguments;
+    Ok(Request { seed, vary, perturb, reduced })
+}
+
+/// Write a figure: to the path itself, or into it under the experiment's name.
+fn draw(experiment: &Experiment, found: &Findings, path: &Path, is_directory: bool) -> Result<(), Failure> {
+    let write = || -> io::Result<()> {
+        let figure = chart::figure(experiment, found);
+        if !is_directory {
+            return std::fs::write(path, figure);
+        }
+        std::fs::create_dir_all(path)?;
+        std::fs::write(path.join(format!("{}.svg", experiment.name)), figure)
+    };
+    write().map_err(|error| Failure::could_not_start("cannot write the figure", error).at_path(path))
+}

@@ -1,0 +1,165 @@
+//! A figure as SVG text: the closed form as a line, what was measured as points.
+//!
+//! Written by hand, without a library: a page of elements whose numbers a person can follow. The same findings make
+//! the same text, so figures can be committed and compared.
+
+mod scale;
+
+use std::fmt::Write;
+
+use crate::experiment::{Experiment, Findings, Row, Verdict};
+
+pub use scale::Axis;
+use scale::Scale;
+
+/// Both axes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes {
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 540.0;
+const TOP: f64 = 58.0;
+const BOTTOM: f64 = 376.0;
+/// Colours that differ in brightness too, for those who see no hue.
+const COLOURS: [&str; 10] = [
+    "#0b559f", "#d95f02", "#1b9e77", "#7b3294", "#b8860b", "#c2185b", "#4d4d4d", "#66a61e", "#5ab4e5",
+    "#8c510a",
+];
+/// Places at which a curve is computed.
+const SAMPLES: u32 = 80;
+
+/// The figure of an experiment's findings.
+#[must_use]
+pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
+    let drawn: Vec<&Row> = findings.rows.iter().filter(|row| row.is_drawn).collect();
+    let x = Scale::over(experiment.axes.x, drawn.iter().map(|row| row.x), LEFT, RIGHT);
+    let values = drawn.iter().flat_map(|row| [Some(row.expected), row.measured]).flatten();
+    let y = Scale::over(experiment.axes.y, values, BOTTOM, TOP);
+    let mut svg = Svg::default();
+    svg.line(&format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
+    ));
+    svg.line(r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
+    svg.text(LEFT, 22.0, "start", r#" font-size="15" font-weight="bold""#, experiment.name);
+    svg.text(LEFT, 42.0, "start", r##" fill="#444444""##, experiment.question);
+    frame(&mut svg, experiment.axes, &x, &y);
+    let mut series: Vec<&str> = Vec::new();
+    drawn.iter().for_each(|row| {
+        if !series.contains(&row.series.as_str()) {
+            series.push(&row.series);
+        }
+    });
+    for (number, name) in series.iter().enumerate() {
+        let rows: Vec<&Row> = drawn.iter().copied().filter(|row| row.series == *name).collect();
+        let colour = COLOURS[number % COLOURS.len()];
+        let closed_form = |at| (experiment.curve)(name, at);
+        draw(&mut svg, colour, &line(&rows, closed_form), (&x, &y));
+        points(&mut svg, colour, &rows, (&x, &y));
+        legend(&mut svg, number, colour, name);
+    }
+    svg.text(RIGHT + 18.0, BOTTOM, "start", r##" fill="#444444""##, "line: closed form");
+    svg.text(RIGHT + 18.0, BOTTOM + 16.0, "start", r##" fill="#444444""##, "points: measured");
+    svg.line("</svg>");
+    svg.text
+}
+
+fn frame(svg: &mut Svg, axes: Axes, x: &Scale, y: &Scale) {
+    for (value, words) in x.marks() {
+        let Some(place) = x.place(value) else { continue };
+        svg.stroke((place, TOP), (place, BOTTOM), "#e4e4e4", 1.0);
+        svg.text(place, BOTTOM + 17.0, "middle", "", &words);
+    }
+    for (value, words) in y.marks() {
+        let Some(place) = y.place(value) else { continue };
+        svg.stroke((LEFT, place), (RIGHT, place), "#e4e4e4", 1.0);
+        svg.text(LEFT - 7.0, place + 4.0, "end", "", &words);
+    }
+    svg.stroke((LEFT, BOTTOM), (RIGHT, BOTTOM), "#222222", 1.5);
+    svg.stroke((LEFT, TOP), (LEFT, BOTTOM), "#222222", 1.5);
+    svg.text((LEFT + RIGHT) / 2.0, BOTTOM + 42.0, "middle", "", axes.x.label);
+    let middle = (TOP + BOTTOM) / 2.0;
+    let turned = format!(r#" transform="rotate(-90 18 {middle})""#);
+    svg.text(18.0, middle, "middle", &turned, axes.y.label);
+}
+
+/// What is expected: along the closed form where there is one, else from point to point.
+fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
+    let mut line: Vec<(f64, f64)> = rows.iter().map(|row| (row.x, row.expected)).collect();
+    line.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (Some((first, _)), Some((last, _))) = (line.first().copied(), line.last().copied()) else {
+        return line;
+    };
+    // Equal factors: every axis along which a closed form bends is logarithmic.
+    let sample = |number| first * (last / first).powf(f64::from(number) / f64::from(SAMPLES));
+    let along = (0..=SAMPLES).map(sample).map(|at| Some((at, closed_form(at)?)));
+    match along.collect::<Option<Vec<_>>>() {
+        Some(curve) if first > 0.0 && last > first => curve,
+        _ => line,
+    }
+}
+
+fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scale)) {
+    let places = line.iter().filter_map(|(at, value)| Some((x.place(*at)?, y.place(*value)?)));
+    let mut places: Vec<(f64, f64)> = places.collect();
+    if let [(at, height)] = places[..] {
+        // A single point has a line too.
+        places = vec![(at - 10.0, height), (at + 10.0, height)];
+    }
+    let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points = points.join(" ");
+    svg.line(&format!(r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
+}
+
+fn points(svg: &mut Svg, colour: &str, rows: &[&Row], (x, y): (&Scale, &Scale)) {
+    for row in rows {
+        let Some(measured) = row.measured else { continue };
+        let (Some(at), Some(height)) = (x.place(row.x), y.place(measured)) else { continue };
+        let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
+        svg.line(&format!(
+            r#"<circle cx="{at:.1}" cy="{height:.1}" r="4" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>"#
+        ));
+    }
+}
+
+fn legend(svg: &mut Svg, number: usize, colour: &str, name: &str) {
+    let height = TOP + 8.0 + number as f64 * 20.0;
+    svg.stroke((RIGHT + 18.0, height), (RIGHT + 46.0, height), colour, 1.6);
+    svg.line(&format!(r#"<circle cx="{:.1}" cy="{height:.1}" r="4" fill="{colour}"/>"#, RIGHT + 32.0));
+    svg.text(RIGHT + 54.0, height + 4.0, "start", "", name);
+}
+
+/// Lines of SVG.
+#[derive(Default)]
+struct Svg {
+    text: String,
+}
+
+impl Svg {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn stroke(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        self.line(&format!(
+            r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" stroke="{colour}" stroke-width="{width}"/>"#,
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    fn text(&mut self, x: f64, y: f64, anchor: &str, attributes: &str, words: &str) {
+        let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            self.text,
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}"{attributes}>{words}</text>"#
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! Experiments: a question about a fabric, racks in virtual time that answer it, and the closed form that the answer must
+//! meet.
+//!
+//! Each experiment builds plans, runs them in the simulator, measures (counters, virtual times) and holds what it
+//! measured against a formula of `theory`, within a stated tolerance. The two sides never meet before the
+//! verdict: a run is not told what is expected of it, and a formula is given its inputs by name and sees no run. That
+//! this is so is tested for every experiment: change one input of the run by a fifth behind the formula's back, and the verdict must flip.
+//!
+//! Rooms: [`experiment`] (what one is, how it is run and judged) · [`knob`] (what `--vary` may change) · `parallel` (many
+//! runs, all cores, one order) · `stage` and `traffic` (a rack and what its nodes do) · [`theory`] (the closed forms) ·
+//! `suite` (the experiments) · [`chart`] (a figure as SVG text).
+//!
+//! It prints nothing and opens no file.
+#![forbid(unsafe_code)]
+
+pub mod chart;
+pub mod experiment;
+pub mod knob;
+mod parallel;
+mod stage;
+mod suite;
+pub mod theory;
+mod traffic;
+
+pub use experiment::{Experiment, Findings, Request, Row, Verdict};
+pub use suite::{all, find};

@@ -1,0 +1,114 @@
+//! A rack in virtual time with its traffic: from the text of a rack file to what the wires and the ledgers say.
+//!
+//! Nothing here knows what is expected of a run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rackloom_jobs::Job;
+use rackloom_plan::Plan;
+use rackloom_plan::impair::Direction;
+use rackloom_protocol::{Instant, NodeId};
+use rackloom_simulator::{Action, LinkStatistics, Simulation};
+
+use crate::traffic::{Flow, Ledger, Traffic};
+
+/// A rack whose nodes send what they are told to.
+pub(crate) struct Stage {
+    pub(crate) simulation: Simulation,
+    ledgers: Vec<Arc<Mutex<Ledger>>>,
+    plan: Plan,
+}
+
+/// A plan from the text of a rack file.
+pub(crate) fn plan(text: &str) -> Result<Plan, String> {
+    Plan::parse(text, "experiment").map_err(|error| error.to_string())
+}
+
+impl Stage {
+    /// A rack at time 0; node `n` carries `flows[n]`, nodes beyond the list carry none.
+    pub(crate) fn new(text: &str, seed: u64, flows: Vec<Vec<Flow>>) -> Result<Self, String> {
+        let plan = plan(text)?;
+        let nodes = plan.endpoint_count();
+        let mut flows = flows.into_iter();
+        let (jobs, ledgers) = (0..nodes)
+            .map(|rank| {
+                let (job, ledger) = Traffic::new(rank as u16, nodes as u16, flows.next().unwrap_or_default());
+                (Box::new(job) as Box<dyn Job>, ledger)
+            })
+            .unzip();
+        let simulation = Simulation::new(&plan, seed, jobs);
+        Ok(Self { simulation, ledgers, plan })
+    }
+
+    /// Until every node's traffic is over.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        self.simulation.run().map(|_| ()).map_err(|stalled| stalled.to_string())
+    }
+
+    /// What a node has noted.
+    pub(crate) fn ledger(&self, node: usize) -> Ledger {
+        self.ledgers[node].lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What has passed in the first direction of the link with this name.
+    pub(crate) fn forward(&self, link: &str) -> Result<LinkStatistics, String> {
+        Ok(*self.simulation.link_statistics(self.edge(link)?, Direction::Forward))
+    }
+
+    /// The index of a link.
+    pub(crate) fn edge(&self, link: &str) -> Result<u16, String> {
+        let edge = self.plan.links.iter().position(|one| one.name == link);
+        edge.map(|edge| edge as u16).ok_or_else(|| format!("the rack has no link {link}"))
+    }
+
+    /// What every direction of every link has carried, with its name.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = (&str, Direction, &LinkStatistics)> {
+        self.plan.links.iter().enumerate().flat_map(|(edge, link)| {
+            [Direction::Forward, Direction::Backward].map(|direction| {
+                (link.name.as_str(), direction, self.simulation.link_statistics(edge as u16, direction))
+            })
+        })
+    }
+
+    /// Packets that all nodes have sent again.
+    pub(crate) fn retransmitted(&self) -> u64 {
+        let graph = self.plan.graph();
+        let ports = (0..self.plan.endpoint_count() as u16).flat_map(|node| {
+            let ports = graph.ports(NodeId(node)).len() as u16;
+            (0..ports).map(move |port| (NodeId(node), rackloom_protocol::PortId(port)))
+        });
+        ports.map(|(node, port)| self.simulation.counters(node, port).retransmitted).sum()
+    }
+}
+
+/// The plan's all-reduce, while these things are done to the rack: the mean time of each of its sizes, in nanoseconds, of
+/// the rank for which that is longest.
+pub(crate) fn all_reduce(
+    text: &str,
+    seed: u64,
+    actions: &[(Instant, Action)],
+) -> Result<Vec<(u64, f64)>, String> {
+    let plan = plan(text)?;
+    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
+    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, seed)).collect();
+    let mut simulation = Simulation::new(&plan, seed, jobs);
+    for (at, action) in actions {
+        simulation.schedule(*at, *action);
+    }
+    simulation.run().map_err(|stalled| stalled.to_string())?;
+    let mut slowest: Vec<(u64, f64)> = Vec::new();
+    for mut job in simulation.take_jobs() {
+        let result = job.result();
+        if !result.is_pass() {
+            return Err(format!("the all-reduce is wrong: {:?}", result.failures));
+        }
+        for (place, row) in result.sweep.iter().enumerate() {
+            let time_ns = row.time_us * 1e3;
+            match slowest.get_mut(place) {
+                Some((_, slowest_ns)) => *slowest_ns = slowest_ns.max(time_ns),
+                None => slowest.push((row.size_bytes, time_ns)),
+            }
+        }
+    }
+    Ok(slowest)
+}

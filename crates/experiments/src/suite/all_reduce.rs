@@ -1,0 +1,163 @@
+//! Experiment 14: how long an all-reduce takes on three topologies, and where one shot loses to two.
+//!
+//! The collectives of the library run over simulated wires with every byte checked; times are those of the slowest
+//! rank. The crossover is found between measured points and not in the formulas.
+
+use crate::chart::{Axes, Axis};
+use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial};
+use crate::knob::{Knob, KnobKind, Refused};
+use crate::stage::all_reduce;
+use crate::theory::collective::Fabric;
+use crate::theory::wire::{SUE, serialisation_ns};
+
+const RANKS: u64 = 8;
+const RATE_BITS_PER_S: f64 = 100e9;
+const DELAY_NS: f64 = 2_000.0;
+/// What a frame of a long transfer carries.
+const SEGMENT_BYTES: u64 = 4_096;
+const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
+
+/// Times of an all-reduce over sizes, and the crossover of one and two shots.
+pub(super) static ALL_REDUCE: Experiment = Experiment {
+    number: 14,
+    name: "all-reduce",
+    question: "How long does an all-reduce take on a ring, a mesh and a star, and when does one shot win?",
+    formula: "ring 2(N-1)(a + S/Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b; each + the last \
+              acknowledgement's way; one shot wins below a b/(1 - 2/N)",
+    theory: "Each step costs the way of its last byte (alpha) and the time of its bytes on the busiest link; b is the link's \
+             rate times the share of payload in its frames (the alpha-beta model of collectives). A rank is done when it knows \
+             that its own bytes are visible.",
+    perturbs: "delay of the links",
+    knobs: &[Knob {
+        name: "bytes",
+        meaning: "bytes of the array",
+        usual: &["8192", "32768", "131072", "524288", "2097152"],
+        reduced: &["8192", "524288"],
+        kind: KnobKind::Count,
+    }],
+    axes: Axes {
+        x: Axis { label: "bytes of the array", is_logarithmic: true },
+        y: Axis { label: "time of an all-reduce (us)", is_logarithmic: true },
+    },
+    curve,
+    trials,
+};
+
+/// A topology with its algorithm.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    name: &'static str,
+    shape: &'static str,
+    algorithm: &'static str,
+    links_per_step: f64,
+    time_ns: fn(&Fabric, f64) -> f64,
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: "ring",
+        shape: "ring: {nodes: 8}",
+        algorithm: "ring",
+        links_per_step: 1.0,
+        time_ns: Fabric::ring_all_reduce_ns,
+    },
+    Way {
+        name: "mesh, two shots",
+        shape: "full-mesh: {nodes: 8}",
+        algorithm: "two-shot",
+        links_per_step: 1.0,
+        time_ns: Fabric::mesh_two_shot_ns,
+    },
+    Way {
+        name: "mesh, one shot",
+        shape: "full-mesh: {nodes: 8}",
+        algorithm: "one-shot",
+        links_per_step: 1.0,
+        time_ns: Fabric::mesh_one_shot_ns,
+    },
+    Way {
+        name: "star, two shots",
+        shape: "star: {nodes: 8}",
+        algorithm: "two-shot",
+        links_per_step: 2.0,
+        time_ns: Fabric::star_two_shot_ns,
+    },
+];
+
+/// What the links are, in the formulas' terms.
+fn fabric(way: &Way) -> Fabric {
+    let frame_ns = serialisation_ns(SUE.wire_bytes(1, SEGMENT_BYTES), RATE_BITS_PER_S);
+    Fabric {
+        alpha_ns: way.links_per_step * DELAY_NS,
+        finish_ns: way.links_per_step * DELAY_NS,
+        link_bytes_per_ns: SEGMENT_BYTES as f64 / frame_ns,
+        ranks: RANKS as f64,
+    }
+}
+
+fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
+    let (seed, delay_ns) = (setup.seed, setup.run_count(DELAY_NS as u64));
+    let mut trials = Vec::new();
+    for way in WAYS {
+        for bytes in setup.knobs.counts("bytes", setup.reduced) {
+            trials.push(Trial {
+                series: way.name.to_owned(),
+                setting: format!("{}, {bytes} B", way.name),
+                is_drawn: true,
+                x: bytes as f64,
+                expected: (way.time_ns)(&fabric(&way), bytes as f64) / 1e3,
+                tolerance: TOLERANCE,
+                run: Box::new(move || Ok((time_ns(seed, way, delay_ns, bytes)? / 1e3).into())),
+            });
+        }
+    }
+    trials.push(crossover(seed, delay_ns));
+    Ok(trials)
+}
+
+fn time_ns(seed: u64, way: Way, delay_ns: u64, bytes: u64) -> Result<f64, String> {
+    let text = format!(
+        "{{name: collective, shape: {{{}}}, defaults: {{memory: 64MiB}}, link: {{rate: 100Gbit/s, delay: {delay_ns}ns, headers: sue-like}}, \
+         forwarding: {{mode: cut-through}}, \
+         job: {{collective: {{algorithm: {}, bytes: {bytes}B, repetitions: 1, warm_up: 1}}}}}}",
+        way.shape, way.algorithm
+    );
+    let times = all_reduce(&text, seed, &[])?;
+    times.first().map(|(_, time_ns)| *time_ns).ok_or_else(|| "the all-reduce was not measured".to_owned())
+}
+
+/// Where both ways of a mesh take the same time: between the last size at which one shot wins and the next.
+fn crossover(seed: u64, delay_ns: u64) -> Trial {
+    let [_, two, one, _] = WAYS;
+    let expected = fabric(&one).one_shot_crossover_bytes();
+    Trial {
+        series: "crossover on the mesh".to_owned(),
+        setting: "mesh, size at which both take the same time (B)".to_owned(),
+        is_drawn: false,
+        x: expected,
+        expected,
+        tolerance: TOLERANCE,
+        run: Box::new(move || {
+            let gain = |bytes| -> Result<f64, String> {
+                Ok(time_ns(seed, two, delay_ns, bytes)? - time_ns(seed, one, delay_ns, bytes)?)
+            };
+            let mut last = (4_096, gain(4_096)?);
+            for bytes in (2..64).map(|step| step * 4_096) {
+                let next = (bytes, gain(bytes)?);
+                if next.1 <= 0.0 {
+                    let share = last.1 / (last.1 - next.1);
+                    let value = last.0 as f64 + share * (next.0 - last.0) as f64;
+                    return Ok(Measured::from(value));
+                }
+                last = next;
+            }
+            Err("one shot wins at every size".to_owned())
+        }),
+    }
+}
+
+/// Time between the sizes.
+fn curve(series: &str, bytes: f64) -> Option<f64> {
+    let way = WAYS.iter().find(|way| way.name == series)?;
+    Some((way.time_ns)(&fabric(way), bytes) / 1e3)
+}

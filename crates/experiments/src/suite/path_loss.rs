@@ -1,0 +1,154 @@
+//! Experiment 13: what throughput is left when a path is lost.
+//!
+//! A star loses a plane, a ring is cut under an all-reduce in one or both directions, a full mesh loses a link and sends its
+//! traffic over a relay. Each is measured beside the same rack while it is whole.
+
+use rackloom_protocol::Instant;
+use rackloom_simulator::Action;
+
+use crate::chart::{Axes, Axis};
+use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
+use crate::knob::{Knob, KnobKind, Refused};
+use crate::stage::{Stage, all_reduce};
+use crate::theory::failure::{MESH_CUT_ONE_RELAY, after_plane_loss, after_ring_cut};
+use crate::traffic::{Flow, Kind};
+
+const TOLERANCE: Tolerance = Tolerance::Relative(0.03);
+/// Receivers of the star: so many that each plane has flows whatever the hash of the paths does.
+const RECEIVERS: u64 = 32;
+const RING_NODES: u64 = 8;
+const MESH_NODES: u64 = 6;
+const PUT_BYTES: u64 = 4_096;
+const MICROSECOND_NS: u64 = 1_000;
+
+/// Throughput and load after a loss, over those before it.
+pub(super) static PATH_LOSS: Experiment = Experiment {
+    number: 13,
+    name: "path-loss",
+    question: "What is left when a plane, a ring link or a mesh link is lost?",
+    formula: "plane (P - 1)/P; ring link 1 of one ring, 1/2 of two; mesh link: 2 x load on the relay's links",
+    theory: "A lost plane takes its share. One ring's traffic detours over reverse links that are idle, two counter-rotating \
+             rings meet there. A relay carries a second flow beside its own.",
+    perturbs: "planes of the star",
+    knobs: &[Knob {
+        name: "shape.star.planes",
+        meaning: "planes of which one is lost",
+        usual: &["2", "3", "5"],
+        reduced: &["5"],
+        kind: KnobKind::Count,
+    }],
+    axes: Axes {
+        x: Axis { label: "planes of the star; rings; nodes of the mesh", is_logarithmic: false },
+        y: Axis { label: "after the loss / before", is_logarithmic: false },
+    },
+    curve: straight,
+    trials,
+};
+
+fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
+    let seed = setup.seed;
+    let mut trials = Vec::new();
+    for planes in setup.knobs.counts("shape.star.planes", setup.reduced) {
+        let run_planes = setup.run_count(planes);
+        trials.push(Trial {
+            series: "star, plane lost".to_owned(),
+            setting: format!("star of {planes} planes, one lost"),
+            is_drawn: true,
+            x: planes as f64,
+            expected: after_plane_loss(planes),
+            tolerance: TOLERANCE,
+            run: Box::new(move || plane_lost(seed, run_planes)),
+        });
+    }
+    for (rings, algorithm) in [(1, "ring"), (2, "bidirectional-ring")] {
+        trials.push(Trial {
+            series: "ring, link cut".to_owned(),
+            setting: format!("all-reduce by {algorithm} on {RING_NODES} nodes, one link cut"),
+            is_drawn: true,
+            x: rings as f64,
+            expected: after_ring_cut(rings),
+            tolerance: TOLERANCE,
+            run: Box::new(move || ring_cut(seed, algorithm)),
+        });
+    }
+    trials.push(Trial {
+        series: "mesh, link cut".to_owned(),
+        setting: format!("all-to-all on a mesh of {MESH_NODES}, one link cut"),
+        is_drawn: true,
+        x: MESH_NODES as f64,
+        expected: MESH_CUT_ONE_RELAY,
+        tolerance: TOLERANCE,
+        run: Box::new(move || mesh_cut(seed)),
+    });
+    Ok(trials)
+}
+
+/// One node sends to many; a plane's link to it is cut in the midst.
+fn plane_lost(seed: u64, planes: u64) -> Result<Measured, String> {
+    let nodes = RECEIVERS + 1;
+    let text = format!(
+        "{{name: star, shape: {{star: {{nodes: {nodes}, planes: {planes}}}}}, \
+         link: {{rate: 10Gbit/s, delay: 500ns, headers: sue-like}}, \
+         timers: {{heartbeat_interval: 20us, heartbeat_miss_max: 3, hello_interval: 1us}}, \
+         transport: {{timeout_initial: 2ms, timeout_min: 1ms, ack_delay: 5us}}}}"
+    );
+    // More than can be sent in the time that is looked at.
+    let flows = (1..nodes).map(|node| Flow::greedy(Kind::Put, node as u16, PUT_BYTES, 100_000)).collect();
+    let mut stage = Stage::new(&text, seed, vec![flows])?;
+    let cut = Instant(3_000 * MICROSECOND_NS);
+    stage.simulation.schedule(cut, Action::Cut { edge: stage.edge("n0--s0")?, direction: None });
+    let before = completed_within(&mut stage, 1_000, 3_000)?;
+    let after = completed_within(&mut stage, 5_000, 7_000)?;
+    Ok((after / before).into())
+}
+
+/// Operations of the first node that end between two times, in microseconds.
+fn completed_within(stage: &mut Stage, from_us: u64, to_us: u64) -> Result<f64, String> {
+    let mut counts = [0; 2];
+    for (count, at_us) in counts.iter_mut().zip([from_us, to_us]) {
+        let until = Instant(at_us * MICROSECOND_NS);
+        stage.simulation.step_until(until).map_err(|stalled| stalled.to_string())?;
+        *count = stage.ledger(0).completed;
+    }
+    Ok((counts[1] - counts[0]) as f64)
+}
+
+fn ring_cut(seed: u64, algorithm: &str) -> Result<Measured, String> {
+    let text = format!(
+        "{{name: ring, shape: {{ring: {{nodes: {RING_NODES}}}}}, defaults: {{memory: 64MiB}}, \
+         link: {{rate: 100Gbit/s, delay: 500ns, headers: sue-like}}, \
+         timers: {{heartbeat_interval: 20us, hello_interval: 1us}}, \
+         transport: {{window_packets: 1024}}, \
+         job: {{collective: {{algorithm: {algorithm}, bytes: 16MiB, repetitions: 1, warm_up: 1}}}}}}"
+    );
+    let whole = all_reduce(&text, seed, &[])?;
+    let cut = [(Instant::ZERO, Action::Cut { edge: 0, direction: None })];
+    let broken = all_reduce(&text, seed, &cut)?;
+    let (Some((_, whole_ns)), Some((_, broken_ns))) = (whole.first(), broken.first()) else {
+        return Err("the all-reduce was not measured".into());
+    };
+    Ok((whole_ns / broken_ns).into())
+}
+
+/// Everybody sends as much to everybody; the busiest direction of a link against one flow.
+fn mesh_cut(seed: u64) -> Result<Measured, String> {
+    const PUTS: u64 = 500;
+    let text = format!(
+        "{{name: mesh, shape: {{full-mesh: {{nodes: {MESH_NODES}}}}}, \
+         link: {{rate: 100Gbit/s, delay: 500ns, headers: sue-like}}, \
+         timers: {{heartbeat_interval: 20us, hello_interval: 1us}}}}"
+    );
+    let flows = |node: u64| {
+        let others = (0..MESH_NODES).filter(move |other| *other != node);
+        others.map(|other| Flow::greedy(Kind::Put, other as u16, PUT_BYTES, PUTS)).collect()
+    };
+    let busiest = |is_cut: bool| -> Result<u64, String> {
+        let mut stage = Stage::new(&text, seed, (0..MESH_NODES).map(flows).collect())?;
+        if is_cut {
+            stage.simulation.schedule(Instant::ZERO, Action::Cut { edge: 0, direction: None });
+        }
+        stage.run()?;
+        Ok(stage.directions().map(|(_, _, wire)| wire.data_accounted_bytes).max().unwrap_or(0))
+    };
+    Ok((busiest(true)? as f64 / busiest(false)? as f64).into())
+}

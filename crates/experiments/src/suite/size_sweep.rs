@@ -1,0 +1,87 @@
+//! Experiment 1: how much of a link is payload, by size and kind of headers.
+//!
+//! Stores of one size leave one per frame; the wire counts what it accounts for them.
+
+use crate::chart::{Axes, Axis};
+use crate::experiment::{Experiment, Setup, Tolerance, Trial};
+use crate::knob::{Knob, KnobKind, Refused};
+use crate::stage::Stage;
+use crate::theory::wire::{Headers, PROFILES};
+use crate::traffic::{Flow, Kind};
+
+const STORES: u64 = 64;
+
+/// Payload efficiency over sizes, for each profile of headers.
+pub(super) static SIZE_SWEEP: Experiment = Experiment {
+    number: 1,
+    name: "size-sweep",
+    question: "How much of a link is payload, by message size and kind of headers?",
+    formula: "efficiency = P / (max(64, H + P + T) + 20)",
+    theory: "One message per frame pays the headers H and trailer T of its profile, the smallest Ethernet frame, and \
+             preamble and gap (IEEE 802.3; header sizes as the fabrics publish them).",
+    perturbs: "bytes of each store",
+    knobs: &[
+        Knob {
+            name: "link.headers",
+            meaning: "profile of headers",
+            usual: &["sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"],
+            reduced: &[],
+            kind: KnobKind::Word,
+        },
+        Knob {
+            name: "bytes",
+            meaning: "bytes of one store",
+            usual: &["32", "64", "128", "256", "512", "1024", "2048", "4096"],
+            reduced: &["32", "256", "4096"],
+            kind: KnobKind::Count,
+        },
+    ],
+    axes: Axes {
+        x: Axis { label: "payload of one message (bytes)", is_logarithmic: true },
+        y: Axis { label: "payload / bytes on the wire (%)", is_logarithmic: false },
+    },
+    curve,
+    trials,
+};
+
+fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
+    let mut trials = Vec::new();
+    for name in setup.knobs.words("link.headers", setup.reduced) {
+        let headers = PROFILES.iter().find(|headers| headers.name == name);
+        for bytes in setup.knobs.counts("bytes", setup.reduced) {
+            let Some(headers) = headers.copied() else { continue };
+            trials.push(trial(setup, headers, bytes));
+        }
+    }
+    Ok(trials)
+}
+
+fn trial(setup: &Setup, headers: Headers, bytes: u64) -> Trial {
+    let (seed, sent_bytes) = (setup.seed, setup.run_count(bytes));
+    Trial {
+        series: headers.name.to_owned(),
+        setting: format!("{}, {bytes} B", headers.name),
+        is_drawn: true,
+        x: bytes as f64,
+        expected: headers.efficiency(1, bytes) * 100.0,
+        tolerance: Tolerance::Exact,
+        run: Box::new(move || {
+            let text = format!(
+                "{{name: pair, shape: {{ring: {{nodes: 2}}}}, packing: {{mode: off}}, frame_bytes_max: 9014B, \
+                 link: {{rate: 400Gbit/s, delay: 500ns, headers: {}}}}}",
+                headers.name
+            );
+            let flow = Flow::greedy(Kind::Store, 1, sent_bytes, STORES);
+            let mut stage = Stage::new(&text, seed, vec![vec![flow]])?;
+            stage.run()?;
+            let accounted = stage.forward("n0--n1")?.data_accounted_bytes;
+            Ok(((sent_bytes * STORES) as f64 * 100.0 / accounted as f64).into())
+        }),
+    }
+}
+
+/// Efficiency between the sizes.
+fn curve(series: &str, bytes: f64) -> Option<f64> {
+    let headers = PROFILES.iter().find(|headers| headers.name == series)?;
+    Some(headers.efficiency(1, bytes.round() as u64) * 100.0)
+}

@@ -1,0 +1,10 @@
+//! The closed forms that runs are held against.
+//!
+//! Each function states its inputs by name and unit and computes one formula. None sees a plan, a simulator or a
+//! measurement; headers are summed here from what is published, and not taken from the code that accounts for them.
+
+pub mod collective;
+pub mod failure;
+pub mod latency;
+pub mod retry;
+pub mod wire;

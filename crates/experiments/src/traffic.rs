@@ -1,0 +1,304 @@
+//! What nodes do in an experiment: flows of operations to others, as fast as they may or at given times, and a ledger of
+//! how they ended.
+//!
+//! A flow keeps at most so many operations open, or issues each when its time has come. It begins when the node reaches
+//! everybody, and is over when all of its operations have ended; a node without flows is over at once and answers others.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rackloom_jobs::{Job, JobResult, Progress, Seat};
+use rackloom_protocol::{
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, Key, LocalRange, Memory,
+    NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
+};
+
+/// The one region of every node.
+pub(crate) const REGION: RegionId = RegionId(1);
+const REGION_BYTES: u64 = 1 << 20;
+const KEY: Key = Key(0x5eed);
+/// Operations of one flow at most: the rest of a name says which flow.
+const FLOW_SHIFT: u32 = 40;
+const STORE_BYTES_MAX: usize = 16 << 10;
+static PATTERN: [u8; STORE_BYTES_MAX] = [0x5a; STORE_BYTES_MAX];
+
+/// What a flow's operations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Store,
+    Load,
+    Put,
+    /// Fetch-add of 1 to the word at the flow's place.
+    FetchAdd,
+}
+
+/// Operations of one kind to one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) kind: Kind,
+    pub(crate) target: u16,
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    /// Operations that are open at the same time at most.
+    pub(crate) open_max: u64,
+    /// When each operation is issued, after the beginning; as fast as it goes where this is empty.
+    pub(crate) times_ns: Vec<u64>,
+    /// Where at the target, from the beginning of its region.
+    pub(crate) offset: u64,
+}
+
+impl Flow {
+    /// `count` operations, as fast as they may go.
+    pub(crate) fn greedy(kind: Kind, target: u16, bytes: u64, count: u64) -> Self {
+        Self { kind, target, bytes, count, open_max: u64::MAX, times_ns: Vec::new(), offset: 0 }
+    }
+}
+
+/// What a node has noted about its flows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// When the first operation could be issued.
+    pub(crate) began: Option<Instant>,
+    /// When a tenth of all operations had ended well.
+    pub(crate) warm: Option<Instant>,
+    /// When the last one ended.
+    pub(crate) ended: Option<Instant>,
+    /// Operations that ended well after the tenth.
+    pub(crate) completed_warm: u64,
+    /// Operations that ended well.
+    pub(crate) completed: u64,
+    /// Operations of which nobody knows whether they happened.
+    pub(crate) unknown: u64,
+    /// Operations that certainly did not happen.
+    pub(crate) failed: u64,
+    /// How long each took, of flows with given times.
+    pub(crate) latencies_ns: Vec<u64>,
+}
+
+impl Ledger {
+    /// Operations per second between the tenth of all and the last.
+    pub(crate) fn operations_per_s(&self) -> Result<f64, String> {
+        let (Some(warm), Some(ended)) = (self.warm, self.ended) else {
+            return Err("the traffic did not end".into());
+        };
+        let took_ns = ended.since(warm);
+        if took_ns == 0 {
+            Err("the traffic took no time".into())
+        } else {
+            Ok(self.completed_warm as f64 * 1e9 / took_ns as f64)
+        }
+    }
+
+    /// The middle one of all latencies.
+    pub(crate) fn median_ns(&self) -> Option<u64> {
+        let mut latencies = self.latencies_ns.clone();
+        latencies.sort_unstable();
+        latencies.get(latencies.len() / 2).copied()
+    }
+}
+
+/// How far a flow is.
+#[derive(Debug)]
+struct Course {
+    flow: Flow,
+    issued: u64,
+    ended: u64,
+    /// Times of issue of what is open, where latencies are noted.
+    open: BTreeMap<u64, Instant>,
+}
+
+/// One node's flows.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    rank: u16,
+    nodes: u16,
+    courses: Vec<Course>,
+    total: u64,
+    lost: Vec<NodeId>,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Traffic {
+    /// The job, and where it writes.
+    pub(crate) fn new(rank: u16, nodes: u16, flows: Vec<Flow>) -> (Self, Arc<Mutex<Ledger>>) {
+        let ledger = Arc::<Mutex<Ledger>>::default();
+        let total = flows.iter().map(|flow| flow.count).sum();
+        let courses =
+            flows.into_iter().map(|flow| Course { flow, issued: 0, ended: 0, open: BTreeMap::new() });
+        let courses = courses.collect();
+        (Self { rank, nodes, courses, total, lost: Vec::new(), ledger: Arc::clone(&ledger) }, ledger)
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Ledger)) {
+        note(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn begin(&self, now: Instant, seat: &dyn Seat) -> Option<Instant> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if ledger.began.is_none() {
+            let mut others = (0..self.nodes).filter(|other| *other != self.rank);
+            if !others.all(|other| seat.is_reachable(NodeId(other))) {
+                return None;
+            }
+            ledger.began = Some(now);
+        }
+        ledger.began
+    }
+
+    /// Issue what a flow may issue now; when it wants to go on, if that is a matter of time.
+    fn issue(&mut self, index: usize, now: Instant, began: Instant, seat: &mut dyn Seat) -> Option<Instant> {
+        loop {
+            let course = &mut self.courses[index];
+            let Flow { count, open_max, ref times_ns, .. } = course.flow;
+            if course.issued == count || course.issued - course.ended >= open_max {
+                return None;
+            }
+            let due = times_ns.get(course.issued as usize).map_or(began, |after_ns| began + *after_ns);
+            if due > now {
+                return Some(due);
+            }
+            match seat.command(now, course.flow.command(index, course.issued)) {
+                Ok(()) => {
+                    if !course.flow.times_ns.is_empty() {
+                        // Back-pressure counts: an operation begins when it was due.
+                        course.open.insert(course.issued, due);
+                    }
+                    course.issued += 1;
+                }
+                Err(CommandRefused::Unreachable(node)) if self.lost.contains(&node) => {
+                    course.issued += 1;
+                    course.ended += 1;
+                    self.note(|ledger| ledger.failed += 1);
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn end(&mut self, now: Instant, operation: OperationId, result: Result<u64, OperationError>) {
+        let Some(course) = self.courses.get_mut((operation.0 >> FLOW_SHIFT) as usize) else { return };
+        course.ended += 1;
+        let latency =
+            course.open.remove(&(operation.0 & ((1 << FLOW_SHIFT) - 1))).map(|began| now.since(began));
+        let tenth = self.total / 10;
+        self.note(|ledger| {
+            match result {
+                Ok(_) => ledger.completed += 1,
+                Err(OperationError::OutcomeUnknown) => ledger.unknown += 1,
+                Err(_) => ledger.failed += 1,
+            }
+            if result.is_ok() && ledger.completed > tenth {
+                ledger.completed_warm += 1;
+            }
+            if ledger.completed == tenth {
+                ledger.warm = Some(now);
+            }
+            ledger.ended = Some(now);
+            ledger.latencies_ns.extend(latency);
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        self.courses.iter().all(|course| course.ended == course.flow.count)
+    }
+}
+
+impl Flow {
+    fn command(&self, index: usize, number: u64) -> Command<'static> {
+        let operation = OperationId((index as u64) << FLOW_SHIFT | number);
+        let target =
+            RemoteAddress { node: NodeId(self.target), region: REGION, offset: self.offset, key: KEY };
+        let here = LocalRange { region: REGION, offset: 0, length: self.bytes };
+        match self.kind {
+            Kind::Store => {
+                let data = &PATTERN[..(self.bytes as usize).min(STORE_BYTES_MAX)];
+                Command::Store { operation, target, data, completion: Completion::Visible }
+            }
+            Kind::Load => Command::Load { operation, target, into: here },
+            Kind::Put => Command::Put { operation, target, source: here, signal: None },
+            Kind::FetchAdd => {
+                let atomic =
+                    Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
+                Command::Atomic { operation, target, atomic }
+            }
+        }
+    }
+}
+
+impl Job for Traffic {
+    fn regions(&self) -> Vec<RegionConfig> {
+        let access = Access::ALL;
+        vec![RegionConfig { region: REGION, length: REGION_BYTES, key: KEY, access, tenant: Tenant(0) }]
+    }
+
+    fn handle_event(&mut self, now: Instant, event: &Event) {
+        match event {
+            Event::Completed { operation, result } => self.end(now, *operation, *result),
+            Event::NodeLost { node } => self.lost.push(*node),
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+        if self.is_over() {
+            return Progress::Finished;
+        }
+        let Some(began) = self.begin(now, seat) else { return Progress::Running(None) };
+        let mut wake: Option<Instant> = None;
+        for index in 0..self.courses.len() {
+            if let Some(at) = self.issue(index, now, began, seat) {
+                wake = Some(wake.map_or(at, |other| other.min(at)));
+            }
+        }
+        if self.is_over() { Progress::Finished } else { Progress::Running(wake) }
+    }
+
+    fn waiting_for(&self) -> String {
+        let ended: u64 = self.courses.iter().map(|course| course.ended).sum();
+        format!("{} of {} operations", self.total - ended, self.total)
+    }
+
+    fn result(&mut self) -> JobResult {
+        JobResult { complete: self.is_over(), ..JobResult::default() }
+    }
+
+    fn progress_count(&self) -> u64 {
+        self.courses.iter().map(|course| course.ended).sum()
+    }
+}
+
+/// Times of arrivals at random, `gap_ns` apart in the mean: each gap is drawn from an exponential distribution.
+pub(crate) fn random_times_ns(seed: u64, count: u64, gap_ns: f64) -> Vec<u64> {
+    let mut at_ns = 0.0;
+    let times = (0..count).map(|number| {
+        at_ns += -(1.0 - random_share(seed, number)).ln() * gap_ns;
+        at_ns as u64
+    });
+    times.collect()
+}
+
+/// A number from 0 to below 1, the same for the same seed and place.
+pub(crate) fn random_share(seed: u64, place: u64) -> f64 {
+    // SplitMix64: a counter, well stirred.
+    let mut word = seed
+        .wrapping_mul(0x2545_f491_4f6c_dd1d)
+        .wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((word ^ (word >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_times_keep_their_mean_and_their_order() {
+        let times = random_times_ns(7, 10_000, 1_000.0);
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+        let mean = *times.last().unwrap() as f64 / 10_000.0;
+        // Three standard deviations of a mean of 10,000 exponential gaps.
+        assert!((mean - 1_000.0).abs() < 30.0, "{mean}");
+        assert_ne!(times, random_times_ns(8, 10_000, 1_000.0));
+    }
+}

@@ -1,0 +1,65 @@
+//! The document shows every experiment with its figure, and the figures are those that the command draws.
+//!
+//! This is the whole set, not the reduced one, so it is also the test that the whole set holds.
+
+use std::path::{Path, PathBuf};
+
+use rackloom_experiments::{Request, all, chart};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+#[test]
+fn committed_figures_are_what_the_whole_set_draws() {
+    for experiment in all() {
+        let request = Request { seed: 1, ..Request::default() };
+        let findings = experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"));
+        assert!(findings.hold(), "{} does not hold: {:#?}", experiment.name, findings.rows);
+        let path = docs().join(format!("figures/{}.svg", experiment.name));
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let drawn = chart::figure(experiment, &findings);
+        assert!(
+            committed == drawn,
+            "{} is not what is drawn now; hint: rackloom experiment {} --svg docs/figures/{}.svg",
+            path.display(),
+            experiment.name,
+            experiment.name
+        );
+    }
+}
+
+#[test]
+fn the_document_has_every_experiment_with_its_words() {
+    let document = std::fs::read_to_string(docs().join("experiments.md")).expect("the document is there");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for experiment in all() {
+        let heading = format!("\n## {}. {}\n", experiment.number, experiment.name);
+        let (_, section) = document.split_once(&heading).unwrap_or_else(|| panic!("no section{heading}"));
+        let section = words(section.split("\n## ").next().unwrap_or_default());
+        let figure = format!("(figures/{}.svg)", experiment.name);
+        for part in [experiment.question, experiment.formula, experiment.theory, experiment.perturbs, &figure]
+        {
+            assert!(section.contains(&words(part)), "the section of {} lacks {part:?}", experiment.name);
+        }
+        for knob in experiment.knobs {
+            assert!(section.contains(knob.name), "the section of {} lacks {}", experiment.name, knob.name);
+        }
+    }
+}
+
+#[test]
+fn a_figure_names_its_axes_and_shows_what_does_not_hold() {
+    let experiment = rackloom_experiments::find("outstanding-loads").expect("it is there");
+    let figure = |perturb| {
+        let request = Request { seed: 1, perturb, reduced: true, ..Request::default() };
+        chart::figure(experiment, &experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}")))
+    };
+    let (holds, fails) = (figure(false), figure(true));
+    for words in [experiment.name, experiment.axes.x.label, experiment.axes.y.label, "line: closed form"] {
+        assert!(holds.contains(words), "{words}");
+    }
+    let hollow = |figure: &str| figure.matches(r##"r="4" fill="#ffffff""##).count();
+    assert_eq!((hollow(&holds), hollow(&fails)), (0, 2));
+    assert!(holds.trim_end().ends_with("</svg>"));
+}

@@ -1,0 +1,78 @@
+//! Every experiment holds, and its verdict depends on its run.
+//!
+//! The second is the point: an input of the run is raised by a fifth, the formula is told nothing, and the verdict must
+//! become a failure. An experiment whose numbers came from its formula would pass.
+
+use std::collections::BTreeMap;
+
+use rackloom_experiments::{Experiment, Findings, Request, Verdict, all, chart, find};
+
+fn run(experiment: &Experiment, perturb: bool) -> Findings {
+    let request = Request { seed: 1, perturb, reduced: true, ..Request::default() };
+    experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+fn shown(findings: &Findings) -> String {
+    let lines = findings.rows.iter().map(|row| {
+        let measured = row.measured.map_or_else(|| "-".to_owned(), |value| value.to_string());
+        format!(
+            "{:?} {}: {measured}, expected {} ({}) {}",
+            row.verdict, row.setting, row.expected, row.tolerance, row.note
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_experiment_holds() {
+    for experiment in all() {
+        let findings = run(experiment, false);
+        assert!(!findings.rows.is_empty(), "{} has no lines", experiment.name);
+        assert!(findings.hold(), "{}\n{}", experiment.name, shown(&findings));
+    }
+}
+
+#[test]
+fn a_fifth_more_of_one_input_flips_every_verdict() {
+    for experiment in all() {
+        let findings = run(experiment, true);
+        let failed = findings.rows.iter().filter(|row| row.verdict == Verdict::Fail).count();
+        assert!(
+            failed > 0,
+            "{} holds with more {}\n{}",
+            experiment.name,
+            experiment.perturbs,
+            shown(&findings)
+        );
+        assert_eq!(findings.perturbed, Some(experiment.perturbs));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_and_figures() {
+    let experiment = find("fetch-add-storm").expect("it is there");
+    let (first, second) = (run(experiment, false), run(experiment, false));
+    assert_eq!(shown(&first), shown(&second));
+    assert_eq!(chart::figure(experiment, &first), chart::figure(experiment, &second));
+}
+
+#[test]
+fn what_is_varied_replaces_what_is_usual() {
+    let experiment = find("size-sweep").expect("it is there");
+    let vary = BTreeMap::from([
+        ("bytes".to_owned(), vec!["100".to_owned()]),
+        ("link.headers".to_owned(), vec!["roce-like".to_owned()]),
+    ]);
+    let findings = experiment.run(&Request { seed: 1, vary, ..Request::default() }).expect("it runs");
+    // 78 bytes of headers and 20 of preamble and gap.
+    let [row] = &findings.rows[..] else { panic!("{}", shown(&findings)) };
+    assert_eq!(row.measured, Some(100.0 * 100.0 / 198.0), "{}", shown(&findings));
+}
+
+#[test]
+fn numbers_and_names_are_given_once() {
+    for (place, experiment) in all().iter().enumerate() {
+        let others = &all()[place + 1..];
+        assert!(others.iter().all(|other| other.name != experiment.name && other.number > experiment.number));
+    }
+}

@@ -1,0 +1,199 @@
+//! What a frame's headers would take on published fabrics, beside what they take here.
+//!
+//! Our own frames carry generous headers, because they must work on any Ethernet. Whoever asks how efficient a fabric
+//! with 8-byte headers is wants *its* bytes on the link. So a link may name a profile: the frame's operations and their
+//! payload are counted, the profile's headers are put around them, and that is what the link's rate is divided by. The
+//! profiles follow public descriptions; "like" means that no conformance is claimed, and two of EthLink's numbers are not
+//! published at all.
+//!
+//! Accounting changes no byte of any frame and judges nothing. Both counts are always kept: bytes really on the wire, and
+//! bytes accounted.
+
+use rackloom_protocol::AtomicKind;
+use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS, VERSION_KIND};
+use rackloom_protocol::wire::packed::{Operation, Operations};
+
+/// Ethernet header: two addresses and a type.
+const ETHERNET_BYTES: usize = 14;
+/// Frame check sequence.
+const CHECK_BYTES: usize = 4;
+/// Smallest Ethernet frame, check included.
+const FRAME_BYTES_MIN: usize = 64;
+/// Preamble, start delimiter and inter-frame gap.
+const PREAMBLE_AND_GAP_BYTES: usize = 20;
+/// Kinds of frames that are routed, by the low nibble of their kind byte.
+const KIND_DATA: u8 = 1;
+const KIND_ACK: u8 = 2;
+
+/// Whose headers are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderProfile {
+    /// Our own, as they are on the wire.
+    #[default]
+    Own,
+    /// SUE-Lite-like: a 6-byte header in place of Ethernet's.
+    SueLite,
+    /// SUE-like: Ethernet, 8 bytes of reliability header, an end-to-end check.
+    Sue,
+    /// ESUN-like: as SUE-like, with 4 bytes of forwarding header.
+    Esun,
+    /// EthLink-like: 2 bytes after Ethernet, 12 of transport (assumed), 16 per operation (ours).
+    EthLink,
+    /// RoCE-like: IPv4, UDP, base transport header, 16 bytes of RDMA header.
+    Roce,
+}
+
+/// Bytes of one profile's headers.
+#[derive(Clone, Copy, Debug)]
+struct Headers {
+    /// Once per frame, before the operations.
+    frame: usize,
+    /// Before each operation's payload.
+    operation: usize,
+    /// Once per frame, behind the operations.
+    trailer: usize,
+}
+
+/// Bytes that a frame of `frame_bytes` occupies on the wire: check, padding, preamble and gap included.
+#[must_use]
+pub const fn wire_bytes(frame_bytes: usize) -> usize {
+    on_the_wire(frame_bytes + CHECK_BYTES)
+}
+
+const fn on_the_wire(checked_bytes: usize) -> usize {
+    (if checked_bytes < FRAME_BYTES_MIN { FRAME_BYTES_MIN } else { checked_bytes }) + PREAMBLE_AND_GAP_BYTES
+}
+
+impl HeaderProfile {
+    /// All profiles, the default first.
+    pub const ALL: [Self; 6] = [Self::Own, Self::SueLite, Self::Sue, Self::Esun, Self::EthLink, Self::Roce];
+
+    /// Name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::SueLite => "sue-lite-like",
+            Self::Sue => "sue-like",
+            Self::Esun => "esun-like",
+            Self::EthLink => "ethlink-like",
+            Self::Roce => "roce-like",
+        }
+    }
+
+    /// The sums are written out in `docs/experiments.md`, with their sources.
+    const fn headers(self) -> Option<Headers> {
+        let (frame, operation, trailer) = match self {
+            Self::Own => return None,
+            Self::SueLite => (6, 8, 4),
+            Self::Sue => (ETHERNET_BYTES + 8, 8, 4 + 4),
+            Self::Esun => (ETHERNET_BYTES + 4 + 8, 8, 4 + 4),
+            Self::EthLink => (ETHERNET_BYTES + 2 + 12, 16, 4 + 4),
+            Self::Roce => (ETHERNET_BYTES + 20 + 8 + 12, 16, 4 + 4),
+        };
+        Some(Headers { frame, operation, trailer })
+    }
+
+    /// Bytes that this frame of ours would occupy on a wire of the profile; padding, preamble and gap included.
+    ///
+    /// A frame of operations has the profile's headers around them. An acknowledgement is headers alone. Whatever is said
+    /// to a neighbour counts as an Ethernet frame with the same body, because profiles do not say how they say it.
+    #[must_use]
+    pub fn wire_bytes(self, frame: &[u8]) -> usize {
+        let Some(headers) = self.headers() else { return wire_bytes(frame.len()) };
+        let kind = frame.get(VERSION_KIND).map_or(0, |kind| kind & 0x0f);
+        let bytes = match kind {
+            KIND_DATA => headers.frame + operations(frame, headers.operation) + headers.trailer,
+            KIND_ACK => headers.frame + headers.trailer,
+            _ => ETHERNET_BYTES + frame.len().saturating_sub(FABRIC) + CHECK_BYTES,
+        };
+        on_the_wire(bytes)
+    }
+}
+
+/// Bytes of a frame's operations, with `header` bytes before each.
+fn operations(frame: &[u8], header: usize) -> usize {
+    let operations = Operations::new(frame.get(OPERATIONS..).unwrap_or_default());
+    operations.map_while(Result::ok).filter(Operation::is_numbered).map(|one| header + payload(&one)).sum()
+}
+
+/// Bytes that an operation brings along: what is written or answered, and the operands of an atomic.
+const fn payload(operation: &Operation<'_>) -> usize {
+    match operation {
+        Operation::Store { data, .. }
+        | Operation::Put { data, .. }
+        | Operation::Message { data, .. }
+        | Operation::LoadReply { data, .. }
+        | Operation::GetData { data, .. } => data.len(),
+        Operation::Atomic { atomic, .. } => {
+            let operands = if matches!(atomic.kind, AtomicKind::CompareSwap) { 2 } else { 1 };
+            operands * atomic.width.bytes() as usize
+        }
+        Operation::Signal { .. } | Operation::AtomicReply { .. } => 8,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of ours with these operations.
+    fn frame(kind: u8, operations: &[Operation<'_>]) -> Vec<u8> {
+        let mut frame = vec![0; OPERATIONS];
+        frame[VERSION_KIND] = 0x10 | kind;
+        operations.iter().for_each(|operation| operation.encode(&mut frame));
+        frame
+    }
+
+    fn stores(count: usize, bytes: usize) -> Vec<u8> {
+        let data = vec![7; bytes];
+        frame(KIND_DATA, &vec![Operation::Store { offset: 0, data: &data }; count])
+    }
+
+    /// Efficiency in per mille, rounded.
+    fn efficiency(profile: HeaderProfile, count: usize, bytes: usize) -> usize {
+        let wire = profile.wire_bytes(&stores(count, bytes));
+        (count * bytes * 2_000 + wire) / (2 * wire)
+    }
+
+    #[test]
+    fn one_store_per_frame_is_as_efficient_as_published_headers_make_it() {
+        let sizes = [32, 64, 128, 256, 512, 1024, 2048, 4096];
+        for (profile, per_mille) in [
+            (HeaderProfile::SueLite, [381, 627, 771, 871, 931, 964, 982, 991]),
+            (HeaderProfile::Sue, [356, 525, 688, 815, 898, 946, 972, 986]),
+            (HeaderProfile::Esun, [340, 508, 674, 805, 892, 943, 971, 985]),
+            (HeaderProfile::EthLink, [308, 471, 640, 780, 877, 934, 966, 983]),
+            (HeaderProfile::Roce, [246, 395, 566, 723, 839, 913, 954, 977]),
+        ] {
+            assert_eq!(sizes.map(|bytes| efficiency(profile, 1, bytes)), per_mille, "{}", profile.name());
+        }
+    }
+
+    #[test]
+    fn packed_stores_share_the_headers_of_their_frame() {
+        let per_mille =
+            |bytes, counts: [usize; 5]| counts.map(|count| efficiency(HeaderProfile::Sue, count, bytes));
+        assert_eq!(per_mille(64, [1, 2, 4, 8, 56]), [525, 660, 757, 818, 878]);
+        assert_eq!(per_mille(256, [1, 2, 4, 8, 15]), [815, 886, 926, 947, 958]);
+    }
+
+    #[test]
+    fn what_carries_no_operations_is_a_smallest_frame() {
+        for profile in HeaderProfile::ALL {
+            assert_eq!(profile.wire_bytes(&frame(4, &[])[..FABRIC]), 84, "{}", profile.name());
+        }
+        assert_eq!(HeaderProfile::Sue.wire_bytes(&frame(KIND_ACK, &[])), 84);
+        assert_eq!(HeaderProfile::Own.wire_bytes(&frame(KIND_ACK, &[])), OPERATIONS + 4 + 20);
+    }
+
+    #[test]
+    fn frames_that_are_none_are_counted_all_the_same() {
+        for profile in HeaderProfile::ALL {
+            for bytes in [&[][..], &[0xff; 15], &[0xff; 87], &[0x11; 200]] {
+                assert!(profile.wire_bytes(bytes) >= 84, "{}", profile.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Loss that is not the same for every frame: bursts, and frames of one kind.
+//!
+//! Bursts follow Gilbert and Elliott: a link is good or bad, before each frame it may change sides, and only a bad link
+//! loses frames in this way. A burst lasts `1 / leave` frames in the mean, and the link is bad for `enter / (enter + leave)`
+//! of the frames. Loss by kind takes the place of `loss` for frames of that kind, so that what an acknowledgement or a
+//! credit costs can be seen by itself.
+
+use rackloom_protocol::wire::FrameKind;
+
+/// Kinds of frames, in the order of their numbers.
+const KINDS: [(FrameKind, &str); 6] = [
+    (FrameKind::Data, "data"),
+    (FrameKind::Ack, "ack"),
+    (FrameKind::Hello, "hello"),
+    (FrameKind::Heartbeat, "heartbeat"),
+    (FrameKind::Report, "report"),
+    (FrameKind::Credit, "credit"),
+];
+
+/// When a link loses frames in bursts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// Probability that a good link turns bad before a frame.
+    pub enter: f64,
+    /// Probability that a bad link turns good before a frame.
+    pub leave: f64,
+    /// Probability that a bad link loses a frame.
+    pub loss: f64,
+}
+
+impl Burst {
+    /// Share of all frames that such a link loses in the long run.
+    #[must_use]
+    pub fn mean_loss(&self) -> f64 {
+        let sides = self.enter + self.leave;
+        if sides > 0.0 { self.enter / sides * self.loss } else { 0.0 }
+    }
+}
+
+/// Probability of loss of frames of single kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LossByKind {
+    by_kind: [Option<f64>; KINDS.len()],
+}
+
+impl LossByKind {
+    /// Kinds of frames with their names in files.
+    pub fn kinds() -> impl Iterator<Item = (FrameKind, &'static str)> {
+        KINDS.into_iter()
+    }
+
+    /// What the file says about this kind.
+    #[must_use]
+    pub fn of(&self, kind: FrameKind) -> Option<f64> {
+        place(kind).and_then(|place| self.by_kind[place])
+    }
+
+    /// Say something about this kind.
+    pub fn set(&mut self, kind: FrameKind, probability: Option<f64>) {
+        if let Some(place) = place(kind) {
+            self.by_kind[place] = probability;
+        }
+    }
+
+    /// Whether frames of any kind can be lost by this.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        self.by_kind.iter().flatten().any(|probability| *probability > 0.0)
+    }
+}
+
+fn place(kind: FrameKind) -> Option<usize> {
+    KINDS.iter().position(|(one, _)| *one == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_bad_for_its_share_of_frames() {
+        let burst = Burst { enter: 0.01, leave: 0.09, loss: 0.5 };
+        assert!((burst.mean_loss() - 0.05).abs() < 1e-12);
+        assert_eq!(Burst { enter: 0.0, leave: 0.0, loss: 1.0 }.mean_loss(), 0.0);
+    }
+
+    #[test]
+    fn each_kind_has_a_word_of_its_own() {
+        let mut loss = LossByKind::default();
+        assert!(!loss.loses());
+        loss.set(FrameKind::Ack, Some(0.25));
+        assert_eq!((loss.of(FrameKind::Ack), loss.of(FrameKind::Data)), (Some(0.25), None));
+        assert!(loss.loses());
+    }
+}
