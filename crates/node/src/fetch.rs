@@ -3,9 +3,6 @@
 //! A line that another processor has had takes 50 to 150 ns to come. Who knows early which one is next has it come meanwhile. None of
 //! these has an effect that a program sees; where the processor has no such instruction, they do nothing.
 
-/// Bytes of a line.
-pub(crate) const LINE_BYTES: usize = 64;
-
 /// A line that will be read, or written where no other processor has it.
 #[inline(always)]
 pub(crate) fn fetch(line: *const u8) {
@@ -14,19 +11,6 @@ pub(crate) fn fetch(line: *const u8) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: needed because it is an intrinsic. A prefetch faults on no address and changes nothing but caches.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
-
-/// A line that will be written and that another processor has: it is taken away from that one.
-#[inline(always)]
-pub(crate) fn fetch_to_write(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: needed because the compiler's intrinsic becomes this instruction only for processors that are sure to know it; those
-    // that do not, do nothing for it. It faults on no address and changes nothing but caches.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;
