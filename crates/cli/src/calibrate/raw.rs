@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 use rackloom_calibrate::exchange::Exchange;
 use rackloom_calibrate::ring::{Flow, Ring};
+use rackloom_calibrate::scatter::Scatter;
 use rackloom_calibrate::udp::SuperFrames;
 use rackloom_calibrate::{Pair, cache_line, kernel};
 
@@ -34,6 +35,8 @@ pub(crate) enum RawLoop {
     Ring64,
     /// The same, shown in batches; per second
     Ring64Batched,
+    /// Stores of 64 B, packed into records, to places all over 64 MiB; per second
+    Scatter,
     /// Records of 4096 B, shown, stored and given back one by one; per second
     Ring4096,
     /// A record of 64 B there and one back; nanoseconds
@@ -77,6 +80,7 @@ impl RawLoop {
             }
             Self::Ring64 => Ring::<64>::new(Flow::deep(1))?.records_per_s(pair, count)?,
             Self::Ring64Batched => Ring::<64>::new(Flow::deep(BATCH))?.records_per_s(pair, count)?,
+            Self::Scatter => Scatter::new()?.stores_per_s(pair, count)?,
             Self::Ring4096 => Ring::<PAGE>::new(Flow::acknowledged(WINDOW))?.records_per_s(pair, count)?,
             Self::RingRoundTrip => {
                 let ring = || Ring::<64>::new(Flow::deep(1));
