@@ -20,8 +20,12 @@ rackloom.prefs.verify_end_to_end =
 
 ---- words --------------------------------------------------------------------------------------------------------------
 
-local KINDS = { [1] = "data", [2] = "ack", [3] = "hello", [4] = "heartbeat", [5] = "report", [6] = "credit" }
+local KINDS = {
+    [1] = "data", [2] = "ack", [3] = "hello", [4] = "heartbeat", [5] = "report", [6] = "credit",
+    [7] = "link-ack", [8] = "link-nack", [9] = "link-init", [10] = "link-init-echo",
+}
 local DATA, ACK, HELLO, HEARTBEAT, REPORT, CREDIT = 1, 2, 3, 4, 5, 6
+local LINK_ACK, LINK_NACK, LINK_INIT, LINK_INIT_ECHO = 7, 8, 9, 10
 local CLASSES = { [0] = "request", [1] = "reply", [2] = "bulk", [3] = "bulk-reply" }
 local REQUEST, BULK = 0, 2
 local CHECKS = { [0] = "absent", [1] = "good", [2] = "bad", [3] = "not verified" }
@@ -122,6 +126,8 @@ field("uint32", "report.number", "Number")
 field("uint16", "report.edge", "Edge")
 field("bool", "report.up", "Up")
 field("bool", "credit.answer_wanted", "Answer wanted")
+field("uint32", "init.number", "Name of the numbers")
+field("uint32", "echo.number", "Name of the numbers")
 
 field("framenum", "request_in", "Request in frame", base.NONE, frametype.REQUEST)
 field("framenum", "response_in", "Response in frame", base.NONE, frametype.RESPONSE)
@@ -552,9 +558,25 @@ local function credit(tvb, tree)
     return wanted and "credit, answer wanted" or "credit"
 end
 
+local function link_ack(tvb) return string.format("link-ack %d", tvb(16, 4):le_uint()) end
+
+local function link_nack(tvb) return string.format("link-nack %d", tvb(16, 4):le_uint()) end
+
+local function link_init(tvb, tree)
+    add(tree, "init.number", tvb(32, 4))
+    return string.format("link-init %d at %d", tvb(32, 4):le_uint(), tvb(12, 4):le_uint())
+end
+
+local function link_init_echo(tvb, tree)
+    add(tree, "echo.number", tvb(32, 4))
+    return string.format("link-init-echo %d", tvb(32, 4):le_uint())
+end
+
 -- By kind: the least length of a body, and who shows it.
 local NEIGHBOURS = {
     [HELLO] = { 28, hello }, [HEARTBEAT] = { 16, heartbeat }, [REPORT] = { 16, report }, [CREDIT] = { 1, credit },
+    [LINK_ACK] = { 0, link_ack }, [LINK_NACK] = { 0, link_nack },
+    [LINK_INIT] = { 4, link_init }, [LINK_INIT_ECHO] = { 4, link_init_echo },
 }
 
 ---- the frame ----------------------------------------------------------------------------------------------------------
@@ -568,7 +590,8 @@ local function refusal(tvb)
     local is_routed = kind == DATA or kind == ACK
     local stop = 32 + tvb(6, 2):le_uint()
     if tvb:len() < stop or (is_routed and stop < 72) then return "truncated" end
-    local body = (not is_routed and stop > 32) and tvb:raw(32, stop - 32) or ""
+    local covers_all = not is_routed or band(tvb(3, 1):uint(), 4) ~= 0
+    local body = (covers_all and stop > 32) and tvb:raw(32, stop - 32) or ""
     local is_unchecked = is_routed and band(tvb(3, 1):uint(), 2) ~= 0
     local check = is_unchecked and 0 or crc32c(tvb:raw(0, 28), body)
     if check ~= tvb(28, 4):le_uint() then return "hop-check" end

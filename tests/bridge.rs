@@ -19,17 +19,20 @@ use support::{monotonic_ns, rack_file, rackloom, run, send, sim, topology};
 /// Set in the stranger, which is this test again in the bridges' namespace.
 const STRANGER: &str = "RACKLOOM_TEST_STRANGER";
 const ETHER_TYPE: u16 = 0x88b5;
-const INTERVAL_NS: u64 = 50_000_000;
-const MISSES: u64 = 4;
+/// Deaths are noticed soon.
+const QUICK: &str = "timers: {heartbeat_interval: 100ms, heartbeat_miss_max: 5}\n";
+const DETECTION_NS: u64 = 500_000_000;
 /// Scheduling on a machine whose processors are all taken.
 const SLACK_NS: u64 = 2_000_000_000;
 
 fn rack(planes: u8, more: &str) -> PathBuf {
     rack_file(&format!(
-        "name: bridged\nshape: {{star: {{nodes: 4, planes: {planes}, switch: bridge}}}}\nwire: packet\n\
-         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n{more}"
+        "name: bridged\nshape: {{star: {{nodes: 4, planes: {planes}, switch: bridge}}}}\nwire: packet\n{more}"
     ))
 }
+
+/// Nobody dies, and a busy machine must not make it look so.
+const PATIENT: &str = "timers: {heartbeat_interval: 1s}\n";
 
 fn links(report: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let links = report["links"].as_array().expect("links").iter();
@@ -42,7 +45,7 @@ fn the_litmus_passes_through_one_to_twelve_bridges() {
         return;
     }
     for planes in [1, 2, 12] {
-        let file = rack(planes, "job: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
+        let file = rack(planes, &format!("{PATIENT}job: {{litmus: {{bytes_max: 64KiB, rounds: 1}}}}\n"));
         let report = run(&file).finish().passed();
         assert!(report["verified_bytes"].as_u64() > Some(0), "{planes} planes");
         // Six pairs of nodes, each with a link per plane, in both directions.
@@ -78,7 +81,8 @@ fn a_node_killed_at_a_bridge_is_named_by_every_other() {
     if !has_packet_wire("a_node_killed_at_a_bridge_is_named_by_every_other") {
         return;
     }
-    let mut rack = run(&rack(2, "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n")).start();
+    let mut rack =
+        run(&rack(2, &format!("{QUICK}job: {{litmus: {{bytes_max: 64KiB, rounds: 100000}}}}\n"))).start();
     let members = rack.members();
     std::thread::sleep(Duration::from_millis(20));
     let killed_at_ns = monotonic_ns();
@@ -94,7 +98,7 @@ fn a_node_killed_at_a_bridge_is_named_by_every_other() {
         let lost = lost.unwrap_or_else(|| panic!("{survivor} never named n2: {events:?}"));
         let at_ns = members.origin_monotonic_ns + lost["at_ns"].as_u64().expect("a time");
         let took_ns = at_ns.saturating_sub(killed_at_ns);
-        assert!(took_ns <= INTERVAL_NS * MISSES + SLACK_NS, "{survivor} took {took_ns} ns");
+        assert!(took_ns <= DETECTION_NS + SLACK_NS, "{survivor} took {took_ns} ns");
     }
     members.all_gone(Duration::ZERO);
 }
@@ -105,7 +109,8 @@ fn a_bridge_that_goes_costs_its_plane_and_no_operation() {
     if !has_packet_wire(TEST) {
         return;
     }
-    let mut rack = run(&rack(2, "job: {litmus: {bytes_max: 1MiB, rounds: 20}}\n")).start();
+    let mut rack =
+        run(&rack(2, &format!("{QUICK}job: {{litmus: {{bytes_max: 1MiB, rounds: 20}}}}\n"))).start();
     let members = rack.members();
     std::thread::sleep(Duration::from_millis(100));
     if let Err(why) = ip_link(rack.supervisor(), &["del", "plane0"]) {
@@ -138,7 +143,8 @@ fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
     if !has_packet_wire(TEST) {
         return;
     }
-    let mut rack = run(&rack(1, "job: {litmus: {bytes_max: 64KiB, rounds: 60}}\n")).start();
+    let mut rack =
+        run(&rack(1, &format!("{PATIENT}job: {{litmus: {{bytes_max: 64KiB, rounds: 60}}}}\n"))).start();
     rack.members();
     let exe = std::env::current_exe().expect("a test has a path");
     let stranger = in_network_of(rack.supervisor())
@@ -154,15 +160,16 @@ fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
     }
     let report = rack.finish().passed();
     let links: std::collections::BTreeMap<_, _> = links(&report).collect();
+    let count = |link: &str, reason: &str| links[link]["dropped"][reason].as_u64().unwrap_or(0);
     // The first link of each interface hears strangers, so that they are counted once.
     for first in ["n1->n0", "n0->n1", "n0->n2", "n0->n3"] {
-        let dropped = &links[first]["dropped"];
-        for (reason, least) in [("wrong-address", 2 * ROUNDS), ("vlan-tag", ROUNDS)] {
-            let count = dropped[reason].as_u64().unwrap_or(0);
-            assert!(count >= least / 2, "{first}: {count} of {least} counted as {reason}: {dropped}");
-        }
+        let all = count(first, "wrong-address") + count(first, "turned-away");
+        assert!(all >= 2 * ROUNDS, "{first}: {all} of {}: {}", 3 * ROUNDS, links[first]);
+        assert!(count(first, "wrong-address") > ROUNDS / 10, "{first} did not look: {}", links[first]);
+        assert_eq!(count(first, "no-room"), 0, "our own frames have room of their own: {}", links[first]);
     }
-    assert!(links["n2->n0"]["dropped"]["wrong-address"].is_null(), "and by nobody else");
+    assert!(count("n1->n0", "vlan-tag") > 0, "{}", links["n1->n0"]);
+    assert_eq!(count("n2->n0", "wrong-address"), 0, "and by nobody else");
 }
 
 /// How often the stranger says everything that it has to say.
@@ -175,6 +182,7 @@ fn babble() {
     let mut port = packet::open("plane0", &settings).expect("the bridge is here");
     const NOBODY: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
     const EVERYBODY: [u8; 6] = [0xff; 6];
+    const N0: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 0];
     const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
     let frame = |target: [u8; 6], source: [u8; 6], rest: &[u8]| {
         let mut frame = [&target[..], &source, rest].concat();
@@ -186,7 +194,7 @@ fn babble() {
         frame(NOBODY, [2, 9, 9, 9, 9, 9], &ours),
         frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &ours),
         frame(EVERYBODY, N1, &ours),
-        frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &[0x81, 0x00, 0x00, 0x05, ours[0], ours[1]]),
+        frame(N0, [2, 9, 9, 9, 9, 9], &[0x81, 0x00, 0x00, 0x05, ours[0], ours[1]]),
         frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
         frame([0x33, 0x33, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]),
         frame(NOBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
@@ -199,6 +207,7 @@ fn babble() {
             }
         }
         port.flush(rackloom_protocol::Instant::ZERO);
+        std::thread::sleep(Duration::from_micros(500));
     }
 }
 

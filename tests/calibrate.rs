@@ -107,7 +107,7 @@ fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
 
 #[test]
 fn rows_that_start_racks_have_figures_or_say_why_not() {
-    let only = "packet-round-trip,packet-64,all-reduce";
+    let only = "packet-round-trip,packet-64,packet-packed,packet-star,udp-packed,all-reduce";
     let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
     let processors = report["machine"]["processors"].as_u64().expect("a machine has processors");
     for row in report["rows"].as_array().expect("rows") {

@@ -81,7 +81,22 @@ const OPERATIONS: &[&str] = &[
 
 /// Words by number, for fields in which the parser says the word and tshark the number.
 const WORDS: [(&str, &[&str]); 9] = [
-    ("kind", &["", "data", "ack", "hello", "heartbeat", "report", "credit"]),
+    (
+        "kind",
+        &[
+            "",
+            "data",
+            "ack",
+            "hello",
+            "heartbeat",
+            "report",
+            "credit",
+            "link-ack",
+            "link-nack",
+            "link-init",
+            "link-init-echo",
+        ],
+    ),
     ("class", CLASSES),
     ("ack.class", CLASSES),
     ("op.of_class", CLASSES),
@@ -264,7 +279,7 @@ const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_ma
 fn both_say_the_same_of_every_simulated_frame() {
     let directory = scratch("captures");
     let options = ["--capture", text(&directory), "--transport", "selective"];
-    sim(&rack_file(RING)).with(&options).with(&FAULTS).finish().passed();
+    sim(&rack_file(RING)).with(&options).with(&["--llr", "on"]).with(&FAULTS).finish().passed();
     if let Some((fields, operations)) = compare_all(&directory) {
         is_complete(&fields, &operations);
     }

@@ -17,13 +17,13 @@ use std::time::Duration;
 use rackloom::hosts::WordSocket;
 use rackloom::namespaces::{
     Cable, CableEnd, NamespaceError, enter_new_network_namespace, enter_supervisor_namespaces, lay_cables,
-    switch_on_all,
+    switch_off, switch_on_all,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use support::wires::skipped;
-use support::{scratch, topology, within};
+use support::{monotonic_ns, scratch, topology, within};
 
 /// Set in the child that runs inside the namespaces.
 const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(100);
 const COULD_NOT_START: i32 = 3;
 const NODE_LOST: i32 = 4;
 const STALLED: i32 = 5;
+/// For news to cross two processes on a machine whose processors are all taken.
+const FELT_NS_MAX: u64 = 2_000_000_000;
 
 /// Run the test of this name in a child that may lay cables.
 fn in_namespaces(test: &str, body: impl FnOnce()) {
@@ -61,6 +63,17 @@ fn in_namespaces(test: &str, body: impl FnOnce()) {
 /// A machine: a network namespace with one interface, `eth1`, as long as its process waits for its input.
 struct Machine(Child);
 
+impl Machine {
+    fn begin() -> Self {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // SAFETY: needed so that the machine has a network of its own. Between fork and exec this makes nothing but system
+        // calls.
+        unsafe { command.pre_exec(enter_new_network_namespace) };
+        Self(command.spawn().expect("cat is everywhere"))
+    }
+}
+
 impl Drop for Machine {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -70,32 +83,40 @@ impl Drop for Machine {
 
 /// Two machines and the cable between them.
 fn machines() -> [Machine; 2] {
-    let machines = ["A", "B"].map(|_| {
-        let mut command = Command::new("cat");
-        command.stdin(Stdio::piped()).stdout(Stdio::null());
-        // SAFETY: needed so that the machine has a network of its own. Between fork and exec this makes nothing but system
-        // calls.
-        unsafe { command.pre_exec(enter_new_network_namespace) };
-        Machine(command.spawn().expect("cat is everywhere"))
-    });
-    let end = |machine: &Machine, last| CableEnd {
+    joined_by(&["eth1"])
+}
+
+/// Two machines and a cable for each of these names, which both ends have.
+fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
+    let machines = ["A", "B"].map(|_| Machine::begin());
+    let end = |machine: &Machine, interface: &str, last| CableEnd {
         process: machine.0.id(),
-        interface: "eth1".to_owned(),
-        address: [0x02, 0, 0, 0, 0, last],
+        interface: interface.to_owned(),
+        address: [0x02, 0, 0, 0, interface.len() as u8, last],
     };
     let [a, b] = &machines;
-    lay_cables(&[Cable { ends: [end(a, 1), end(b, 2)], mtu: 9000 }]).expect("cables can be laid here");
+    let cable = |name: &&str| Cable { ends: [end(a, name, 1), end(b, name, 2)], mtu: 9000 };
+    let cables: Vec<_> = interfaces.iter().map(cable).collect();
+    lay_cables(&cables).expect("cables can be laid here");
+    let names: Vec<_> = interfaces.iter().map(|name| (*name).to_owned()).collect();
     for machine in &machines {
-        let network = network(machine);
-        std::thread::spawn(move || {
-            use std::os::fd::AsFd;
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
-            switch_on_all(&["eth1".to_owned()], Duration::from_secs(10)).expect("the cable has been laid");
-        })
-        .join()
-        .expect("eth1 can be switched on");
+        let names = names.clone();
+        on(machine, move || {
+            switch_on_all(&names, Duration::from_secs(10)).expect("the cables have been laid");
+        });
     }
     machines
+}
+
+/// Do something in a machine's network.
+fn on(machine: &Machine, act: impl FnOnce() + Send + 'static) {
+    use std::os::fd::AsFd;
+    let network = network(machine);
+    let acts = move || {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+        act();
+    };
+    std::thread::spawn(acts).join().expect("what is done on a machine");
 }
 
 fn network(machine: &Machine) -> File {
@@ -327,6 +348,44 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
     });
 }
 
+/// Heartbeats are far too slow here to have noticed anything.
+#[test]
+fn a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat() {
+    in_namespaces("a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat", || {
+        let [a, b] = joined_by(&["eth1", "eth2"]);
+        let file = scratch("rack.yaml");
+        let text = "name: two-cables\nshape: {ring: {nodes: 4}}\nwire: packet\n\
+                    timers: {heartbeat_interval: 20s}\n\
+                    hosts:\n  A: {nodes: [n0, n1], interface: eth1, interfaces: {n3--n0: eth2}}\n  \
+                    B: {nodes: [n2, n3], interface: eth1, interfaces: {n3--n0: eth2}}\n\
+                    job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+        std::fs::write(&file, text).expect("the scratch folder is ours");
+        let hosts = [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])];
+        hosts.iter().for_each(Host::is_up);
+        let pids = std::fs::read_to_string(&hosts[0].pids).expect("it is up");
+        let pids: Value = serde_json::from_str(&pids).expect("JSON");
+        let origin_ns = pids["origin_monotonic_ns"].as_u64().expect("an origin");
+        let cut_at_ns = monotonic_ns();
+        // The peer's end: this one's interface stays switched on, and loses its carrier.
+        on(&b, || switch_off("eth1").expect("it is there"));
+        let cut_after_ns = monotonic_ns();
+        let ended = hosts.map(Host::finish);
+        for host in &ended {
+            assert_eq!(host.code, Some(0), "the ring's other way carries on: {}", host.said);
+        }
+        let report = ended[0].report();
+        let events = report["events"].as_array().expect("events");
+        let felt = events.iter().find(|event| {
+            let fields = &event["fields"];
+            event["member"] == "n1" && fields["port"] == "port0" && fields["cause"] == "carrier"
+        });
+        let felt = felt.unwrap_or_else(|| panic!("n1 felt nothing: {events:?}"));
+        let at_ns = origin_ns + felt["at_ns"].as_u64().expect("a time");
+        assert!(at_ns >= cut_at_ns, "it was felt before it was done");
+        assert!(at_ns <= cut_after_ns + FELT_NS_MAX, "it took {} ns", at_ns - cut_after_ns);
+    });
+}
+
 #[test]
 fn who_waits_for_a_host_that_does_not_come_says_for_whom() {
     in_namespaces("who_waits_for_a_host_that_does_not_come_says_for_whom", || {
@@ -399,6 +458,178 @@ fn a_rack_of_two_hosts_stays_until_each_is_taken_down() {
         }
         for (machine, session) in machines.iter().zip(&sessions) {
             assert!(ask(machine, session, &["down"]).contains("rack two-hosts is down"));
+        }
+    });
+}
+
+/// Two machines and a router between them: nothing but IPv4 packets reaches one from the other. `None` where nobody can set
+/// addresses.
+fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
+    let machines = [(); 3].map(|()| Machine::begin());
+    let [a, b, router] = &machines;
+    let end = |machine: &Machine, interface: &str, last| CableEnd {
+        process: machine.0.id(),
+        interface: interface.to_owned(),
+        address: [0x02, 0, 0, 1, 0, last],
+    };
+    let cables = [
+        Cable { ends: [end(a, "eth1", 1), end(router, "west", 2)], mtu: 9000 },
+        Cable { ends: [end(b, "eth1", 3), end(router, "east", 4)], mtu: 9000 },
+    ];
+    lay_cables(&cables).expect("cables can be laid here");
+    let tasks: [(&Machine, &[&str]); 3] = [
+        (
+            a,
+            &[
+                "link set lo up",
+                "address add 10.1.0.1/24 dev eth1",
+                "link set eth1 up",
+                "route add default via 10.1.0.254",
+            ],
+        ),
+        (
+            b,
+            &[
+                "link set lo up",
+                "address add 10.2.0.1/24 dev eth1",
+                "link set eth1 up",
+                "route add default via 10.2.0.254",
+            ],
+        ),
+        (
+            router,
+            &[
+                "address add 10.1.0.254/24 dev west",
+                "address add 10.2.0.254/24 dev east",
+                "link set west up",
+                "link set east up",
+            ],
+        ),
+    ];
+    for (machine, tasks) in tasks {
+        for task in tasks {
+            if let Err(why) = ip(machine, task) {
+                skipped(&format!("{test}: nobody can set addresses: {why}"));
+                return None;
+            }
+        }
+    }
+    on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("the network is ours"));
+    Some(machines)
+}
+
+/// `ip` on a machine; an error if there is no such program.
+fn ip(machine: &Machine, task: &str) -> Result<(), String> {
+    let (tell, hear) = std::sync::mpsc::channel();
+    let words: Vec<String> = task.split(' ').map(str::to_owned).collect();
+    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("somebody listens"));
+    let output = hear.recv().expect("an answer").map_err(|error| error.to_string())?;
+    assert!(output.status.success(), "ip {task}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+const ROUTED: &str = "name: routed\nshape: {ring: {nodes: 4}}\nwire: udp\nwatchdog: 20s\n\
+    hosts:\n  A: {nodes: [n0, n1], address: 10.1.0.1}\n  B: {nodes: [n2, n3], address: 10.2.0.1}\n";
+
+fn routed(more: &str) -> PathBuf {
+    let file = scratch("routed.yaml");
+    std::fs::write(&file, format!("{ROUTED}{more}")).expect("the scratch folder is ours");
+    file
+}
+
+#[test]
+fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
+    const TEST: &str = "hosts_with_a_router_between_them_are_joined_by_datagrams";
+    in_namespaces(TEST, || {
+        let Some([a, b, router]) = machines_and_router(TEST) else { return };
+        let reduce = ["--collective", "all-reduce", "--bytes", "256KiB", "--repetitions", "5"];
+        for job in [&[][..], &reduce] {
+            let file = routed("job: {litmus: {bytes_max: 64KiB, rounds: 8}}\n");
+            let hosts = [run(&a, &file, "A", job), run(&b, &file, "B", job)];
+            let strangers = std::thread::spawn({
+                let network = network(&router);
+                move || talk_to_ports(&network)
+            });
+            let hosts = hosts.map(Host::finish);
+            let said = strangers.join().expect("the stranger has nothing to fear");
+            for (place, host) in hosts.iter().enumerate() {
+                assert_eq!(host.code, Some(0), "host {place}: {}", host.said);
+                let report = host.report();
+                let links = report["links"].as_array().expect("a list");
+                let of = |name: &str| links.iter().find(|link| link["name"] == name).expect("a link");
+                for crossing in ["n1->n2", "n2->n1", "n3->n0", "n0->n3"] {
+                    assert!(of(crossing)["frames"].as_u64() > Some(20), "{crossing}: {report}");
+                }
+                let counted = of(["n2->n1", "n1->n2"][place])["dropped"]["turned-away"].as_u64();
+                assert!(said == 0 || counted > Some(0), "host {place} did not count strangers: {report}");
+            }
+        }
+    });
+}
+
+/// From the router, at its own address, to the ports of the link n1--n2 for a while; how often.
+fn talk_to_ports(network: &File) -> u64 {
+    use std::os::fd::AsFd;
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port");
+    let mut said = 0;
+    for _ in 0..300 {
+        for target in ["10.1.0.1:26002", "10.2.0.1:26002"] {
+            // Refused as long as nobody is there.
+            said += u64::from(socket.send_to(&[0x5a; 300], target).is_ok());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    said
+}
+
+#[test]
+fn a_host_beyond_a_router_that_dies_is_noticed() {
+    const TEST: &str = "a_host_beyond_a_router_that_dies_is_noticed";
+    in_namespaces(TEST, || {
+        let Some([a, b, _router]) = machines_and_router(TEST) else { return };
+        let file = routed("job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n");
+        let (first, second) = (run(&a, &file, "A", &[]), run(&b, &file, "B", &[]));
+        first.is_up();
+        second.is_up();
+        second.kill();
+        let ended = first.finish();
+        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
+        let failures = ended.report()["failures"].to_string();
+        for part in ["host B at 10.2.0.1 is not heard any more", "n0: lost nodes [n2, n3]"] {
+            assert!(failures.contains(part), "no {part:?} in {failures}");
+        }
+    });
+}
+
+#[test]
+fn what_is_wrong_with_an_address_or_the_way_is_said() {
+    const TEST: &str = "what_is_wrong_with_an_address_or_the_way_is_said";
+    in_namespaces(TEST, || {
+        let Some([a, _b, router]) = machines_and_router(TEST) else { return };
+        let elsewhere = scratch("elsewhere.yaml");
+        let text = ROUTED.replace("10.1.0.1", "10.1.0.7");
+        std::fs::write(&elsewhere, text).expect("the scratch folder is ours");
+        let mut cases = vec![(elsewhere, "this machine has no address 10.1.0.7")];
+        cases.push((
+            routed("frame_bytes_max: 9014B\n"),
+            "carries frames of 8972 bytes in a packet, and the rack sends 9014",
+        ));
+        for (file, part) in cases {
+            let ended = run(&a, &file, "A", &[]).finish();
+            assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.said);
+            assert!(ended.said.contains(part) && ended.said.contains("hint: "), "{}", ended.said);
+        }
+        drop(router);
+        let alone = scratch("alone.yaml");
+        let text = ROUTED.replace("watchdog: 20s", "watchdog: 1s");
+        std::fs::write(&alone, text).expect("the scratch folder is ours");
+        let ended = run(&a, &alone, "A", &[]).finish();
+        assert_eq!(ended.code, Some(STALLED), "{}", ended.said);
+        for part in
+            ["host B at 10.2.0.1 has not been heard", "host B's n2 has not been heard from 10.2.0.1:26002"]
+        {
+            assert!(ended.said.contains(part), "no {part:?} in {}", ended.said);
         }
     });
 }

@@ -83,8 +83,12 @@ fn coming_and_going_leaves_nothing() {
         let has_bridge = wire == "packet" && cycle % 2 == 0;
         let file = if has_bridge { "star-4-bridge.yaml" } else { "ring-4.yaml" };
         session.passes(&["up", text(&topology(file)), "--wire", wire]);
-        let racks = session.racks();
-        assert_eq!((racks.len(), &racks[0]["links_up"]), (1, &racks[0]["links_total"]));
+        // A member that a busy machine lets wait answers the next time.
+        within(Duration::from_secs(20), "a status with all links up", || {
+            let racks = session.racks();
+            assert_eq!(racks.len(), 1);
+            (racks[0]["links_up"] == racks[0]["links_total"]).then_some(())
+        });
         assert_eq!(Footprint::of(&session.0).process_count(), 5, "four members and a supervisor are seen");
         session.passes(&["down"]);
         session.is_again(&before, &format!("after {} cycles on {wire}", cycle + 1));

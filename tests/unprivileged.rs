@@ -63,3 +63,36 @@ fn every_wire_works_for_a_user_without_rights() {
         assert!(report["verified_bytes"].as_u64() > Some(0), "{wire}");
     }
 }
+
+/// In a user namespace of its own, in which nobody may make another one.
+#[test]
+fn a_system_without_namespaces_says_what_is_missing_and_which_wires_work() {
+    const TEST: &str = "a_system_without_namespaces_says_what_is_missing_and_which_wires_work";
+    const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
+                          echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
+    let folder = folder();
+    let file = folder.0.join("rack.yaml");
+    fs::write(&file, RACK).expect("the folder can be written");
+    let run = |wire: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-Ur", "sh", "-c", FORBID, env!("CARGO_BIN_EXE_rackloom"), "run"]);
+        command.arg(&file).args(["--wire", wire]).env_remove("RACKLOOM_LOG").stdin(Stdio::null()).output()
+    };
+    let forbidden = match run("packet") {
+        Ok(output) if ![Some(1), Some(99), Some(127)].contains(&output.status.code()) => output,
+        Ok(output) => {
+            return skipped(&format!("{TEST}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+        Err(why) => return skipped(&format!("{TEST}: no `unshare`: {why}")),
+    };
+    let said = String::from_utf8_lossy(&forbidden.stderr).into_owned();
+    assert_eq!(forbidden.status.code(), Some(COULD_NOT_START), "{said}");
+    let sentences: Vec<_> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(sentences.len(), 1, "{said}");
+    assert!(sentences[0].contains("needs a user namespace, which this system forbids"), "{said}");
+    for wire in ["shared-memory", "udp"] {
+        assert!(said.contains(&format!("`--wire {wire}`")), "{said}");
+        let output = run(wire).expect("it ran before");
+        assert_eq!(output.status.code(), Some(0), "{wire}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

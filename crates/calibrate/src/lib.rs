@@ -22,6 +22,7 @@ pub mod processors;
 pub mod ring;
 pub mod series;
 mod sides;
+pub mod udp;
 
 pub use alternate::Turns;
 pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, Verdict};

@@ -71,6 +71,11 @@ impl Line<'_> {
         if let Some(control) = &self.frame.control {
             self.control(formatter, control)?;
         }
+        match link.kind {
+            "link-ack" | "link-nack" => write!(formatter, " {}", link.link_ack)?,
+            "link-init" => write!(formatter, " at {}", link.seq)?,
+            _ => {}
+        }
         write!(formatter, "  credits {}/{}", link.consumed, link.freed)
     }
 
@@ -110,6 +115,7 @@ impl Line<'_> {
             }
             Control::Credit { answer_wanted: true } => formatter.write_str(" answer wanted"),
             Control::Credit { .. } => Ok(()),
+            Control::Init { number } | Control::Echo { number } => write!(formatter, " {number}"),
         }
     }
 }

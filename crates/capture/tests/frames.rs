@@ -40,6 +40,8 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         freed: 17,
         has_end_to_end_check: true,
         has_hop_check: true,
+        hop_check_covers_all: false,
+        is_unprotected: false,
     };
     link.write(&mut frame, 0x88b5, [2, 0x52, 0x4c, 0, 0, 0], [2, 0x52, 0x4c, 0, 0, 1]);
     // The check reads the length, which the link header holds.

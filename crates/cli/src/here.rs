@@ -27,9 +27,20 @@ impl Here {
             };
             return Err(Failure::bad_input(format!("there is no host {name}")).at("--host").hint(hint));
         };
-        if plan.wire != WireKind::Packet {
-            let what = format!("--host needs the packet wire; the rack has the {} wire", plan.wire.name());
-            let hint = "write `wire: packet` in the file, or say --wire packet on every host";
+        if plan.wire == WireKind::SharedMemory {
+            let what = format!(
+                "--host needs the packet or the udp wire; the rack has the {} wire",
+                plan.wire.name()
+            );
+            let hint = "write `wire: packet` in the file, or `wire: udp` for hosts with routers between them";
+            return Err(Failure::bad_input(what).at("--host").hint(hint));
+        }
+        if let Some(lost) =
+            plan.hosts.iter().find(|host| plan.wire == WireKind::Udp && host.address.is_none())
+        {
+            let what =
+                format!("host {} has no address, by which the others find it on the udp wire", lost.name);
+            let hint = "write `address: 10.0.0.1` under each of `hosts`, or say --wire packet on every host";
             return Err(Failure::bad_input(what).at("--host").hint(hint));
         }
         Ok(Self { host: Some(host) })

@@ -3,11 +3,12 @@
 //! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
 
 use rackloom_plan::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, Sizes, Sweep,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, RetryPlan,
+    Sizes, Sweep,
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
-use crate::arguments::{JobOptions, Overrides};
+use crate::arguments::{JobOptions, OnOff, Overrides};
 use crate::failure::Failure;
 
 impl Overrides {
@@ -24,6 +25,12 @@ impl Overrides {
             profile.corrupt = self.corrupt.unwrap_or(profile.corrupt);
             profile.duplicate = self.duplicate.unwrap_or(profile.duplicate);
             profile.reorder = self.reorder.unwrap_or(profile.reorder);
+            profile.retry = match self.llr {
+                // What the file says of it stays.
+                Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
+                Some(OnOff::Off) => None,
+                None => profile.retry,
+            };
         });
         Ok(())
     }

@@ -41,6 +41,9 @@ pub(crate) struct Source {
     /// Whose share of the rack is started; all of it if nobody's in particular.
     #[serde(default)]
     pub(crate) host: Option<String>,
+    /// Whether `ip netns` shall show the members' network namespaces.
+    #[serde(default)]
+    pub(crate) netns_names: bool,
     /// The rack's name, if it is another than the file's.
     pub(crate) rack: Option<String>,
     /// Where the user's arrays are, and where the results go.
@@ -70,6 +73,7 @@ impl Source {
             wire: None,
             force_wire: false,
             host: None,
+            netns_names: false,
             rack: None,
             arrays: ArrayOptions::default(),
             capture: CaptureOptions::default(),
@@ -81,6 +85,7 @@ impl Source {
         self.wire = processes.wire;
         self.force_wire = processes.force_wire;
         self.host.clone_from(&processes.host);
+        self.netns_names = processes.netns_names;
         self.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
     }
 

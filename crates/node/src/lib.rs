@@ -8,9 +8,11 @@
 //!
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
+mod barrier;
 pub mod clock;
 mod drops;
 pub mod fabric;
+mod favoured;
 pub mod hosts;
 mod mapping;
 pub mod memory;

@@ -48,6 +48,22 @@ fn batch(near: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress) {
     }
 }
 
+/// The same through a driver.
+fn driven_batch(driver: &mut Driver, completions: &mut Vec<Completion>, mine: &Region, at: RemoteAddress) {
+    for number in 0..BATCH {
+        driver.store(at, &[7; 64], number).unwrap();
+        driver.store_posted(at, &[7; 64]).unwrap();
+        driver.put(mine, 0..64, at, number).unwrap();
+        driver.get(at, mine, 0..64, number).unwrap();
+    }
+    let mut ended = 0;
+    while ended < 3 * BATCH {
+        assert!(driver.poll_wait(completions, Duration::from_secs(30)) > 0, "a completion comes");
+        ended += completions.len() as u64;
+        assert!(completions.drain(..).all(|completion| completion.result.is_ok()));
+    }
+}
+
 #[test]
 fn nothing_is_allocated_per_submitted_operation() {
     let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
@@ -68,4 +84,14 @@ fn nothing_is_allocated_per_submitted_operation() {
     // A queue of the core may still grow once, when the host lets more frames pile up than ever before.
     assert!(allocated < operations / 200, "{allocated} allocations for {operations} operations");
     assert!(before > 0, "the counter counts");
+
+    let (mut driver, mut completions) = (near.drive().unwrap(), Vec::new());
+    let mut count = || {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        (0..BATCHES).for_each(|_| driven_batch(&mut driver, &mut completions, &mine, theirs.address(0)));
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    count();
+    let allocated = count();
+    assert!(allocated < operations / 200, "{allocated} allocations for {operations} operations of a driver");
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rackloom::fabric::{
-    Batch, Completion, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue,
-    Received, Region, RegionOptions, Request, Slice,
+    Batch, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters,
+    Queue, Received, Region, RegionOptions, Request, Slice,
 };
-use rackloom::hosts::{HostLink, HostLinkError, WordSocket};
+use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
     AllocateError, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, Usage,
 };
-use rackloom::namespaces::{Cable, CableEnd, NamespaceError};
+use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
-use rackloom::seat::{Grant, NewCable, Outlet, SharedMemoryPort};
+use rackloom::seat::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};
 use rackloom::sharing::{
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer,
     Inside, PendingImport, Refusal, Revoked, Seat, Seats, Taken,
@@ -26,7 +26,7 @@ use rackloom::wires::jack::{Idle, Inserter, Jack};
 use rackloom::wires::packet::{PacketDevice, Settings};
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
 use rackloom::wires::tapped::Tapped;
-use rackloom::wires::udp::UdpDevice;
+use rackloom::wires::udp::{Route, UdpDevice};
 use rackloom::wires::{Device, DeviceCounters, DeviceLease, Doorbell, Ports, PortsError, WakeSource};
 use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::Endpoint;
@@ -43,14 +43,14 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
-    Batch<'static>, Completion, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
+    Batch<'static>, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice,
     AllocateError, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, Usage,
-    Cable, CableEnd, NamespaceError,
+    Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
-    Answer, Grant, NewCable, Outlet, SharedMemoryPort,
-    HostLink, HostLinkError, WordSocket,
+    Answer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
+    HostLink, HostLinkError, RoutedWords, Route, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PortsError, Settings, SharedMemoryDevice,

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use rackloom_protocol::{CreditConfig, Edge, LinkTimers, PackingConfig, TransportConfig};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::defaults;
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
@@ -42,8 +43,11 @@ fn text(plan: &Plan) -> String {
     for link in links {
         spell_link(link, &mut text);
     }
-    for HostPlan { name, members, interface, interfaces } in hosts {
+    for HostPlan { name, members, interface, interfaces, address, addresses } in hosts {
         line(&mut text, format_args!("host {name:?} {members:?} {interface:?} {interfaces:?}"));
+        if address.is_some() || !addresses.is_empty() {
+            line(&mut text, format_args!("addresses {address:?} {addresses:?}"));
+        }
     }
     text
 }
@@ -69,6 +73,7 @@ fn settings(plan: &Plan, text: &mut String) {
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
+        udp_port,
         ring_bytes,
         rdma_threshold_bytes,
         job,
@@ -83,6 +88,9 @@ fn settings(plan: &Plan, text: &mut String) {
     // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
         line(text, format_args!("force_wire"));
+    }
+    if *udp_port != defaults::UDP_PORT {
+        line(text, format_args!("udp_port {udp_port}"));
     }
     if *switch != SwitchKind::default() {
         line(text, format_args!("switch {switch}"));
@@ -164,6 +172,7 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         reorder,
         seed,
         drop_frames,
+        retry,
     } = profile;
     // A length takes the place of the delay, and only with a length does it matter what the cable is made of.
     let delay_ns = if length_mm.is_some() { LinkProfile::DELAY_DEFAULT_NS } else { *delay_ns };
@@ -181,6 +190,10 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if let Some(retry) = retry {
+        // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
+        line(text, format_args!("{retry:?}"));
+    }
     if let Some(Burst { enter, leave, loss }) = burst {
         line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));
     }

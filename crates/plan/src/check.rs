@@ -9,6 +9,7 @@ mod job;
 mod links;
 mod members;
 mod objections;
+mod retry;
 
 use std::collections::BTreeSet;
 

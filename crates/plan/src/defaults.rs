@@ -15,6 +15,8 @@ use crate::plan::WireKind;
 pub(crate) const FRAME_BYTES_MAX: u16 = 4240;
 /// IEEE 802 "local experimental EtherType 1".
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;
+/// Not assigned to anybody, and below the ports that systems give out.
+pub(crate) const UDP_PORT: u16 = 26_000;
 pub(crate) const RING_BYTES: u32 = 1 << 20;
 pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
 pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;

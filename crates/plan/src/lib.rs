@@ -26,6 +26,7 @@ mod plan;
 mod quantity;
 mod random;
 mod read;
+mod retry;
 mod schema;
 mod shape;
 mod text;
@@ -45,6 +46,7 @@ pub use objection::{Objection, Subject};
 pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
 };
+pub use retry::{Clock, RetryPlan};
 pub use schema::json::schema;
 pub use text::{Unreadable, text_of};
 pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rackloom_protocol::{
     CreditConfig, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig,
-    PortConfig, Tenant, TransportConfig,
+    PortConfig, RetryConfig, Tenant, TransportConfig,
 };
 
 use crate::canonical;
@@ -27,6 +27,7 @@ use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::places::Places;
 use crate::read;
+use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
 use crate::timing::{ForwardingPlan, Medium, SideLatency};
 
@@ -69,6 +70,8 @@ pub struct Plan {
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
+    /// On the udp wire between hosts: port of the supervisors' words. Those of links are above it.
+    pub udp_port: u16,
     /// Size of the shared-memory ring of one link direction; a power of two.
     pub ring_bytes: u32,
     /// Operations larger than this take the bulk path.
@@ -166,6 +169,8 @@ pub struct LinkProfile {
     pub seed: Option<u64>,
     /// Data frames to lose exactly, by number.
     pub drop_frames: DropFrames,
+    /// Link-level retry; `None` is off.
+    pub retry: Option<RetryPlan>,
 }
 
 /// Data frames to lose, counted from one, per direction.
@@ -249,6 +254,7 @@ impl Default for LinkProfile {
             reorder: 0.0,
             seed: None,
             drop_frames: DropFrames::default(),
+            retry: None,
         }
     }
 }
@@ -317,18 +323,28 @@ impl Plan {
         }
     }
 
-    /// What a member is told at birth.
+    /// What a member that runs as a real process is told at birth.
     ///
     /// # Panics
     /// If the plan has no such member.
     #[must_use]
     pub fn member_config(&self, node: NodeId, incarnation: Incarnation) -> MemberConfig {
+        self.member_config_on(Clock::Wall, node, incarnation)
+    }
+
+    /// What a member is told at birth. The clocks differ in the timers of link-level retry.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config_on(&self, clock: Clock, node: NodeId, incarnation: Incarnation) -> MemberConfig {
         let graph = self.graph();
         let ports = graph.ports(node).into_iter().map(|(edge, neighbour, plane)| PortConfig {
             edge,
             neighbour,
             plane,
             credits: self.links[usize::from(edge)].credits,
+            retry: self.retry_config(usize::from(edge), clock),
         });
         MemberConfig {
             node,
@@ -345,6 +361,11 @@ impl Plan {
             outstanding_loads_max: self.outstanding_loads_max,
             frame_bytes_max: self.frame_bytes_max,
         }
+    }
+
+    fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
+        let profile = &self.links[edge].profile;
+        profile.retry.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
     }
 
     /// Whether frames carry the end-to-end check.

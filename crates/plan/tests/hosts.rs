@@ -92,6 +92,45 @@ fn a_link_that_leaves_has_an_interface_at_both_ends() {
     }
 }
 
+const ROUTED: &str = "wire: udp
+hosts:
+  A: {nodes: [n0, n1], address: 10.1.0.1, addresses: {n0--n3: 10.1.1.1}}
+  B: {nodes: [n2, n3], address: 10.2.0.1}
+";
+
+#[test]
+fn on_the_udp_wire_links_between_hosts_have_addresses_and_ports() {
+    let plan = plan(ROUTED);
+    let place = |host: &str, link: &str| {
+        let edge = plan.links.iter().position(|known| known.name == link).unwrap();
+        assert_eq!(plan.wire_of(&plan.links[edge].edge), WireKind::Udp);
+        plan.udp_place(plan.host_named(host).unwrap(), edge).unwrap().to_string()
+    };
+    assert_eq!(place("A", "n1--n2"), "10.1.0.1:26002");
+    assert_eq!(place("B", "n1--n2"), "10.2.0.1:26002");
+    assert_eq!(place("A", "n3--n0"), "10.1.1.1:26004");
+    assert_eq!(place("B", "n3--n0"), "10.2.0.1:26004");
+    let moved = ROUTED.replace("10.2.0.1", "10.2.0.2");
+    assert_ne!(plan.config_hash, self::plan(&moved).config_hash);
+}
+
+#[test]
+fn mistakes_about_addresses_are_told() {
+    let cases = [
+        (ROUTED.replace(", address: 10.1.0.1", ""), "has no `address`"),
+        (ROUTED.replace("10.2.0.1", "10.2.0.256"), "is not an IPv4 address of a machine"),
+        (ROUTED.replace("10.2.0.1", "224.0.0.1"), "is not an IPv4 address of a machine"),
+        (ROUTED.replace("n0--n3", "n0--n1"), "`n0--n1` does not leave host `A`"),
+        (format!("{ROUTED}udp_port: 65533\n"), "beyond 65535"),
+    ];
+    for (text, expected) in cases {
+        let error = wrong(&text);
+        assert_eq!(error.mistakes.len(), 1, "{error}");
+        let mistake = &error.mistakes[0];
+        assert!(mistake.message.contains(expected) && mistake.line >= 3, "{error}");
+    }
+}
+
 #[test]
 fn a_server_is_of_one_host() {
     let error = wrong(&format!("servers: {{box: [n1, n2]}}\n{TWO}"));

@@ -516,6 +516,34 @@ fn cut_through_between_different_rates_is_refused() {
 }
 
 #[test]
+fn retry_that_cannot_work_is_refused_where_it_is_written() {
+    let llr = |settings: &str| format!("link: {{delay: 2us, llr: {{{settings}}}}}\n");
+    expect("link: {llr: maybe}", &["`link.llr`"]);
+    expect(&llr("window: 5"), &["unknown key `window` in link.llr"]);
+    expect(
+        &llr("sequence_bits: 8, outstanding_frames: 129"),
+        &["`link.llr.outstanding_frames` is 129, beyond half of the sequence numbers of 8 bits"],
+    );
+    Plan::parse(
+        &format!(
+            "name: r\nshape: {{ring: {{nodes: 4}}}}\n{}",
+            llr("sequence_bits: 8, outstanding_frames: 128")
+        ),
+        "rack.yaml",
+    )
+    .expect("exactly half may be outstanding");
+    expect(&llr("outstanding_bytes: 4239B"), &["less than one frame of 4240B"]);
+    expect(&llr("outstanding_bytes: 8KiB, ack_spacing: 8193B"), &["more than the replay buffer"]);
+    expect(&llr("replay_timer: 3us"), &["every frame would be sent twice"]);
+    expect(&llr("ack_delay: 10us, replay_timer: 10us"), &["not below the replay timer of 10us"]);
+    expect(&llr("replay_count_max: 256"), &["outside 0 to 255"]);
+    expect(
+        "links: {n0--n1: {llr: {outstanding_bytes: 1KiB}}}",
+        &["the replay buffer of n0--n1 has 1KiB, less than one frame"],
+    );
+}
+
+#[test]
 fn a_burst_says_when_it_begins_and_when_it_ends() {
     expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
     expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);

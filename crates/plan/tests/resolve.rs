@@ -1,9 +1,9 @@
 //! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
 
 use rackloom_plan::{
-    AlgorithmName, Burst, Checks, CollectiveName, DropFrames, ElementName, Expectations, ExpectedVerdict,
-    ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium, MemoryOptions, OperatorName,
-    Plan, SideLatency, Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
+    ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
+    MemoryOptions, OperatorName, Plan, SideLatency, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     CreditConfig, Incarnation, NodeId, PackingMode, Plane, PortId, RetransmissionMode, Tenant,
@@ -290,4 +290,25 @@ fn seats_are_found_by_name() {
     let plan = plan("name: s\nshape: {star: {nodes: 2}}");
     assert_eq!(plan.node_named("s0"), Some(NodeId(2)));
     assert_eq!(plan.node_named("n2"), None);
+}
+
+#[test]
+fn retry_is_inherited_key_by_key_and_each_clock_has_its_timer() {
+    let text = "name: r\nshape: {ring: {nodes: 4}}\nlink: {delay: 1us, llr: {ack_spacing: 1KiB}}\n\
+                links: {n0--n1: {llr: {outstanding_frames: 7}}, n1--n2: {llr: off}, n2--n3: {llr: on}}\n";
+    let plan = Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}"));
+    let retry = |port: usize, node, clock| {
+        plan.member_config_on(clock, NodeId(node), Incarnation(1)).ports[port].retry
+    };
+    // Port 0 of a ring's node leads to the next one.
+    let own = retry(0, 0, Clock::Virtual).unwrap();
+    assert_eq!((own.outstanding_frames, own.ack_spacing_bytes), (7, 1024));
+    assert_eq!(own.replay_timer_ns, 3 * 2_000 + 500);
+    assert_eq!(retry(0, 1, Clock::Virtual), None);
+    let common = retry(0, 2, Clock::Wall).unwrap();
+    assert_eq!((common.outstanding_frames, common.ack_spacing_bytes), (1024, 1024));
+    assert_eq!((common.replay_timer_ns, common.ack_delay_ns), (3_000_000, 750_000));
+    let hash = |text: &str| Plan::parse(text, "rack").unwrap().config_hash;
+    let base = "name: r\nshape: {ring: {nodes: 4}}\n";
+    assert_ne!(hash(base), hash(&format!("{base}link: {{llr: on}}\n")));
 }

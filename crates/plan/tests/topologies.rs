@@ -115,7 +115,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
         count += 1;
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 12);
 }
 
 #[test]

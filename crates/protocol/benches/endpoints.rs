@@ -68,7 +68,13 @@ impl Side {
             epoch: 1,
             tenants: vec![Tenant(0); 2],
             ether_type: 0x88b5,
-            ports: vec![PortConfig { edge: 0, neighbour: NodeId(1 - node), plane: Plane(0), credits }],
+            ports: vec![PortConfig {
+                edge: 0,
+                neighbour: NodeId(1 - node),
+                plane: Plane(0),
+                credits,
+                retry: None,
+            }],
             graph: Graph { members: vec![MemberRole::Endpoint; 2], edges: vec![edge] },
             timers: LinkTimers {
                 heartbeat_interval_ns: 1_000_000,

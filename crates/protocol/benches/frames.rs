@@ -56,6 +56,8 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         freed: 0,
         has_end_to_end_check: false,
         has_hop_check: true,
+        hop_check_covers_all: false,
+        is_unprotected: false,
     };
     link.write(&mut frame, ETHER_TYPE, SOURCE, DESTINATION);
     frame

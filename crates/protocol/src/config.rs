@@ -48,6 +48,65 @@ pub struct PortConfig {
     pub plane: Plane,
     /// Credits of the link, the same at both ends.
     pub credits: CreditConfig,
+    /// Link-level retry, the same at both ends; `None` is off.
+    pub retry: Option<RetryConfig>,
+}
+
+/// Link-level retry (UEC-LLR-like): the neighbour acknowledges every routed frame, and what it has not got is sent to it
+/// again before anybody else notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryConfig {
+    /// Width of the sequence numbers whose rule is kept. The header's numbers have 32 bits; hardware has fewer.
+    pub sequence_bits: u8,
+    /// Frames that may be unacknowledged at a time; at most half of the sequence numbers.
+    pub outstanding_frames: u32,
+    /// Bytes that may be unacknowledged at a time: the size of the replay buffer.
+    pub outstanding_bytes: u32,
+    /// Received bytes after which an acknowledgement leaves at once.
+    pub ack_spacing_bytes: u32,
+    /// Longest time that an acknowledgement waits for the spacing to be reached or for a frame to ride on.
+    pub ack_delay_ns: u64,
+    /// Time without progress after which everything unacknowledged is sent again.
+    pub replay_timer_ns: u64,
+    /// Replays in a row that may bring nothing; [`RetryConfig::REPLAYS_UNLIMITED`] is without end.
+    pub replay_count_max: u8,
+    /// What becomes of further frames once the replays are used up.
+    pub flush: FlushPolicy,
+}
+
+/// What becomes of frames that want to leave while a link is being flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushPolicy {
+    /// They wait until both ends have agreed on numbers again.
+    Block,
+    /// They are thrown away and counted.
+    Discard,
+    /// They leave without number and without protection.
+    BestEffort,
+}
+
+impl RetryConfig {
+    /// A replay count that is never reached.
+    pub const REPLAYS_UNLIMITED: u8 = 255;
+
+    /// The replay timer for a control loop of this length: three loops and half a microsecond, within 1 and 15.5 us.
+    #[must_use]
+    pub const fn timer_for_loop_ns(loop_ns: u64) -> u64 {
+        let timer_ns = loop_ns.saturating_mul(3).saturating_add(500);
+        if timer_ns < 1_000 {
+            1_000
+        } else if timer_ns > 15_500 {
+            15_500
+        } else {
+            timer_ns
+        }
+    }
+
+    /// Frames that sequence numbers of so many bits can tell apart from acknowledged ones: half of the numbers.
+    #[must_use]
+    pub const fn outstanding_frames_limit(sequence_bits: u8) -> u64 {
+        1 << (sequence_bits.saturating_sub(1))
+    }
 }
 
 /// Credits of one link direction (CBFC-like: cyclic consumed and freed counters).

@@ -55,6 +55,13 @@ pub enum Event {
         /// The port from now on; `None` if no path is left.
         to: Option<PortId>,
     },
+    /// Link-level retry has given up: the neighbour acknowledged nothing, however often it was sent.
+    LinkFlushed {
+        /// The port.
+        port: PortId,
+        /// Frames that were given up.
+        frames: u32,
+    },
     /// No live path leads to a member any more.
     NodeLost {
         /// The member.
@@ -125,11 +132,15 @@ pub enum DropReason {
     BufferFull,
     /// A stranger's Hello: other member, plane or options than the plan says.
     Stranger,
+    /// Link-level retry: the frame was taken before.
+    LinkDuplicate,
+    /// Link-level retry: a frame before this one is missing; both will come again.
+    LinkOutOfSequence,
 }
 
 impl DropReason {
     /// All reasons, in the order of their index.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Truncated,
         Self::ForeignEtherType,
         Self::WrongAddress,
@@ -150,6 +161,8 @@ impl DropReason {
         Self::BeyondWindow,
         Self::BufferFull,
         Self::Stranger,
+        Self::LinkDuplicate,
+        Self::LinkOutOfSequence,
     ];
 
     /// Lower-case name for reports.
@@ -176,6 +189,8 @@ impl DropReason {
             Self::BeyondWindow => "beyond-window",
             Self::BufferFull => "buffer-full",
             Self::Stranger => "stranger",
+            Self::LinkDuplicate => "link-duplicate",
+            Self::LinkOutOfSequence => "link-out-of-sequence",
         }
     }
 }

@@ -29,8 +29,8 @@ pub mod transport;
 pub mod wire;
 
 pub use config::{
-    CreditConfig, LinkTimers, MemberConfig, PackingConfig, PackingMode, PortConfig, RetransmissionMode,
-    TransportConfig,
+    CreditConfig, FlushPolicy, LinkTimers, MemberConfig, PackingConfig, PackingMode, PortConfig,
+    RetransmissionMode, RetryConfig, TransportConfig,
 };
 pub use endpoint::Endpoint;
 pub use error::{CommandRefused, OperationError};

@@ -33,8 +33,19 @@ pub trait Member {
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;
     /// Whether `poll_transmit` would produce a frame for this port now.
     fn wants_transmit(&self, now: Instant, port: PortId) -> bool;
+    /// The first port from `from` on for which `poll_transmit` may produce a frame now. A member with many ports knows better
+    /// than to name every one.
+    fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
+        let _ = now;
+        (from.index() < self.port_count()).then_some(from)
+    }
     /// Write the next frame for `port` into `out`, which holds at least the largest frame.
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
+    /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it. Called
+    /// between `poll_transmit` and the device, where the frame was [`Passage::Kept`].
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        let _ = (now, port, frame);
+    }
     /// The next lease that nothing refers to any more.
     fn poll_release(&mut self) -> Option<LeaseId>;
     /// The next thing that happened.
@@ -58,6 +69,22 @@ pub struct Transmit {
     pub end_to_end_check: bool,
     /// A sleeping receiver must be woken. Heartbeats do not.
     pub doorbell: bool,
+    /// What link-level retry makes of it.
+    pub passage: Passage,
+}
+
+/// What link-level retry makes of a frame that leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passage {
+    /// Nothing: there is none on this link, or the frame is none of its business.
+    #[default]
+    Plain,
+    /// The member keeps a copy until the neighbour has acknowledged it.
+    Kept,
+    /// It leaves without protection.
+    Unprotected,
+    /// It does not leave at all.
+    Discarded,
 }
 
 /// Where the rest of a frame's bytes come from.
@@ -134,12 +161,13 @@ where
 {
     member.settle(now);
     let mut progress = drain_memory(member, now, wires, memory);
-    for port in 0..member.port_count() {
-        let port = PortId(port as u16);
+    let mut from = PortId(0);
+    while let Some(port) = member.next_port(now, from) {
+        from = PortId(port.0 + 1);
         while member.wants_transmit(now, port) {
             let Some(out) = wires.slot(port) else { break };
             let Some(transmit) = member.poll_transmit(now, port, out) else { break };
-            complete(port, &transmit, wires, memory);
+            complete(member, now, port, &transmit, wires, memory);
             progress = true;
         }
     }
@@ -177,8 +205,15 @@ where
     progress
 }
 
-fn complete<W, R>(port: PortId, transmit: &Transmit, wires: &mut W, memory: &mut R)
-where
+fn complete<M, W, R>(
+    member: &mut M,
+    now: Instant,
+    port: PortId,
+    transmit: &Transmit,
+    wires: &mut W,
+    memory: &mut R,
+) where
+    M: Member + ?Sized,
     W: Wires + ?Sized,
     R: Memory + ?Sized,
 {
@@ -198,6 +233,16 @@ where
         && let Some(out) = wires.slot(port)
     {
         wire::seal_end_to_end(&mut out[..transmit.length]);
+    }
+    match transmit.passage {
+        Passage::Plain | Passage::Unprotected => {}
+        Passage::Kept => {
+            if let Some(out) = wires.slot(port) {
+                member.keep_sent(now, port, &mut out[..transmit.length]);
+            }
+        }
+        // Room that is asked for and not committed is given again.
+        Passage::Discarded => return,
     }
     wires.commit(port, transmit.length, transmit.doorbell);
 }

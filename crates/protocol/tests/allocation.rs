@@ -75,7 +75,7 @@ struct Side {
     memory: VectorMemory,
 }
 
-fn side(node: u16) -> Side {
+fn side(node: u16, retry: Option<RetryConfig>) -> Side {
     let options = harness::options(RetransmissionMode::Selective);
     let graph = harness::ring(2);
     let config = MemberConfig {
@@ -89,6 +89,7 @@ fn side(node: u16) -> Side {
             neighbour: NodeId(1 - node),
             plane: Plane(0),
             credits: options.credits,
+            retry,
         }],
         graph,
         timers: harness::TIMERS,
@@ -135,7 +136,13 @@ fn settle(now: Instant, side: &mut Side) {
 
 #[test]
 fn nothing_is_allocated_per_frame() {
-    let (mut left, mut right) = (side(0), side(1));
+    for retry in [None, Some(harness::RETRY)] {
+        frames_without_allocation(retry);
+    }
+}
+
+fn frames_without_allocation(retry: Option<RetryConfig>) {
+    let (mut left, mut right) = (side(0, retry), side(1, retry));
     let mut now = Instant::ZERO;
     let mut frames = 0;
     let mut warm = None;

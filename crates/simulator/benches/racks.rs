@@ -1,24 +1,25 @@
 //! Frames per second of the engine: every node of a rack puts two megabytes into one other node, payload kept.
 //!
-//! The time does not include bringing the rack up. Elements are data frames that reach their final node: 4096 bytes each,
+//! The time does not include bringing the rack up, nor touching its memory for the first time. Elements are data frames that reach their final node: 4096 bytes each,
 //! and one hop more on a star than on the ring, where the target is the next neighbour.
 //!
-//! `RACKLOOM_COUNT=CASE` runs one case once and prints what the engine did: for instruction counters, and for racks that are
-//! too large to be run again and again.
+//! `RACKLOOM_COUNT=CASE:ROUNDS` brings the rack of one case up once and prints what the engine did for so many permutations: for
+//! profilers, and for racks that are too large to be brought up again and again.
 
 use std::time::{Duration, Instant as WallInstant};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Access, Command, Event, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
-    Tenant,
+    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant,
 };
 use rackloom_simulator::Simulation;
 
 const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
 const PUT_BYTES: u64 = 2 << 20;
+/// Of the cases that tell what a frame costs by the size of the rack: a large one needs no more memory than there is.
+const SHORT_PUT_BYTES: u64 = 256 << 10;
 const FRAME_PAYLOAD_BYTES: u64 = 4096;
 const STEP_NS: u64 = 50_000;
 
@@ -28,46 +29,59 @@ struct Case {
     shape: &'static str,
     nodes: u16,
     distance: u16,
+    put_bytes: u64,
 }
 
 impl Case {
-    const fn new(name: &'static str, shape: &'static str, nodes: u16, distance: u16) -> Self {
-        Self { name, shape, nodes, distance }
+    const fn new(name: &'static str, shape: &'static str, nodes: u16, distance: u16, put_bytes: u64) -> Self {
+        Self { name, shape, nodes, distance, put_bytes }
     }
 
     /// Data frames that reach their final node.
     const fn frames(&self) -> u64 {
-        self.nodes as u64 * PUT_BYTES / FRAME_PAYLOAD_BYTES
+        self.nodes as u64 * self.put_bytes / FRAME_PAYLOAD_BYTES
     }
 }
 
 /// Run by criterion.
-const CASES: [Case; 2] = [Case::new("star-128", "star", 128, 64), Case::new("ring-128", "ring", 128, 1)];
+const CASES: [Case; 2] =
+    [Case::new("star-128", "star", 128, 65, PUT_BYTES), Case::new("ring-128", "ring", 128, 1, PUT_BYTES)];
 
-/// Run by hand only: a single run takes long.
-const LARGE_CASES: [Case; 2] =
-    [Case::new("star-1024", "star", 1024, 512), Case::new("ring-1024", "ring", 1024, 1)];
+/// Run by hand only: a large rack takes long to come up, and a small one is over at once.
+const OTHER_CASES: [Case; 6] = [
+    Case::new("star-16-short", "star", 16, 9, SHORT_PUT_BYTES),
+    Case::new("star-64-short", "star", 64, 33, SHORT_PUT_BYTES),
+    Case::new("star-128-short", "star", 128, 65, SHORT_PUT_BYTES),
+    Case::new("star-256-short", "star", 256, 129, SHORT_PUT_BYTES),
+    Case::new("star-1024-short", "star", 1024, 513, SHORT_PUT_BYTES),
+    Case::new("ring-1024-short", "ring", 1024, 1, SHORT_PUT_BYTES),
+];
 
 /// A rack in which every node can reach every other.
 struct Rack {
     simulation: Simulation,
     nodes: u16,
-    told: usize,
+    put_bytes: u64,
+    round: u8,
 }
 
 impl Rack {
     fn up(case: &Case) -> Self {
-        let rack = format!("name: bench\nshape: {{{}: {{nodes: {}}}}}\n", case.shape, case.nodes);
+        let rack = format!(
+            "name: bench\nshape: {{{}: {{nodes: {}}}}}\nlink: {{rate: 400Gbit/s}}\n",
+            case.shape, case.nodes
+        );
         let plan = Plan::parse(&rack, "bench").expect("a rack");
         let mut simulation = Simulation::new(&plan, 1, Vec::new());
         let nodes = case.nodes;
-        let (region, length, key, access) = (REGION, 2 * PUT_BYTES, KEY, Access::ALL);
+        let (region, length, key, access) = (REGION, 2 * case.put_bytes, KEY, Access::ALL);
         for node in (0..nodes).map(NodeId) {
             simulation.memory_mut(node).add(REGION, length as usize);
+            simulation.memory_mut(node).bytes_mut(REGION).fill(0x5a);
             let config = RegionConfig { region, length, key, access, tenant: Tenant(0) };
             simulation.endpoint_mut(node).register(config).expect("registers");
         }
-        let mut rack = Self { simulation, nodes, told: 0 };
+        let mut rack = Self { simulation, nodes, put_bytes: case.put_bytes, round: 0 };
         while !(0..nodes).all(|node| rack.simulation.endpoint(NodeId(node)).reaches_everyone()) {
             rack.pass();
         }
@@ -79,34 +93,36 @@ impl Rack {
         self.simulation.step_until(until).expect("time goes on");
     }
 
-    /// One put from every node, and on until the last of them has ended.
+    /// One put from every node, and on until the last byte of each has come: it is another in every round.
     fn permute(&mut self, distance: u16) {
+        self.round = self.round.wrapping_add(1);
+        let last = self.put_bytes as usize - 1;
         for node in 0..self.nodes {
             let (region, key) = (REGION, KEY);
             let target = RemoteAddress {
                 node: NodeId((node + distance) % self.nodes),
                 region,
-                offset: PUT_BYTES,
+                offset: self.put_bytes,
                 key,
             };
-            let source = LocalRange { region, offset: 0, length: PUT_BYTES };
+            self.simulation.memory_mut(NodeId(node)).bytes_mut(REGION)[last] = self.round;
+            let source = LocalRange { region, offset: 0, length: self.put_bytes };
             let put = Command::Put { operation: OperationId(0), target, source, signal: None };
             self.simulation.command(NodeId(node), put).expect("takes a put");
         }
-        let mut open = self.nodes;
-        while open > 0 {
-            self.pass();
-            let news = &self.simulation.events()[self.told..];
-            open -=
-                news.iter().filter(|(_, _, event)| matches!(event, Event::Completed { .. })).count() as u16;
-            self.told += news.len();
+        let mut served = 0;
+        while served < self.nodes {
+            match self.simulation.memory(NodeId(served)).bytes(REGION).last() {
+                Some(byte) if *byte == self.round => served += 1,
+                _ => self.pass(),
+            }
         }
     }
 
-    /// One permutation: how long it took, and what the engine did for it.
-    fn timed(&mut self, distance: u16) -> Duration {
+    /// So many permutations: how long they took.
+    fn timed(&mut self, distance: u16, rounds: u32) -> Duration {
         let begin = WallInstant::now();
-        self.permute(distance);
+        (0..rounds).for_each(|_| self.permute(distance));
         begin.elapsed()
     }
 }
@@ -117,29 +133,35 @@ fn permutations(criterion: &mut Criterion) {
     for case in &CASES {
         group.throughput(Throughput::Elements(case.frames()));
         group.bench_function(case.name, |bencher| {
-            bencher.iter_custom(|rounds| (0..rounds).map(|_| Rack::up(case).timed(case.distance)).sum());
+            bencher.iter_custom(|rounds| (0..rounds).map(|_| Rack::up(case).timed(case.distance, 1)).sum());
         });
     }
     group.finish();
 }
 
-/// One run of one case, told in a line. All hops and acknowledgements count as frames here too.
-fn count(name: &str) {
-    let case = CASES.iter().chain(&LARGE_CASES).find(|case| case.name == name).expect("a case's name");
+/// Permutations of one rack, told in a line. All hops and acknowledgements count as frames here too.
+fn count(what: &str) {
+    let (name, rounds) = what.split_once(':').unwrap_or((what, "1"));
+    let rounds: u32 = rounds.parse().expect("a number of rounds");
+    let case = CASES.iter().chain(&OTHER_CASES).find(|case| case.name == name).expect("a case's name");
     let mut rack = Rack::up(case);
     let before = rack.simulation.statistics();
-    let seconds = rack.timed(case.distance).as_secs_f64();
+    let seconds = rack.timed(case.distance, rounds).as_secs_f64();
     let after = rack.simulation.statistics();
-    let (hops, occurrences) =
-        (after.frames_delivered - before.frames_delivered, after.occurrences - before.occurrences);
+    let frames = case.frames() * u64::from(rounds);
+    let (hops, occurrences, turns) = (
+        after.frames_delivered - before.frames_delivered,
+        after.occurrences - before.occurrences,
+        after.turns - before.turns,
+    );
     let millions = |count: u64| count as f64 / seconds / 1e6;
     println!(
-        "{name}: {} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {occurrences} \
-         occurrences ({:.3} M/s) in {seconds:.3} s, trace {:016x}",
-        case.frames(),
-        millions(case.frames()),
+        "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {occurrences} \
+         occurrences ({:.3} M/s) in {turns} turns, {seconds:.3} s, {} frames alive at most, trace {:016x}",
+        millions(frames),
         millions(hops),
         millions(occurrences),
+        after.frames_alive_max,
         rack.simulation.trace_hash(),
     );
 }

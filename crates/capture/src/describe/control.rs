@@ -1,7 +1,7 @@
-//! What neighbours say to each other, as fields: Hello, heartbeat, link report, credit.
+//! What neighbours say to each other, as fields: Hello, heartbeat, link report, credit, link-level retry.
 
 use rackloom_protocol::wire::FrameKind;
-use rackloom_protocol::wire::control::{Heartbeat, Hello, LinkReport};
+use rackloom_protocol::wire::control::{Heartbeat, Hello, LinkReport, numbering};
 use serde::Serialize;
 
 /// The body of a frame that is not routed.
@@ -54,6 +54,16 @@ pub enum Control {
         /// The sender wants to be answered.
         answer_wanted: bool,
     },
+    /// Link-level retry: my numbers stand where the link header says.
+    Init {
+        /// What they are called.
+        number: u32,
+    },
+    /// Link-level retry: I follow these numbers of yours.
+    Echo {
+        /// What they are called.
+        number: u32,
+    },
 }
 
 /// One link of a report.
@@ -66,10 +76,10 @@ pub struct Edge {
 }
 
 impl Control {
-    /// Read a body; `None` if it is malformed or the kind is routed.
+    /// Read a body; `None` if it is malformed, or the kind is routed or has none.
     pub(super) fn of(kind: FrameKind, body: &[u8]) -> Option<Self> {
         Some(match kind {
-            FrameKind::Data | FrameKind::Ack => return None,
+            FrameKind::Data | FrameKind::Ack | FrameKind::LinkAck | FrameKind::LinkNack => return None,
             FrameKind::Hello => {
                 let hello = Hello::read(body)?;
                 Self::Hello {
@@ -94,6 +104,8 @@ impl Control {
                 Self::Report { origin, life, number, edges }
             }
             FrameKind::Credit => Self::Credit { answer_wanted: *body.first()? == 1 },
+            FrameKind::LinkInit => Self::Init { number: numbering(body)? },
+            FrameKind::LinkInitEcho => Self::Echo { number: numbering(body)? },
         })
     }
 }

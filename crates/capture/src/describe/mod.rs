@@ -172,7 +172,8 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
     });
     if !link.kind.is_routed() {
         described.control = Control::of(link.kind, frame.body());
-        let is_malformed = described.control.is_none();
+        let has_body = !matches!(link.kind, FrameKind::LinkAck | FrameKind::LinkNack);
+        let is_malformed = has_body && described.control.is_none();
         described.problem = is_malformed.then(|| DropReason::Malformed.name());
         return;
     }
@@ -217,11 +218,26 @@ pub const fn kind_name(kind: FrameKind) -> &'static str {
         FrameKind::Heartbeat => "heartbeat",
         FrameKind::Report => "report",
         FrameKind::Credit => "credit",
+        FrameKind::LinkAck => "link-ack",
+        FrameKind::LinkNack => "link-nack",
+        FrameKind::LinkInit => "link-init",
+        FrameKind::LinkInitEcho => "link-init-echo",
     }
 }
 
 /// All kinds of frame by name, in order of their numbers.
-pub const KINDS: [&str; 6] = ["data", "ack", "hello", "heartbeat", "report", "credit"];
+pub const KINDS: [&str; 10] = [
+    "data",
+    "ack",
+    "hello",
+    "heartbeat",
+    "report",
+    "credit",
+    "link-ack",
+    "link-nack",
+    "link-init",
+    "link-init-echo",
+];
 
 /// All classes by name, in order of their numbers.
 #[must_use]

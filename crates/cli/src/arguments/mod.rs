@@ -87,6 +87,9 @@ pub(crate) struct Processes {
     /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
+    /// Name the members' network namespaces, so that `ip netns` shows them: on the packet wire, as root
+    #[arg(long)]
+    pub(crate) netns_names: bool,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
@@ -267,6 +270,9 @@ pub(crate) struct Overrides {
     /// How lost packets are sent again
     #[arg(long, value_enum)]
     pub(crate) transport: Option<Transport>,
+    /// Link-level retry on every link: whether links repeat what they lose
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
+    pub(crate) llr: Option<OnOff>,
     /// Share of frames lost on every link, such as 0.01 or 1%
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) loss: Option<f64>,
@@ -299,6 +305,13 @@ pub(crate) enum Transport {
     GoBackN,
     /// Only the hole is sent again
     Selective,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OnOff {
+    On,
+    Off,
 }
 
 /// A share between 0 and 1, as a fraction or in per cent.

@@ -10,6 +10,8 @@ use rackloom::namespaces::{
 };
 use rackloom_calibrate::Pair;
 use rackloom_calibrate::packet::Port;
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::{NodeId, Plane};
 
 use super::row::Obstacle;
 
@@ -26,14 +28,14 @@ pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Res
     let (hear, tell) = UnixStream::pair()?;
     hear.set_read_timeout(Some(PATIENCE))?;
     let near = || {
-        let mut port = plug_in_near(&hear)?;
+        let mut port = plug_in_near(&hear, Port::open)?;
         match frame_bytes {
             Some(bytes) => port.frames_per_s(bytes, count),
             None => port.round_trip_ns(count),
         }
     };
     let far = || {
-        let mut port = plug_in_far(&tell)?;
+        let mut port = plug_in_far(&tell, Port::open)?;
         match frame_bytes {
             Some(_) => port.take(count),
             None => port.answer(count),
@@ -43,27 +45,33 @@ pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Res
 }
 
 /// The far side says where it is, and then that it hears.
-fn plug_in_near(mut hear: &UnixStream) -> io::Result<Port> {
+pub(super) fn plug_in_near<P>(
+    mut hear: &UnixStream,
+    open: impl FnOnce(&str) -> io::Result<P>,
+) -> io::Result<P> {
     let mut word = [0; 4];
     hear.read_exact(&mut word).map_err(silent)?;
-    let end = |process, interface: &str, last| CableEnd {
+    let end = |process, interface: &str, node| CableEnd {
         process,
         interface: interface.to_owned(),
-        address: [2, 0, 0, 0, 0, last],
+        address: mac(NodeId(node), Plane(0)),
     };
-    let ends = [end(std::process::id(), NEAR, 1), end(u32::from_ne_bytes(word), FAR, 2)];
+    let ends = [end(std::process::id(), NEAR, 0), end(u32::from_ne_bytes(word), FAR, 1)];
     lay_cables(&[Cable { ends, mtu: MTU }]).map_err(io::Error::other)?;
     bring_up(&[NEAR.to_owned()], PATIENCE)?;
-    let port = Port::open(NEAR)?;
+    let port = open(NEAR)?;
     hear.read_exact(&mut word[..1]).map_err(silent)?;
     Ok(port)
 }
 
-fn plug_in_far(mut tell: &UnixStream) -> io::Result<Port> {
+pub(super) fn plug_in_far<P>(
+    mut tell: &UnixStream,
+    open: impl FnOnce(&str) -> io::Result<P>,
+) -> io::Result<P> {
     enter_new_network_namespace()?;
     tell.write_all(&std::process::id().to_ne_bytes())?;
     bring_up(&[FAR.to_owned()], PATIENCE)?;
-    let port = Port::open(FAR)?;
+    let port = open(FAR)?;
     tell.write_all(&[1])?;
     Ok(port)
 }
@@ -72,7 +80,7 @@ fn silent(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the far side of the cable did not come: {error}"))
 }
 
-fn forbidden(error: NamespaceError) -> Obstacle {
+pub(super) fn forbidden(error: NamespaceError) -> Obstacle {
     match error {
         NamespaceError::Forbidden { step, cause } => {
             Obstacle::NotHere(format!("the packet wire needs {step}, which this system forbids: {cause}"))

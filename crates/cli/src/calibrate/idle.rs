@@ -28,6 +28,13 @@ pub(super) fn rows() -> Vec<Row> {
             |bench| alone(bench, |taken| taken.bring_up_ns),
         ),
         row(
+            "bring-up-packet",
+            "a ring of 64 processes with a network namespace each, from the command to all links up",
+            Unit::Nanoseconds,
+            Goal::at_most(1.5e9, 0.75e9),
+            |bench| Ok(Sides { raw: None, ours: Box::new(|| bring_up_on_packet(bench)) }),
+        ),
+        row(
             "idle-processor",
             "64 idle nodes in a ring, share of one processor",
             Unit::Percent,
@@ -61,6 +68,10 @@ fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle
     Ok(Sides { raw: None, ours: Box::new(ours) })
 }
 
+fn bring_up_on_packet(bench: &Bench) -> Result<f64, Obstacle> {
+    Ok(Rack::up_on(bench, "packet")?.took.as_nanos() as f64)
+}
+
 fn watch(bench: &Bench) -> Result<Taken, Obstacle> {
     let rack = Rack::up(bench)?;
     Ok(Taken {
@@ -79,6 +90,10 @@ struct Rack<'b> {
 
 impl<'b> Rack<'b> {
     fn up(bench: &'b Bench) -> Result<Self, Obstacle> {
+        Self::up_on(bench, "shared-memory")
+    }
+
+    fn up_on(bench: &'b Bench, wire: &str) -> Result<Self, Obstacle> {
         let file = rack_file(
             bench,
             "idle",
@@ -88,7 +103,7 @@ impl<'b> Rack<'b> {
         let begun = Instant::now();
         // A rack that takes too long to answer may stand all the same: it goes with this value.
         let mut rack = Self { bench, name, took: Duration::ZERO };
-        rackloom(bench, On::All, &words(&format!("up {file} --name {}", rack.name)))?;
+        rackloom(bench, On::All, &words(&format!("up {file} --name {} --wire {wire}", rack.name)))?;
         rack.took = begun.elapsed();
         Ok(rack)
     }

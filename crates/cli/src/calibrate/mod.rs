@@ -16,6 +16,7 @@ mod facts;
 mod idle;
 mod interruption;
 mod measure;
+mod packed;
 mod program;
 mod progress;
 mod racks;

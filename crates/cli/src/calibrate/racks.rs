@@ -3,6 +3,7 @@
 use rackloom_calibrate::{Expected, Goal, processors};
 
 use super::bench::Bench;
+use super::packed::STORES_PER_FRAME;
 use super::program::{On, job_ns, rack_file, raw_loop, words};
 use super::raw::RawLoop;
 use super::row::{Obstacle, Row, Sides, Unit};
@@ -10,6 +11,7 @@ use super::row::{Obstacle, Row, Sides, Unit};
 /// Frames of a take, or round trips.
 const FRAMES: u64 = 200_000;
 const LARGE_FRAMES: u64 = 50_000;
+const PACKED_STORES: u64 = 2_000_000;
 const MESSAGES: u64 = 20_000;
 const TRIPS: u64 = 20_000;
 /// Payload of a put that fills a frame of 9014 bytes: a multiple of 256 behind at most 130 bytes of headers.
@@ -63,6 +65,34 @@ pub(super) fn packet() -> Vec<Row> {
             expected: Some(Expected::PACKET_ROUND_TRIP_NS),
             begin: packet_round_trip,
         },
+        Row {
+            name: "packet-packed",
+            ours: "packet wire, posted stores of 64 B that share frames of 1514 B, until all are visible",
+            raw: "frames of 1500 B by sendmmsg and recvmmsg with credits, 18 stores each",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(0.60, 0.80),
+            expected: None,
+            begin: |bench| packed(bench, RawLoop::Packet1500, RawLoop::PackedOnPacket),
+        },
+        Row {
+            name: "udp-packed",
+            ours: "udp wire, the same stores; datagrams that wait together leave as one piece",
+            raw: "datagrams of 1500 B in pieces of 43 (UDP_SEGMENT, UDP_GRO), 18 stores each",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(0.45, 0.65),
+            expected: None,
+            begin: |bench| packed(bench, RawLoop::SuperFrames, RawLoop::PackedOnUdp),
+        },
+        Row {
+            name: "packet-star",
+            ours: "packet wire, puts of 4 KiB through a switch's process",
+            raw: "the same puts over one cable, without a switch",
+            unit: Unit::PerSecond,
+            // Each frame crosses the kernel twice, so half is all there can be.
+            goal: Goal::at_least(0.35, 0.45),
+            expected: None,
+            begin: packet_star,
+        },
     ]
 }
 
@@ -111,6 +141,31 @@ fn frames<'b>(
     Ok(Sides::new(
         move || raw_loop(bench, raw, frames),
         move || Ok(1e9 / job_ns(bench, On::Pair, what, &arguments)?),
+    ))
+}
+
+fn packed(bench: &Bench, raw: RawLoop, ours: RawLoop) -> Result<Sides<'_>, Obstacle> {
+    bench.pair()?;
+    let (frames, stores) = (bench.count(FRAMES), bench.count(PACKED_STORES));
+    Ok(Sides::new(
+        move || Ok(raw_loop(bench, raw, frames)? * STORES_PER_FRAME),
+        move || raw_loop(bench, ours, stores),
+    ))
+}
+
+/// Ours against ours: what a switch costs.
+fn packet_star(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+    bench.pair()?;
+    let star = TWO_UNPACKED.replace("ring", "star");
+    let messages = bench.count(MESSAGES);
+    let run =
+        format!("--wire packet --job bandwidth --bytes 4096 --repetitions {messages} --warm-up 500 --json -");
+    let arguments = |file| -> Vec<_> { ["run".to_owned(), file].into_iter().chain(words(&run)).collect() };
+    let cable = arguments(rack_file(bench, "packet", TWO_UNPACKED)?);
+    let star = arguments(rack_file(bench, "packet-star", &star)?);
+    Ok(Sides::new(
+        move || Ok(1e9 / job_ns(bench, On::Pair, "put", &cable)?),
+        move || Ok(1e9 / job_ns(bench, On::Pair, "put", &star)?),
     ))
 }
 

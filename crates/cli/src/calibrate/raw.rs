@@ -6,9 +6,11 @@
 use clap::ValueEnum;
 use rackloom_calibrate::exchange::Exchange;
 use rackloom_calibrate::ring::{Flow, Ring};
+use rackloom_calibrate::udp::SuperFrames;
 use rackloom_calibrate::{Pair, cache_line, kernel};
 
 use super::cable;
+use super::packed;
 use super::row::Obstacle;
 use crate::arguments::{LoopArguments, Output};
 use crate::exit::Exit;
@@ -44,12 +46,20 @@ pub(crate) enum RawLoop {
     Wake,
     /// Frames of 64 B over a cable; per second
     Packet64,
+    /// Frames of 1500 B; per second
+    Packet1500,
     /// Frames of 4096 B; per second
     Packet4096,
     /// Frames of 9000 B; per second
     Packet9000,
     /// A frame of 64 B there and one back; nanoseconds
     PacketRoundTrip,
+    /// Datagrams of 1500 B in pieces that the kernel cuts; per second
+    SuperFrames,
+    /// Ours, for comparison: packed stores of 64 B on the packet wire; per second
+    PackedOnPacket,
+    /// The same on the udp wire
+    PackedOnUdp,
 }
 
 impl RawLoop {
@@ -76,9 +86,16 @@ impl RawLoop {
             Self::CacheLine => cache_line::round_trip_ns(pair, count)?,
             Self::Wake => kernel::wake_round_trip_ns(pair.near, u32::try_from(count).unwrap_or(u32::MAX))?,
             Self::Packet64 => cable::measure(pair, Some(64), count)?,
+            Self::Packet1500 => cable::measure(pair, Some(1500), count)?,
             Self::Packet4096 => cable::measure(pair, Some(PAGE), count)?,
             Self::Packet9000 => cable::measure(pair, Some(9000), count)?,
             Self::PacketRoundTrip => cable::measure(pair, None, count)?,
+            Self::SuperFrames => {
+                let frames = SuperFrames::new()?;
+                pair.run_processes(|| frames.segments_per_s(count), || frames.take(count))?
+            }
+            Self::PackedOnPacket => packed::on_packet(pair, count)?,
+            Self::PackedOnUdp => packed::on_udp(pair, count)?,
         })
     }
 }

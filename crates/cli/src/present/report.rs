@@ -25,6 +25,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         paths(&report.nodes),
         memory(&report.nodes),
         links(&report.links),
+        repetitions(&report.links),
         events(report),
         losses(report),
         leaks(&report.nodes),
@@ -138,6 +139,28 @@ fn links(links: &[LinkReport]) -> String {
         ]);
     }
     if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Who made good for what was lost, where links repeat frames: they, or the ends.
+fn repetitions(links: &[LinkReport]) -> String {
+    let sum = |name: &str| links.iter().filter_map(|link| link.retry.get(name)).sum::<u64>();
+    if sum("tx_ok") == 0 {
+        return String::new();
+    }
+    let (missed, replays, frames) = (sum("rx_missing_seq"), sum("replays"), sum("tx_replay"));
+    let by_ends: u64 = links.iter().map(|link| link.retransmitted).sum();
+    let mut text = format!(
+        "repeated: {} frames by links, in {} replays for {} gaps; {} packets by the transport",
+        units::count(frames),
+        units::count(replays),
+        units::count(missed),
+        units::count(by_ends),
+    );
+    if sum("flushes") > 0 {
+        let (flushes, given_up) = (units::count(sum("flushes")), units::count(sum("tx_flushed")));
+        let _ = write!(text, "\nflushed: links {flushes} times, with {given_up} frames");
+    }
+    text
 }
 
 /// Whether somebody at a terminal wants to read this: departures and returns, not the first arrival of everyone.

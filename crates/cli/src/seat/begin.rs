@@ -16,7 +16,7 @@ use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
 use super::work::{Results, Work};
-use crate::control::{Grant, Start};
+use crate::control::Start;
 use crate::source::Work as CheckedWork;
 
 /// Everything opened and registered; nothing sent yet.
@@ -38,9 +38,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays, watch_port)?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
-    if let Grant::Packet { outlets, .. } = &start.grant {
-        observer.leads_abroad(&plan, &config, outlets);
-    }
+    observer.leads_abroad(&plan, &config, &start.grant);
     let body = match member.role {
         MemberRole::Switch => {
             let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);

@@ -1,7 +1,7 @@
 //! What a seat notices about itself: events for the report, whether all links have been up, how far the job is.
 
 use rackloom::Ports;
-use rackloom::seat::Outlet;
+use rackloom::seat::Grant;
 use rackloom_jobs::report::{EventLog, EventRecord, JobResult, MemberReport, MemberState, PortReport};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId, PortId};
@@ -46,18 +46,24 @@ impl Observer {
         }
     }
 
-    /// The ports that lead to other hosts, each with its interface.
-    pub(super) fn leads_abroad(&mut self, plan: &Plan, config: &MemberConfig, outlets: &[Outlet]) {
-        let line = |outlet: &Outlet| {
-            let neighbour = config.ports.get(outlet.port)?.neighbour;
+    /// The ports that lead to other hosts, each with its interface or the address there.
+    pub(super) fn leads_abroad(&mut self, plan: &Plan, config: &MemberConfig, grant: &Grant) {
+        let line = |(port, way): (usize, String)| {
+            let neighbour = config.ports.get(port)?.neighbour;
             let host = plan.host_of(neighbour)?;
             let name = &plan.members[neighbour.index()].name;
-            Some((
-                outlet.port,
-                format!("host {}'s {name} has not been heard on {}", host.name, outlet.interface),
-            ))
+            Some((port, format!("host {}'s {name} has not been heard {way}", host.name)))
         };
-        self.abroad = outlets.iter().filter_map(line).collect();
+        let ways: Vec<_> = match grant {
+            Grant::SharedMemory { .. } => Vec::new(),
+            Grant::Packet { outlets, .. } => {
+                outlets.iter().map(|outlet| (outlet.port, format!("on {}", outlet.interface))).collect()
+            }
+            Grant::Udp { outlets, .. } => {
+                outlets.iter().map(|outlet| (outlet.port, format!("from {}", outlet.to))).collect()
+            }
+        };
+        self.abroad = ways.into_iter().filter_map(line).collect();
     }
 
     /// A line per neighbour on another host that was never heard.
@@ -149,6 +155,7 @@ fn below_the_core(ports: &Ports, port: PortId) -> impl Iterator<Item = (String, 
         ("no-room", counters.kernel_drops),
         ("too-long", counters.receive_errors),
         ("vlan-tag", counters.tagged),
+        ("turned-away", counters.strangers),
     ];
     reasons.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count))
 }

@@ -11,6 +11,7 @@ mod bridged;
 mod conclude;
 mod hosts;
 mod logs;
+mod named;
 mod packet;
 mod process;
 pub(crate) mod rack;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
+use rackloom::namespaces::Names;
 use rackloom_jobs::report::EventRecord;
 use rackloom_plan::Plan;
 use rackloom_protocol::{MemberRole, NodeId};
@@ -81,6 +83,8 @@ pub(crate) struct Supervisor {
     pub(crate) here: Here,
     /// The other hosts, if there are any.
     hosts: Option<Hosts>,
+    /// Names of the members' namespaces, if they were asked for.
+    names: Option<Names>,
     /// By member; nobody for a vacant seat.
     processes: Vec<Option<Process>>,
     told: UnboundedSender<(usize, Heard)>,
@@ -126,6 +130,7 @@ impl Supervisor {
     pub(crate) fn prepare(source: Source, plan: Plan, logs: Logs) -> Result<Self, Failure> {
         let here = Here::of(&plan, source.host.as_deref())?;
         let hosts = Hosts::open(&plan, &here, incarnation())?;
+        let names = named::begin(&source, &plan)?;
         let wiring = Wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
@@ -144,6 +149,7 @@ impl Supervisor {
             wiring,
             here,
             hosts,
+            names,
             processes: Vec::new(),
             told,
             heard,
@@ -196,7 +202,9 @@ impl Supervisor {
             self.processes.push(Some(process));
             grants.push(Some(plugs.grant));
         }
-        self.wiring.connect(&self.plan, &self.pids())?;
+        let pids = self.pids();
+        self.wiring.connect(&self.plan, &pids)?;
+        named::give_all(&mut self.names, &self.plan, &pids)?;
         for (member, grant) in grants.into_iter().enumerate() {
             if let (Some(process), Some(grant)) = (&self.processes[member], grant) {
                 process.say(Order::Start(Box::new(self.start_of(member, grant))));
@@ -221,7 +229,10 @@ impl Supervisor {
                 biased;
                 Some((member, what)) = self.heard.recv() => match what {
                     Heard::Notice(notice) => self.rack.heard(member, notice),
-                    Heard::Ended(how) => self.rack.ended(member, how),
+                    Heard::Ended(how) => {
+                        named::take(&mut self.names, &self.rack.seats[member].name);
+                        self.rack.ended(member, how)
+                    }
                 },
                 _ = interrupt.recv() => self.rack.interrupted(),
                 _ = terminate.recv() => self.rack.interrupted(),
@@ -270,6 +281,7 @@ impl Supervisor {
         }
         let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
         self.processes[member] = Some(process);
+        named::give_later(&mut self.names, &self.rack.seats[member].name, pid);
         let is_successor = self.rack.seats[member].ended;
         self.rack.taken(member, pid, self.clock.now().0);
         if !is_successor {

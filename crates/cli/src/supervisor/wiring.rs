@@ -73,9 +73,7 @@ impl Wiring {
             WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
                 .map(Self::SharedMemory)
                 .map_err(|error| Failure::could_not_start("cannot make the shared-memory wires", error)),
-            WireKind::Udp => UdpWiring::lay(plan)
-                .map(Self::Udp)
-                .map_err(|error| Failure::could_not_start("cannot make the sockets of the udp wire", error)),
+            WireKind::Udp => UdpWiring::lay(plan, here).map(Self::Udp),
             WireKind::Packet => {
                 let wiring = PacketWiring::new(plan, here)?;
                 enter_supervisor_namespaces()

@@ -133,6 +133,10 @@ pub struct LinkReport {
     pub retransmitted: u64,
     /// Frames that the receiving end did not use, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// What link-level retry did for this direction, by counter; nothing where it is off. `tx_ok`, `tx_replay`, `replays`
+    /// and the like are the sending end's, `rx_ok`, `rx_missing_seq` and the like the receiving end's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry: BTreeMap<String, u64>,
 }
 
 /// The report of a run.
@@ -352,7 +356,20 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         bytes_on_wire,
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped: receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default(),
+        retry: retry_of(sender, receiver),
     }
+}
+
+/// Of a port's counters some speak of what it sends and some of what it receives; acknowledgements and refusals travel
+/// against the frames that they are about.
+fn retry_of(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> BTreeMap<String, u64> {
+    let is_receivers =
+        |name: &str| matches!(name, "rx_ok" | "rx_missing_seq" | "rx_duplicate_seq" | "tx_ack" | "tx_nack");
+    let of = |port: Option<&PortReport>, received: bool| {
+        let counters = port.map(|port| port.retry.clone()).unwrap_or_default();
+        counters.into_iter().filter(move |(name, _)| is_receivers(name) == received)
+    };
+    of(sender, false).chain(of(receiver, true)).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub struct EventRecord {
     pub at_ns: u64,
     /// To whom.
     pub member: String,
-    /// What: `link-changed`, `path-changed`, `node-lost`, `node-reached`, `node-restarted`, `access-refused`, or an engine's
+    /// What: `link-changed`, `link-flushed`, `path-changed`, `node-lost`, `node-reached`, `node-restarted`, `access-refused`, or an engine's
     /// own kind.
     pub kind: String,
     /// The same as a sentence.
@@ -46,6 +46,11 @@ impl EventRecord {
                 "path-changed",
                 format!("path to {}: {} -> {}", name(destination), port(from), port(to)),
                 vec![("destination", name(destination)), ("from", port(from)), ("to", port(to))],
+            ),
+            Event::LinkFlushed { port, frames } => (
+                "link-flushed",
+                format!("{port} gave up {frames} frames that were never acknowledged"),
+                vec![("port", port.to_string()), ("frames", frames.to_string())],
             ),
             Event::NodeLost { node } => {
                 ("node-lost", format!("lost {}", name(node)), vec![("node", name(node))])

@@ -148,6 +148,9 @@ pub struct PortReport {
     pub credit_stalls: u64,
     /// Received frames not used, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<String, u64>,
+    /// What link-level retry did, by counter; what did not occur is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry: BTreeMap<String, u64>,
 }
 
 impl PortReport {
@@ -172,6 +175,7 @@ impl PortReport {
             missing: counters.missing,
             credit_stalls: counters.credit_stalls,
             dropped,
+            retry: occurred(counters.retry.named()),
         }
     }
 
@@ -184,6 +188,10 @@ impl PortReport {
             .map(|(port, edge)| Self::new(edge, member.port_counters(PortId(port as u16))))
             .collect()
     }
+}
+
+fn occurred<const COUNT: usize>(named: [(&str, u64); COUNT]) -> BTreeMap<String, u64> {
+    named.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// What one member says at the end.

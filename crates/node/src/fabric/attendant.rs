@@ -16,7 +16,7 @@ use rackloom_protocol::{Member, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::engine::Engine;
+use super::engine::{Core, Engine};
 use super::report;
 use crate::seat::wires::Cabling;
 use crate::seat::{NewCable, descriptors};
@@ -209,8 +209,8 @@ impl Talk {
     /// How much memory the regions are; null once the node has left.
     fn memory(&self) -> Value {
         let mut held = self.engine.hold();
-        let account = held.core().member().map(|member| member.memory_mut().account());
-        account.map_or(Value::Null, |account| report::memory(account, self.memory_bytes))
+        let Core { member: Some(member), table, .. } = held.core() else { return Value::Null };
+        report::memory(member.memory_mut().account(&table.uses), self.memory_bytes)
     }
 
     /// By port: whether its link carries data now.

@@ -10,8 +10,9 @@ use rackloom_protocol::OperationId;
 
 use super::engine::Engine;
 use super::error::Error;
+use super::order::Order;
 use super::queue::{Completion, Queue};
-use super::request::{Order, Outcome, Request};
+use super::request::{Outcome, Request};
 use super::table::Sink;
 
 /// Requests of one node that have not begun. `'a` is the life of the bytes that stores carry.
@@ -60,7 +61,7 @@ impl<'a> Batch<'a> {
         let core = held.core();
         let mut taken = 0;
         for (order, context) in &self.orders {
-            match core.submit(order, Sink::Queue(Arc::clone(queue), *context)) {
+            match core.submit(order.command, Sink::Queue(Arc::clone(queue), *context)) {
                 Ok(_) => {}
                 Err(Error::Busy { .. }) => break,
                 Err(error) => {

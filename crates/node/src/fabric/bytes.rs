@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
 
 use super::element::Element;
+use super::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::window::Window;
 
@@ -127,26 +128,26 @@ impl RegionMemory {
         self.regions.push((region, bytes));
     }
 
-    pub(super) fn account(&mut self) -> Account {
+    pub(super) fn account(&mut self, uses: &Uses) -> Account {
         // A region whose last handle has just gone counts no more.
-        self.sweep();
+        self.sweep(uses);
         self.account
     }
 
     /// Remove a region as soon as no operation of this node uses it.
-    pub(super) fn retire(&mut self, region: RegionId) {
+    pub(super) fn retire(&mut self, region: RegionId, uses: &Uses) {
         self.retired.push(region);
-        self.sweep();
+        self.sweep(uses);
     }
 
     /// Remove what was retired and is no longer used.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self, uses: &Uses) {
         if self.retired.is_empty() {
             return;
         }
         let Self { regions, retired, account, .. } = self;
         regions.retain(|(known, bytes)| {
-            let stays = !retired.contains(known) || Arc::strong_count(bytes) > 1;
+            let stays = !retired.contains(known) || uses.of(*known);
             account.keep(stays, bytes);
             stays
         });

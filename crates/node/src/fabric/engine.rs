@@ -12,7 +12,7 @@
 //! lock. This file knows no kinds of operations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use super::bytes::RegionMemory;
 use super::error::Error;
 use super::table::Table;
 use crate::clock::Clock;
+use crate::favoured::{Favour, Favoured, Inside};
 use crate::runtime::Runtime;
 use crate::waiting::{SLEEP_NS_MAX, WaitPolicy};
 use crate::wires::Doorbell;
@@ -61,6 +62,8 @@ pub(super) struct Core {
     /// Visits since the background thread went to sleep at the doorbell.
     visits: u32,
     pub(super) has_left: bool,
+    /// A [`super::Driver`] is about.
+    pub(super) has_handler: bool,
     pub(super) activities: Activities,
     /// Turns so far, and those of the background thread among them.
     pub(super) turns: u64,
@@ -71,7 +74,7 @@ pub(super) struct Core {
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) node: NodeId,
-    core: Mutex<Core>,
+    core: Favoured<Core>,
     /// Threads that want the lock.
     wanted: AtomicUsize,
     bell: Doorbell,
@@ -102,11 +105,12 @@ impl Engine {
             is_aside: false,
             visits: 0,
             has_left: false,
+            has_handler: false,
             activities: Activities::default(),
             turns: 0,
             background_turns: 0,
         };
-        let (core, wanted, attended) = (Mutex::new(core), AtomicUsize::new(0), AtomicBool::new(false));
+        let (core, wanted, attended) = (Favoured::new(core), AtomicUsize::new(0), AtomicBool::new(false));
         Self { node, core, wanted, bell, attended, background: OnceLock::new(), clock, policy }
     }
 
@@ -121,12 +125,32 @@ impl Engine {
         self.hold_as(Role::Background)
     }
 
+    /// The same for a thread that is favoured: no lock, unless somebody else is inside.
+    #[inline]
+    pub(super) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
+        self.held(Role::Visitor, self.core.enter_favoured(favour))
+    }
+
     fn hold_as(&self, role: Role) -> Held<'_> {
-        let core = self.lock();
+        self.held(role, self.lock())
+    }
+
+    #[inline]
+    fn held<'e>(&'e self, role: Role, core: Inside<'e, Core>) -> Held<'e> {
         if core.asleep > 0 {
             self.bell.disarm();
         }
         Held { engine: self, role, core: Some(core) }
+    }
+
+    /// Favour one thread. `None` if another one is, or if the kernel does not have what it takes.
+    pub(super) fn appoint(&self) -> Option<Favour> {
+        self.core.appoint()
+    }
+
+    /// Favour it no more.
+    pub(super) fn dismiss(&self, favour: Favour) {
+        self.core.dismiss(favour);
     }
 
     /// Whether somebody has visited since the last time that this was asked.
@@ -140,13 +164,12 @@ impl Engine {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        if let Ok(core) = self.core.try_lock() {
+    fn lock(&self) -> Inside<'_, Core> {
+        if let Some(core) = self.core.try_enter() {
             return core;
         }
         self.wanted.fetch_add(1, Ordering::AcqRel);
-        // A panic under the lock would be a bug of the core; the other threads still get their errors.
-        let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let core = self.core.enter();
         self.wanted.fetch_sub(1, Ordering::AcqRel);
         core
     }
@@ -160,10 +183,20 @@ impl Engine {
     pub(super) fn wait<T>(
         &self,
         until: Instant,
+        look: impl FnMut(&mut Core) -> Option<T>,
+        register: impl FnMut(&mut Core, &Waker),
+    ) -> Option<T> {
+        self.wait_from(self.hold(), until, look, register)
+    }
+
+    /// The same for somebody who has the lock.
+    pub(super) fn wait_from<'e, T>(
+        &'e self,
+        mut held: Held<'e>,
+        until: Instant,
         mut look: impl FnMut(&mut Core) -> Option<T>,
         mut register: impl FnMut(&mut Core, &Waker),
     ) -> Option<T> {
-        let mut held = self.hold();
         loop {
             if let Some(found) = look(held.core()) {
                 return Some(found);
@@ -196,7 +229,9 @@ impl Engine {
         loop {
             let progress = held.core().turn();
             let found = look(held.core());
-            if found.is_some() || held.core().has_left || self.clock.now() >= until {
+            // The time of this turn will do: the next one is not far.
+            let is_over = held.core().member.as_ref().is_none_or(|member| member.last_turn() >= until);
+            if found.is_some() || is_over {
                 return (held, found);
             }
             if !held.core().table.to_wake.is_empty() || self.is_wanted() {
@@ -249,7 +284,7 @@ impl Core {
         let before = table.ended_count;
         let progress = member.turn(member.now(), &mut |event| table.hear(event));
         if table.ended_count != before {
-            member.memory_mut().sweep();
+            member.memory_mut().sweep(&table.uses);
         }
         if !self.activities.is_empty() {
             self.advance_activities();
@@ -308,7 +343,7 @@ enum Role {
 pub(super) struct Held<'e> {
     engine: &'e Engine,
     role: Role,
-    core: Option<MutexGuard<'e, Core>>,
+    core: Option<Inside<'e, Core>>,
 }
 
 impl<'e> Held<'e> {

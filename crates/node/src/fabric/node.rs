@@ -14,13 +14,15 @@ use super::background;
 use super::batch::Batch;
 use super::bytes::Bytes;
 use super::counters::NodeCounters;
+use super::driver::Driver;
 use super::element::Element;
 use super::engine::{Core, Engine};
 use super::error::Error;
+use super::order::Order;
 use super::queue::{Completion, Queue};
 use super::rack::Switches;
 use super::region::{Inner, Region, RegionOptions, Slice};
-use super::request::{Order, Received, Request};
+use super::request::{Received, Request};
 
 /// A handle to one GPU node of a fabric. Clones are the same node; when the last one goes, the node leaves the fabric.
 ///
@@ -135,6 +137,10 @@ impl Node {
         self.life.end();
     }
 
+    pub(super) const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Do something under the engine's lock.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
         act(self.engine.hold().core())
@@ -195,8 +201,9 @@ impl Node {
         let RegionOptions { region, key, access } = options;
         let bytes = Arc::new(bytes);
         let mut held = self.engine.hold();
-        let member = held.core().member()?;
-        member.memory_mut().sweep();
+        let core = held.core();
+        let Core { member: Some(member), table, .. } = core else { return Err(Error::Closed) };
+        member.memory_mut().sweep(&table.uses);
         if member.memory_mut().holds(region) {
             return Err(Error::RegionExists(region));
         }
@@ -214,11 +221,10 @@ impl Node {
     fn request<'a, T: super::request::Outcome>(
         &self,
         command: Command<'a>,
-        peer: Option<NodeId>,
         local: Option<&Region>,
     ) -> Request<'a, T> {
         let is_ours = local.is_none_or(|region| Arc::ptr_eq(&region.inner.engine, &self.engine));
-        let order = Order { command, peer, hold: local.cloned() };
+        let order = Order { command, hold: local.cloned() };
         let order = is_ours.then_some(order).ok_or(Error::Invalid("the region belongs to another node"));
         Request::new(&self.engine, order)
     }
@@ -240,13 +246,13 @@ impl Node {
         completion: Level,
     ) -> Request<'a, ()> {
         let command = Command::Store { operation: NAMELESS, target, data, completion };
-        self.request(command, Some(target.node), None)
+        self.request(command, None)
     }
 
     /// Read 1 to 16384 bytes at `source` into a slice of one's own.
     pub fn load(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Load { operation: NAMELESS, target: source, into: into.range };
-        self.request(command, Some(source.node), Some(&into.region))
+        self.request(command, Some(&into.region))
     }
 
     /// Copy a slice of one's own to `target`; ends when it is visible there. Any length up to that of the regions.
@@ -266,13 +272,13 @@ impl Node {
 
     fn put_and(&self, source: &Slice, target: RemoteAddress, signal: Option<Signal>) -> Request<'static, ()> {
         let command = Command::Put { operation: NAMELESS, target, source: source.range, signal };
-        self.request(command, Some(target.node), Some(&source.region))
+        self.request(command, Some(&source.region))
     }
 
     /// Copy bytes at `source` to a slice of one's own. Up to 4 GiB - 1.
     pub fn get(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Get { operation: NAMELESS, target: source, into: into.range };
-        self.request(command, Some(source.node), Some(&into.region))
+        self.request(command, Some(&into.region))
     }
 
     /// Add to a word of 4 or 8 bytes, wrapping; yields the old value.
@@ -297,7 +303,7 @@ impl Node {
     }
 
     fn atomic(&self, target: RemoteAddress, atomic: Atomic) -> Request<'static, u64> {
-        self.request(Command::Atomic { operation: NAMELESS, target, atomic }, Some(target.node), None)
+        self.request(Command::Atomic { operation: NAMELESS, target, atomic }, None)
     }
 
     /// End when the 8-byte word at `offset` of a region of one's own satisfies the condition; yields the word. It is
@@ -314,25 +320,25 @@ impl Node {
         let (id, depends_on) = (region.inner.options.region, Some(from));
         let command =
             Command::WaitUntil { operation: NAMELESS, region: id, offset, condition, value, depends_on };
-        self.request(command, depends_on, Some(region))
+        self.request(command, Some(region))
     }
 
     /// Whatever is begun later towards `peer` (all if `None`) becomes visible only after what was begun before. Ends as
     /// soon as the core knows.
     pub fn fence(&self, peer: Option<NodeId>) -> Request<'static, ()> {
-        self.request(Command::Fence { target: peer }, peer, None)
+        self.request(Command::Fence { target: peer }, None)
     }
 
     /// End when everything that was begun before towards `peer` (all if `None`) is visible there. Fails if a posted
     /// store among it has failed.
     pub fn flush(&self, peer: Option<NodeId>) -> Request<'static, ()> {
-        self.request(Command::Flush { operation: NAMELESS, target: peer }, peer, None)
+        self.request(Command::Flush { operation: NAMELESS, target: peer }, None)
     }
 
     /// Send a slice of one's own as a tagged message. It ends when the peer holds it (short) or has received it (long).
     pub fn send(&self, peer: NodeId, tag: u64, source: &Slice) -> Request<'static, ()> {
         let command = Command::Send { operation: NAMELESS, target: peer, tag, source: source.range };
-        self.request(command, Some(peer), Some(&source.region))
+        self.request(command, Some(&source.region))
     }
 
     /// Receive the oldest message whose tag equals `tag` in all bits but those of `ignore`, from `source` or, if `None`,
@@ -345,7 +351,7 @@ impl Node {
         into: &Slice,
     ) -> Request<'static, Received> {
         let command = Command::Receive { operation: NAMELESS, source, tag, ignore, into: into.range };
-        self.request(command, source, Some(&into.region))
+        self.request(command, Some(&into.region))
     }
 
     /// End a submitted wait or a submitted receive that has not met its message; its completion says cancelled.
@@ -369,6 +375,14 @@ impl Node {
         Batch::new(Arc::clone(&self.engine))
     }
 
+    /// Take the node into one thread's hands: for a thread that issues operations in a loop and polls in between.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the node has a driver already.
+    pub fn drive(&self) -> Result<Driver, Error> {
+        Driver::begin(self.clone())
+    }
+
     // ---- completion queues -----------------------------------------------------------------------------------------
 
     /// The oldest completion of `queue`; if there is none, one turn of this node and another look. Never sleeps.
@@ -389,4 +403,4 @@ impl Node {
 }
 
 /// The name of a request that has not begun.
-const NAMELESS: OperationId = OperationId(0);
+pub(super) const NAMELESS: OperationId = OperationId(0);

@@ -10,7 +10,7 @@ use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionId, RemoteAddress
 
 use super::bytes::Bytes;
 use super::element::{Element, bytes_of, bytes_of_mut};
-use super::engine::Engine;
+use super::engine::{Core, Engine};
 use super::error::Error;
 
 /// Name, key and permissions of a region, all chosen by its owner. How peers learn them is up to the program.
@@ -156,13 +156,13 @@ impl Region {
         let (engine, bytes) = (Arc::clone(&inner.engine), Arc::clone(&inner.bytes));
         let region = inner.options.region;
         drop(inner);
-        // Now the node's memory and this function hold the bytes, and each operation in flight.
+        // Now nobody holds the bytes but the node's memory and this function.
         let until = engine.clock.now() + PATIENCE_NS;
         let is_free = engine.wait(
             until,
             |core| {
-                let Some(member) = core.member.as_deref_mut() else { return Some(()) };
-                (Arc::strong_count(&bytes) <= 2).then(|| member.memory_mut().remove(region))
+                let Core { member: Some(member), table, .. } = core else { return Some(()) };
+                (!table.uses.of(region)).then(|| member.memory_mut().remove(region))
             },
             |_, _| {},
         );
@@ -181,9 +181,9 @@ pub(super) const OUTSIDE: Error = Error::Invalid("the range is not within the re
 impl Drop for Inner {
     fn drop(&mut self) {
         let mut held = self.engine.hold();
-        if let Ok(member) = held.core().member() {
+        if let Core { member: Some(member), table, .. } = held.core() {
             member.member_mut().revoke(self.options.region);
-            member.memory_mut().retire(self.options.region);
+            member.memory_mut().retire(self.options.region, &table.uses);
         }
     }
 }

@@ -23,7 +23,7 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
         .map(|reason| (reason.name(), counters.dropped_for(reason)))
         .filter(|(_, count)| *count > 0)
         .collect();
-    json!({
+    let mut said = json!({
         "edge": edge,
         "frames_sent": counters.frames_sent, "bytes_sent": counters.bytes_sent,
         "data_frames_sent": counters.data_frames_sent, "data_bytes_sent": counters.data_bytes_sent,
@@ -31,7 +31,12 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
         "frames_received": counters.frames_received, "bytes_received": counters.bytes_received,
         "missing": counters.missing, "credit_stalls": counters.credit_stalls,
         "dropped": dropped,
-    })
+    });
+    let retry: BTreeMap<_, _> = counters.retry.named().into_iter().filter(|(_, count)| *count > 0).collect();
+    if !retry.is_empty() {
+        said["retry"] = json!(retry);
+    }
+    said
 }
 
 /// The memory of the node's regions. It is the program's own: the rack file says what the seat may use, and nobody holds a program

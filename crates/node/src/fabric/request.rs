@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use rackloom_protocol::{Command, Completion as Level, Instant, Member, NodeId, OperationId};
+use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationId};
 
-use super::engine::{Core, Engine};
+use super::engine::{Core, Engine, Held};
 use super::error::Error;
+use super::order::Order;
 use super::queue::Queue;
-use super::region::Region;
-use super::table::{Ended, Entry, Sink};
+use super::table::{Ended, Sink};
 
 mod sealed {
     pub trait Sealed {}
@@ -76,14 +76,6 @@ pub struct Request<'a, T> {
     outcome: PhantomData<fn() -> T>,
 }
 
-/// What a request asks of the core.
-#[derive(Clone, Debug)]
-pub(super) struct Order<'a> {
-    pub(super) command: Command<'a>,
-    pub(super) peer: Option<NodeId>,
-    pub(super) hold: Option<Region>,
-}
-
 impl<'a, T: Outcome> Request<'a, T> {
     pub(super) fn new(engine: &Arc<Engine>, order: Result<Order<'a>, Error>) -> Self {
         let (engine, order) = (Arc::clone(engine), order.map_err(Some));
@@ -100,8 +92,19 @@ impl<'a, T: Outcome> Request<'a, T> {
             return result.map(T::of);
         }
         let engine = Arc::clone(&self.engine);
+        self.wait_in(&engine, engine.hold())
+    }
+
+    /// The same for somebody who has the node.
+    pub(super) fn wait_in(mut self, engine: &Engine, held: Held<'_>) -> Result<T, Error> {
+        if !std::ptr::eq(&*self.engine, engine) {
+            // The lock first: a request lets go of an operation under it, if it has one.
+            drop(held);
+            return Err(Error::Invalid("the request belongs to another node"));
+        }
         let this = std::cell::RefCell::new(&mut self);
-        let ended = engine.wait(
+        let ended = engine.wait_from(
+            held,
             Instant::NEVER,
             |core| this.borrow_mut().look(core),
             |core, waker| this.borrow().register(core, waker),
@@ -121,7 +124,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         };
         let mut held = self.engine.hold();
         let core = held.core();
-        let result = core.submit(order, Sink::Queue(Arc::clone(queue), context));
+        let result = core.submit(order.command, Sink::Queue(Arc::clone(queue), context));
         if result.is_ok() {
             core.visit_to_send();
         }
@@ -144,7 +147,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         if !matches!(order.command, Command::Store { completion: Level::Accepted, .. }) {
             return None;
         }
-        match self.engine.hold().core().post(order) {
+        match self.engine.hold().core().post(order.command) {
             Ok(()) => Some(Ok(Ended::default())),
             Err(Error::Busy { .. }) => None,
             Err(error) => Some(Err(error)),
@@ -162,7 +165,7 @@ impl<'a, T: Outcome> Request<'a, T> {
             Ok(order) => order,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        match core.submit(order, Sink::Asker(None)) {
+        match core.submit(order.command, Sink::Asker(None)) {
             Ok(operation) => {
                 self.begun = Some(operation);
                 self.look_again(core)
@@ -216,76 +219,4 @@ impl<T> Drop for Request<'_, T> {
             self.engine.hold().core().table.abandon(operation);
         }
     }
-}
-
-impl Core {
-    /// The one way to the core. The command is given a name; its end goes to `sink`.
-    pub(super) fn submit(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
-        let peer = order.peer;
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
-        if let (Command::WaitUntil { .. }, Some(node)) = (&order.command, peer)
-            && !member.member().is_reachable(node)
-        {
-            return Err(Error::PeerLost { peer: node, maybe_done: false });
-        }
-        let hold = order.hold.as_ref().map(|region| Arc::clone(&region.inner.bytes));
-        let operation = self.table.open(Entry { sink, peer, hold, matched: None });
-        // The core asks commands for no time; that of the last turn saves a look at the clock.
-        let now = member.last_turn();
-        let (command, is_silent) = named(order.command, operation);
-        if let Err(refused) = member.member_mut().handle_command(now, command) {
-            self.table.close(operation);
-            return Err(Error::from_refusal(refused, peer));
-        }
-        if is_silent {
-            self.table.succeed(operation);
-        }
-        Ok(operation)
-    }
-
-    /// A command that the core says nothing more about. It leaves now if that helps it to be there sooner: as long as others
-    /// are on their way and the open packet has room, it waits for company.
-    fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
-        let now = member.last_turn();
-        let given = member.member_mut().handle_command(now, order.command);
-        given.map_err(|refused| Error::from_refusal(refused, order.peer))?;
-        if order.peer.is_none_or(|peer| member.member().is_worth_a_turn(peer)) {
-            self.visit_to_send();
-        }
-        Ok(())
-    }
-
-    /// End a wait or a receive, if it has not ended.
-    pub(super) fn cancel(&mut self, operation: OperationId) {
-        if let Some(member) = &mut self.member {
-            let now = member.now();
-            // What has ended meanwhile needs no end.
-            let _ = member.member_mut().handle_command(now, Command::Cancel { operation });
-        }
-    }
-
-    /// Whether somebody who is awake will make the next turn.
-    pub(super) const fn is_driven(&self) -> bool {
-        self.has_driver && self.driver_asleep.is_none()
-    }
-}
-
-/// The command with its name, and whether the core says nothing about its end.
-fn named(mut command: Command<'_>, name: OperationId) -> (Command<'_>, bool) {
-    let is_silent =
-        matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. });
-    match &mut command {
-        Command::Store { operation, .. }
-        | Command::Load { operation, .. }
-        | Command::Atomic { operation, .. }
-        | Command::Put { operation, .. }
-        | Command::Get { operation, .. }
-        | Command::Send { operation, .. }
-        | Command::Receive { operation, .. }
-        | Command::WaitUntil { operation, .. }
-        | Command::Flush { operation, .. } => *operation = name,
-        _ => {}
-    }
-    (command, is_silent)
 }

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use rackloom_protocol::{Event, NodeId, OperationId};
+use rackloom_protocol::{Event, NodeId, OperationId, RegionId};
 
-use super::bytes::Bytes;
 use super::deaths::Deaths;
 use super::error::Error;
 use super::queue::{Completion, Queue};
+use super::uses::Uses;
 
 /// How an operation ended well.
 ///
@@ -32,6 +32,8 @@ pub(super) enum Sink {
     Asker(Option<Waker>),
     /// A completion queue, with the caller's context.
     Queue(Arc<Queue>, u64),
+    /// The node's driver, with its context.
+    Driver(u64),
     /// Nobody any more.
     Nobody,
 }
@@ -42,8 +44,7 @@ pub(super) struct Entry {
     pub(super) sink: Sink,
     pub(super) peer: Option<NodeId>,
     /// The operation's own memory.
-    #[expect(dead_code, reason = "kept to be given back when the operation ends")]
-    pub(super) hold: Option<Arc<Bytes>>,
+    pub(super) uses: Option<RegionId>,
     pub(super) matched: Option<(NodeId, u64)>,
 }
 
@@ -70,6 +71,12 @@ pub(super) struct Table {
     /// Operations that have ended so far.
     pub(super) ended_count: u64,
     pub(super) deaths: Deaths,
+    /// What has ended of the driver's operations.
+    handled: Vec<Completion>,
+    /// Whom to wake when one of them ends.
+    pub(super) handled_waker: Option<Waker>,
+    /// Regions that operations in flight use.
+    pub(super) uses: Uses,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -79,6 +86,7 @@ const fn index_of(operation: OperationId) -> usize {
 impl Table {
     /// Give an operation a name.
     pub(super) fn open(&mut self, entry: Entry) -> OperationId {
+        self.uses.begin(entry.uses);
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, state: State::Free });
             (self.slots.len() - 1) as u32
@@ -91,10 +99,11 @@ impl Table {
 
     /// Forget an operation.
     pub(super) fn close(&mut self, operation: OperationId) {
-        if let Some(slot) = self.slot(operation) {
-            slot.state = State::Free;
-            self.free.push(index_of(operation) as u32);
+        let Some(slot) = self.slot(operation) else { return };
+        if let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) {
+            self.uses.end(entry.uses);
         }
+        self.free.push(index_of(operation) as u32);
     }
 
     fn slot(&mut self, operation: OperationId) -> Option<&mut Slot> {
@@ -135,6 +144,29 @@ impl Table {
         }
     }
 
+    /// Move what has ended of the driver's operations to the end of `completions`. Returns how many those are.
+    #[inline]
+    pub(super) fn take_handled(&mut self, completions: &mut Vec<Completion>) -> usize {
+        let count = self.handled.len();
+        if completions.is_empty() {
+            std::mem::swap(completions, &mut self.handled);
+        } else {
+            completions.append(&mut self.handled);
+        }
+        count
+    }
+
+    /// The driver has gone: its operations go on, and nobody is told.
+    pub(super) fn abandon_handled(&mut self) {
+        self.handled.clear();
+        self.handled_waker = None;
+        for slot in &mut self.slots {
+            if let State::InFlight(Entry { sink: sink @ Sink::Driver(_), .. }) = &mut slot.state {
+                *sink = Sink::Nobody;
+            }
+        }
+    }
+
     /// Hear what the core says.
     pub(super) fn hear(&mut self, event: Event) {
         match event {
@@ -160,14 +192,20 @@ impl Table {
         self.ended_count += 1;
         let Some(slot) = self.slot(operation) else { return };
         let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) else { return };
+        self.uses.end(entry.uses);
         match entry.sink {
             Sink::Asker(waker) => {
-                slot.state = State::Ended(result);
+                self.slots[index_of(operation)].state = State::Ended(result);
                 self.to_wake.extend(waker);
             }
             Sink::Queue(queue, context) => {
                 self.free.push(index_of(operation) as u32);
                 self.to_wake.extend(queue.push(Completion { context, operation, result }));
+            }
+            Sink::Driver(context) => {
+                self.free.push(index_of(operation) as u32);
+                self.handled.push(Completion { context, operation, result });
+                self.to_wake.extend(self.handled_waker.take());
             }
             Sink::Nobody => self.free.push(index_of(operation) as u32),
         }

@@ -4,8 +4,8 @@
 //! links that share an interface do not see each other's frames, and a stranger's frames never leave the kernel unless
 //! they bear a neighbour's address: those are for the core to refuse and to count.
 //!
-//! Where interfaces are ours alone (at a bridge), strangers are to be counted too: there one link of an interface gets everything
-//! that no other link gets, and its member refuses what is not for it, by reason.
+//! Where interfaces are ours alone (at a bridge), strangers are to be counted too: there another socket gets everything that no
+//! link gets.
 
 use std::io;
 use std::mem::size_of_val;
@@ -45,11 +45,15 @@ pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::s
     program
 }
 
-/// Everything but what these neighbours send to `target`: for the one link of an interface that hears strangers.
-pub(crate) fn all_but(target: [u8; 6], others: &[[u8; 6]]) -> Vec<libc::sock_filter> {
+/// Everything but what these neighbours send to `target` without a tag.
+pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock_filter> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut program = Vec::new();
-    for other in others {
+    let mut program = vec![
+        step(LOAD_WORD, 0, 0, VLAN_TAG_PRESENT),
+        step(JUMP_IF_EQUAL, 1, 0, 0),
+        step(RETURN, 0, 0, WHOLE),
+    ];
+    for other in neighbours {
         let tests: Vec<Test> = address_at(0, target).into_iter().chain(address_at(6, *other)).collect();
         for (place, (load, at, value)) in tests.iter().enumerate() {
             // Behind the remaining tests of this neighbour stands the answer "nothing", and behind that the next one.
@@ -126,13 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_strangers_hears_everybody_but_the_other_neighbours() {
+    fn who_hears_strangers_hears_everybody_but_the_neighbours() {
         let (mine, others) = ([2, 3, 4, 5, 6, 7], [[10, 11, 12, 13, 14, 15], [10, 11, 12, 13, 14, 16]]);
         let program = all_but(mine, &others);
         for other in others {
-            assert!(!takes(&program, &[mine, other].concat(), false), "its own link gets that");
-            assert!(takes(&frames_of(mine, Some(other)), &[mine, other].concat(), false));
-            assert!(takes(&program, &[other, mine].concat(), false), "exchanged addresses are a stranger's");
+            for (frame, tagged) in [([mine, other], false), ([mine, other], true), ([other, mine], false)] {
+                let is_of_a_link = takes(&frames_of(mine, Some(other)), &frame.concat(), tagged);
+                assert_eq!(takes(&program, &frame.concat(), tagged), !is_of_a_link, "{frame:?}");
+            }
         }
         for stranger in [[mine, mine], [others[0], others[1]], [[0xff; 6], others[0]], [mine, [10; 6]]] {
             assert!(takes(&program, &stranger.concat(), false) && takes(&program, &stranger.concat(), true));

@@ -8,9 +8,16 @@
 //! One interface carries many links. The kernel gives each socket the frames of its own link (`filter`), and the
 //! interface is asked to take in frames for the members' addresses beside its own.
 //!
+//! What becomes of the interface (its carrier, its MTU) is heard there too: each link has a netlink socket of its own, opened
+//! beside the others, so a member feels a cut at once and not by missing heartbeats.
+//!
+//! Hosts that share no segment reach each other by datagrams, whose addresses the rack file names (`routed`).
+//!
 //! Nothing here changes an interface, and nothing here knows what a frame means.
 
 pub(crate) mod filter;
+mod routed;
 mod socket;
 
+pub use routed::{RoutedWords, open_routed_link};
 pub use socket::{HostLink, HostLinkError, WordSocket, open_link};

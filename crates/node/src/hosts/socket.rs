@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use thiserror::Error;
 
 use super::filter::{attach, frames_of};
-use crate::namespaces::mtu;
+use crate::namespaces::{LinkNews, mtu};
 use crate::wires::{bind_packet_socket, open_packet_socket, set_option};
 
 /// What of a frame an interface's MTU does not count.
@@ -49,6 +49,46 @@ pub enum HostLinkError {
         /// Longest frame of the rack.
         needed: usize,
     },
+    /// The address is not one of this machine's.
+    #[error(
+        "this machine has no address {address}\n\
+         hint: `hosts` of the rack file names the addresses that `ip address` shows"
+    )]
+    NoAddress {
+        /// What the file calls it.
+        address: String,
+    },
+    /// Somebody else has the port.
+    #[error("port {port} of {address} is taken\nhint: write another `udp_port`, the same on every host")]
+    PortTaken {
+        /// Of which address.
+        address: String,
+        /// Which port.
+        port: u16,
+    },
+    /// Nobody knows the way.
+    #[error(
+        "this machine knows no way to {address}\nhint: `ip route get {address}` says why; a route may be missing"
+    )]
+    NoRoute {
+        /// Where to.
+        address: String,
+    },
+    /// Frames of the rack do not fit the packets of that way.
+    #[error(
+        "the way to {address} carries frames of {carried} bytes in a packet, and the rack sends {needed}\n\
+         hint: raise the MTU to {mtu} on every interface of the way, or write `frame_bytes_max: {carried}B`"
+    )]
+    PathTooShort {
+        /// Where to.
+        address: String,
+        /// Longest frame that goes into one packet.
+        carried: usize,
+        /// Longest frame of the rack.
+        needed: usize,
+        /// What would be enough.
+        mtu: usize,
+    },
     /// Anything else.
     #[error("cannot use interface {interface}: {cause}")]
     System {
@@ -66,13 +106,16 @@ pub enum HostLinkError {
 pub struct HostLink {
     sender: OwnedFd,
     receiver: OwnedFd,
+    /// What becomes of the machine's interfaces.
+    news: LinkNews,
 }
 
 impl HostLink {
-    /// The descriptors, to be inherited under these numbers: sender and receiver.
+    /// The descriptors, to be inherited under these numbers: sender, receiver, and news of the interface.
     #[must_use]
-    pub fn fds(&self) -> [RawFd; 2] {
-        [self.sender.as_raw_fd(), self.receiver.as_raw_fd()]
+    pub fn fds(&self) -> [RawFd; 3] {
+        let news = self.news.descriptor().as_raw_fd();
+        [self.sender.as_raw_fd(), self.receiver.as_raw_fd(), news]
     }
 }
 
@@ -98,7 +141,8 @@ pub fn open_link(
     }
     attach(&receiver, &mut frames_of(mine, Some(theirs))).map_err(failed)?;
     take_in(&receiver, index, libc::PACKET_MR_UNICAST, mine).map_err(failed)?;
-    Ok(HostLink { sender, receiver })
+    let news = LinkNews::listen().map_err(failed)?;
+    Ok(HostLink { sender, receiver, news })
 }
 
 /// A socket on which the supervisors of a rack say short words to each other, to all on the segment at once.

@@ -108,9 +108,11 @@ fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     Ok(Some(()))
 }
 
-/// Switch an interface off.
-#[cfg(test)]
-pub(crate) fn switch_off(interface: &str) -> io::Result<()> {
+/// Switch an interface off, as somebody does who pulls a cable.
+///
+/// # Errors
+/// What the kernel says.
+pub fn switch_off(interface: &str) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let mut request = request(interface)?;
     request.ifr_ifru.ifru_flags = flags(&socket, interface)? & !(libc::IFF_UP as libc::c_short);

@@ -2,8 +2,9 @@
 //!
 //! Order of events: the supervisor calls [`enter_supervisor_namespaces`] before it has threads; each child calls
 //! [`enter_new_network_namespace`] between fork and exec, so once the spawn has returned its namespace exists; the
-//! supervisor lays the [`Cable`]s; each child [`bring_up`]s its ends. No namespace gets a name: each lives as long as
-//! a process or an interface end in it, and the kernel sweeps up after the last one, however it ended.
+//! supervisor lays the [`Cable`]s; each child [`bring_up`]s its ends. No namespace gets a name unless somebody asks for
+//! one ([`Names`]): each lives as long as a process or an interface end in it, and the kernel sweeps up after the last one,
+//! however it ended.
 //!
 //! An ordinary user gets the right to do this from a user namespace of its own, in which it counts as root and which
 //! gives it no power outside. Some systems forbid even that; then there is one typed error that names the step.
@@ -11,6 +12,7 @@
 mod bridges;
 mod cables;
 mod interfaces;
+mod names;
 mod news;
 
 use std::fs::File;
@@ -26,10 +28,11 @@ pub use bridges::{Bridge, BridgeCable, make_bridges, plug_into_bridges};
 #[cfg(test)]
 pub(crate) use cables::remove;
 pub use cables::{Cable, CableEnd, lay_cables};
-pub use interfaces::{bring_up, switch_on_all};
-pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
 #[cfg(test)]
-pub(crate) use interfaces::{set_mtu, switch_off};
+pub(crate) use interfaces::set_mtu;
+pub use interfaces::{bring_up, switch_off, switch_on_all};
+pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
+pub use names::{NameError, Names};
 pub(crate) use news::LinkNews;
 
 /// Why the packet wire cannot be had.
@@ -41,7 +44,7 @@ pub enum NamespaceError {
     /// The kernel or its administrator forbids a step.
     #[error(
         "the packet wire needs {step}, which this system forbids: {cause}\n\
-         hint: use `--wire shared-memory`, run as root, or allow unprivileged user namespaces \
+         hint: use `--wire shared-memory` or `--wire udp`, run as root, or allow unprivileged user namespaces \
          (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Forbidden {

@@ -1,4 +1,5 @@
-//! News of interfaces, from the kernel: one netlink socket per network namespace, shared by all ports there.
+//! News of interfaces, from the kernel: one netlink socket per network namespace, shared by all ports there. A port at an
+//! interface of another namespace has inherited one of its own.
 //!
 //! The kernel says when a link goes down or comes back, when an interface comes, goes or changes its MTU. What it says is
 //! not read: that there was something is reason enough to ask the interface itself, which cannot be out of date. So a message
@@ -31,6 +32,11 @@ impl LinkNews {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
         Ok(Self { socket, count: AtomicU64::new(0) })
+    }
+
+    /// Take over such a socket that this process was started with: it listens where it was opened.
+    pub(crate) fn inherited(socket: OwnedFd) -> Self {
+        Self { socket, count: AtomicU64::new(0) }
     }
 
     /// A number that grows with every news. Takes what the kernel has said; does not wait.

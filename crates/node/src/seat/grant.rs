@@ -79,7 +79,23 @@ pub enum Grant {
     Udp {
         /// Ports in order; nothing where nobody sits at the other end yet.
         ports: Vec<Option<[RawFd; 2]>>,
+        /// Ports whose links leave the machine.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outlets: Vec<UdpOutlet>,
     },
+}
+
+/// One port at an address of the machine. Descriptors are inherited under the numbers given here.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct UdpOutlet {
+    /// The port.
+    pub port: usize,
+    /// Where the other end is, in words.
+    pub to: String,
+    /// The link's socket, and the one that hears strangers.
+    pub sockets: [RawFd; 2],
 }
 
 /// One port at an interface of the machine itself. Descriptors are inherited under the numbers given here.
@@ -91,8 +107,8 @@ pub struct Outlet {
     pub port: usize,
     /// Name of the interface.
     pub interface: String,
-    /// Sockets for this link on it: sender and receiver.
-    pub sockets: [RawFd; 2],
+    /// Sockets for this link on it: sender, receiver, and news of the interface.
+    pub sockets: [RawFd; 3],
 }
 
 /// One port on shared memory.
@@ -118,7 +134,10 @@ impl Grant {
                 all
             }
             Self::Packet { outlets, .. } => outlets.iter().flat_map(|outlet| outlet.sockets).collect(),
-            Self::Udp { ports } => ports.iter().flatten().flatten().copied().collect(),
+            Self::Udp { ports, outlets } => {
+                let abroad = outlets.iter().flat_map(|outlet| outlet.sockets);
+                ports.iter().flatten().flatten().copied().chain(abroad).collect()
+            }
         }
     }
 
@@ -146,18 +165,24 @@ impl Grant {
             }
             Self::Packet { interfaces, outlets } => {
                 let outlet = |outlet: &Outlet| {
-                    let [sender, receiver] = outlet.sockets;
-                    Some(Outlet { sockets: [number(sender)?, number(receiver)?], ..outlet.clone() })
+                    let [sender, receiver, news] = outlet.sockets;
+                    let sockets = [number(sender)?, number(receiver)?, number(news)?];
+                    Some(Outlet { sockets, ..outlet.clone() })
                 };
                 let outlets = outlets.iter().map(outlet).collect::<Option<_>>()?;
                 Some(Self::Packet { interfaces: interfaces.clone(), outlets })
             }
-            Self::Udp { ports } => {
+            Self::Udp { ports, outlets } => {
+                let outlet = |outlet: &UdpOutlet| {
+                    let [socket, doorman] = outlet.sockets;
+                    Some(UdpOutlet { sockets: [number(socket)?, number(doorman)?], ..outlet.clone() })
+                };
+                let outlets = outlets.iter().map(outlet).collect::<Option<_>>()?;
                 let port = |port: &Option<[RawFd; 2]>| {
                     let Some([socket, carrier]) = *port else { return Some(None) };
                     Some(Some([number(socket)?, number(carrier)?]))
                 };
-                Some(Self::Udp { ports: ports.iter().map(port).collect::<Option<_>>()? })
+                Some(Self::Udp { ports: ports.iter().map(port).collect::<Option<_>>()?, outlets })
             }
         }
     }

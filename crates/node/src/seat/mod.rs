@@ -10,4 +10,4 @@ mod grant;
 pub mod place;
 pub mod wires;
 
-pub use grant::{Grant, NewCable, Outlet, SharedMemoryPort};
+pub use grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};

@@ -74,17 +74,20 @@ pub fn open(
         Grant::Packet { interfaces, outlets } => {
             let mut devices = open_packet(plan, config, interfaces, stays, news.as_ref())?;
             for outlet in outlets {
-                let place = devices.get_mut(outlet.port);
-                let place = place.ok_or_else(|| format!("the plan has no port {}", outlet.port))?;
-                *place = Some(open_outlet(config, outlet)?);
+                *place_of(&mut devices, outlet.port)? = Some(open_outlet(config, outlet)?);
             }
             (devices, None)
         }
-        Grant::Udp { ports } => {
+        Grant::Udp { ports, outlets } => {
             let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
                 fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
             };
-            (ports.iter().enumerate().map(open).collect::<Result<_, _>>()?, None)
+            let mut devices: Bare = ports.iter().enumerate().map(open).collect::<Result<_, _>>()?;
+            for outlet in outlets {
+                let end = udp::End::routed_from_fds(outlet.sockets);
+                *place_of(&mut devices, outlet.port)? = Some(open_udp(config, outlet.port, end)?);
+            }
+            (devices, None)
         }
     };
     if bare.len() != config.ports.len() {
@@ -177,6 +180,10 @@ impl Cabling {
 /// Devices by port; nothing where there is no cable.
 type Bare = Vec<Option<Box<dyn Device>>>;
 
+fn place_of(devices: &mut Bare, port: usize) -> Result<&mut Option<Box<dyn Device>>, String> {
+    devices.get_mut(port).ok_or_else(|| format!("the plan has no port {port}"))
+}
+
 fn open_shared_memory(
     doorbell: RawFd,
     neighbour_doorbells: &[RawFd],
@@ -220,8 +227,7 @@ fn open_packet(
     interfaces.iter().enumerate().map(open).collect()
 }
 
-/// A port that leaves the machine. News of its interface are not heard within the seat's namespace; its carrier is asked
-/// for.
+/// A port that leaves the machine. News of its interface come along: they are not heard within the seat's namespace.
 fn open_outlet(config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(config, outlet.port)?;
     let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
@@ -244,12 +250,12 @@ fn segment(plan: &Plan, config: &MemberConfig, port: usize) -> Option<packet::Se
     let here = config.ports.get(port)?;
     let on_segment = || config.ports.iter().enumerate().filter(|(_, other)| other.plane == here.plane);
     let address = |port: &PortConfig| mac(port.neighbour, port.plane);
-    let others = on_segment().filter(|(other, _)| *other != port).map(|(_, other)| address(other));
+    let neighbours = on_segment().map(|(_, other)| address(other));
     let is_first = on_segment().next().is_some_and(|(first, _)| first == port);
     Some(packet::Segment {
         mine: mac(config.node, here.plane),
         theirs: address(here),
-        all_but: is_first.then(|| others.collect()),
+        neighbours: is_first.then(|| neighbours.collect()),
     })
 }
 

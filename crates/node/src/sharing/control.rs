@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::barrier::{self, Barrier};
+use crate::barrier::{self, Barrier};
 use crate::mapping::{Mapping, sealed_length, sealed_memfd};
 
 const LINE_BYTES: usize = 64;

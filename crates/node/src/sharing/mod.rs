@@ -10,7 +10,6 @@
 //!
 //! Mapping is for peers that trust each other. What that means is said in `docs/decisions/revocation.md`.
 
-mod barrier;
 mod control;
 mod direct;
 mod exporter;

@@ -212,6 +212,7 @@ fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
         send_errors: a.send_errors + b.send_errors,
         receive_errors: a.receive_errors + b.receive_errors,
         tagged: a.tagged + b.tagged,
+        strangers: a.strangers + b.strangers,
         kernel_drops: a.kernel_drops + b.kernel_drops,
         full: a.full + b.full,
         evacuated: a.evacuated + b.evacuated,

@@ -28,6 +28,7 @@ mod packet_batches;
 mod packet_outgoing;
 mod packet_ring;
 mod packet_socket;
+mod packet_strangers;
 mod ports;
 mod ring;
 pub mod shared_memory;
@@ -37,6 +38,7 @@ mod truesize;
 pub mod udp;
 mod udp_outgoing;
 mod udp_received;
+mod udp_routed;
 mod udp_socket;
 
 use std::io;
@@ -82,6 +84,8 @@ pub struct DeviceCounters {
     pub receive_errors: u64,
     /// Frames with the tag of a VLAN, of which this wire has none.
     pub tagged: u64,
+    /// What others than the neighbour sent, and what was not looked at.
+    pub strangers: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
     /// Times that there was no room for a frame.

@@ -26,6 +26,7 @@ use super::packet_batches::ReceiveBatches;
 use super::packet_outgoing::Outgoing;
 use super::packet_ring::{self, ReceiveRing};
 use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
+use super::packet_strangers::Strangers;
 use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 use crate::hosts::filter;
@@ -60,6 +61,8 @@ pub struct PacketDevice {
     receiver: OwnedFd,
     sender: OwnedFd,
     received: Received,
+    /// What is for no link of the interface, where this one hears that.
+    strangers: Option<Strangers>,
     outgoing: Outgoing,
     /// When to try again after the kernel was full.
     retry_at: Instant,
@@ -138,9 +141,9 @@ pub(crate) struct Segment {
     pub(crate) mine: [u8; 6],
     /// The neighbour's at the other end of this link.
     pub(crate) theirs: [u8; 6],
-    /// Those of all other neighbours on the segment, if this link hears strangers: one of the interface's links does, so that
+    /// Those of all neighbours on the segment, if this link hears strangers: one of the interface's links does, so that
     /// they are counted, once.
-    pub(crate) all_but: Option<Vec<[u8; 6]>>,
+    pub(crate) neighbours: Option<Vec<[u8; 6]>>,
 }
 
 /// Open an interface of this network namespace for one of its links.
@@ -149,15 +152,17 @@ pub(crate) fn open_on_segment(
     settings: &Settings,
     segment: &Segment,
 ) -> io::Result<PacketDevice> {
-    let Segment { mine, theirs, all_but } = segment;
-    let mut program = match all_but {
-        Some(others) => filter::all_but(*mine, others),
-        None => filter::frames_of(*mine, Some(*theirs)),
-    };
+    let Segment { mine, theirs, neighbours } = segment;
     let opened = packet_socket::open().and_then(|sender| {
         let receiver = packet_socket::open()?;
-        filter::attach(&receiver, &mut program)?;
-        open_on(interface, settings, Reception::Ring, [sender, receiver])
+        filter::attach(&receiver, &mut filter::frames_of(*mine, Some(*theirs)))?;
+        let index = name_to_index(&sender, interface)?;
+        let strangers = neighbours.as_ref();
+        let strangers =
+            strangers.map(|neighbours| Strangers::open(index, settings.ether_type, *mine, neighbours));
+        let strangers = strangers.transpose()?;
+        let device = open_on(interface, settings, Reception::Ring, [sender, receiver])?;
+        Ok(PacketDevice { strangers, ..device })
     });
     opened.map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
@@ -166,10 +171,12 @@ pub(crate) fn open_on_segment(
 pub(crate) fn open_inherited(
     interface: &str,
     settings: &Settings,
-    [sender, receiver]: [RawFd; 2],
+    [sender, receiver, news]: [RawFd; 3],
 ) -> io::Result<PacketDevice> {
     let sockets = [adopt(sender)?, adopt(receiver)?];
+    let news = Arc::new(LinkNews::inherited(adopt(news)?));
     open_on(interface, settings, Reception::Ring, sockets)
+        .map(|device| device.with_news(&news))
         .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
 
@@ -208,6 +215,7 @@ fn open_on(
         receiver,
         sender,
         received,
+        strangers: None,
         outgoing: Outgoing::default(),
         retry_at: Instant::NEVER,
         filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
@@ -249,7 +257,8 @@ impl PacketDevice {
     fn refit(&mut self) -> io::Result<bool> {
         let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
             packet_socket::bind(&self.sender, index, 0)?;
-            packet_socket::bind(&self.receiver, index, self.ether_type)
+            packet_socket::bind(&self.receiver, index, self.ether_type)?;
+            self.strangers.as_ref().map_or(Ok(()), |strangers| strangers.rebind(index, self.ether_type))
         });
         // What has befallen the sockets is known now; as long as they say so, nobody could sleep on them.
         for socket in [&self.sender, &self.receiver] {
@@ -284,16 +293,20 @@ impl PacketDevice {
 
 impl Device for PacketDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
-        let Self { received, receiver, filter, .. } = self;
-        match received {
+        let Self { received, receiver, filter, strangers, .. } = self;
+        let lease = match received {
             Received::Ring(ring) => ring.take(|arrival, bytes| filter.admits(arrival, bytes)),
             Received::Batches(batches) => {
                 batches.take(receiver, |arrival, bytes| filter.admits(arrival, bytes))
             }
-        }
+        };
+        lease.or_else(|| strangers.as_mut()?.take(|arrival, bytes| filter.admits(arrival, bytes)))
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
+        if let (Some(strangers), Some(own)) = (&self.strangers, Strangers::own(lease)) {
+            return strangers.bytes(own);
+        }
         match &self.received {
             Received::Ring(ring) => ring.bytes(lease),
             Received::Batches(batches) => batches.bytes(lease),
@@ -301,6 +314,9 @@ impl Device for PacketDevice {
     }
 
     fn release(&mut self, lease: DeviceLease) {
+        if let (Some(strangers), Some(own)) = (&mut self.strangers, Strangers::own(lease)) {
+            return strangers.release(own);
+        }
         match &mut self.received {
             Received::Ring(ring) => ring.release(lease),
             Received::Batches(batches) => batches.release(lease),
@@ -345,6 +361,10 @@ impl Device for PacketDevice {
     }
 
     fn carrier(&mut self) -> bool {
+        // Asked every few milliseconds: often enough to look who else is there.
+        if let Some(strangers) = &mut self.strangers {
+            strangers.look();
+        }
         if let Some((news, seen)) = &mut self.news {
             let count = news.count();
             if count != std::mem::replace(seen, count) {
@@ -370,6 +390,14 @@ impl Device for PacketDevice {
         let Filter { too_long, tagged, .. } = self.filter;
         self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
         let kernel_drops = self.kernel_drops.get();
-        DeviceCounters { receive_errors: too_long, tagged, evacuated, kernel_drops, ..self.counters }
+        let strangers = self.strangers.as_ref().map_or(0, Strangers::turned_away);
+        DeviceCounters {
+            receive_errors: too_long,
+            tagged,
+            strangers,
+            evacuated,
+            kernel_drops,
+            ..self.counters
+        }
     }
 }

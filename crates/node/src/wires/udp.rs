@@ -1,17 +1,19 @@
 //! The udp wire: the same Ethernet frames as the payload of datagrams (IPv4).
 //!
-//! For systems that give a user neither namespaces nor packet sockets, and as the first step towards routed networks: here
-//! both ends are sockets of the loopback interface. Whoever makes a link connects its two sockets to each other, so the
-//! kernel takes datagrams from the neighbour's address alone and every stranger is turned away below us.
+//! For systems that give a user neither namespaces nor packet sockets: there both ends are sockets of the loopback interface.
+//! And for hosts with routers between them: there each host opens its end at an address that the rack file names. Either way
+//! sockets are connected to each other, so the kernel takes datagrams from the neighbour's address alone and every stranger
+//! is turned away below us.
 //!
 //! What is fast about it is that a crossing can be large: frames of one length that wait together leave as one buffer, which
 //! the kernel cuts into datagrams at its far end or not at all (`udp_outgoing`), and arrive as one (`udp_received`).
 //!
 //! Datagrams have no back-pressure; credits prevent losses as on the packet wire (`truesize`). A pair of sockets that nobody
 //! writes to goes along as the carrier: when a process ends, the kernel closes its end, and the neighbour sees that. A
-//! refused datagram says the same.
+//! refused datagram says the same, and between hosts only that does.
 
 use std::io;
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rackloom_protocol::{CreditConfig, Instant};
@@ -21,6 +23,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::socket::{has_peer, set_receive_buffer};
 use super::udp_outgoing::Outgoing;
 use super::udp_received::Received;
+use super::udp_routed::{Doorman, HEADERS_BYTES, path_mtu, routed};
 use super::udp_socket::{BATCH, connected_pair, drops, join_received, send_batch};
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 
@@ -37,7 +40,27 @@ const RUN_FRAMES_MAX: usize = 64;
 #[derive(Debug)]
 pub struct End {
     socket: OwnedFd,
-    carrier: OwnedFd,
+    beside: Beside,
+}
+
+/// What goes along with the socket.
+#[derive(Debug)]
+enum Beside {
+    /// Within one machine: ends with the neighbour's process.
+    Carrier(OwnedFd),
+    /// Between machines: hears, on the same port, what strangers send.
+    Doorman(Doorman),
+}
+
+/// Where a link between machines begins and ends.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Here.
+    pub mine: SocketAddrV4,
+    /// There.
+    pub theirs: SocketAddrV4,
 }
 
 /// What a port must know of its link.
@@ -56,19 +79,41 @@ pub fn create() -> io::Result<(End, End)> {
     let (a, b) = connected_pair()?;
     let (a_carrier, b_carrier) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    Ok((End { socket: a, carrier: a_carrier }, End { socket: b, carrier: b_carrier }))
+    let end = |socket, carrier| End { socket, beside: Beside::Carrier(carrier) };
+    Ok((end(a, a_carrier), end(b, b_carrier)))
+}
+
+/// One end of a link to another machine. Both machines open theirs, in any order.
+pub fn create_routed(route: &Route) -> io::Result<End> {
+    let (socket, doorman) = routed(route.mine, route.theirs)?;
+    Ok(End { socket, beside: Beside::Doorman(doorman) })
 }
 
 impl End {
     /// The descriptors, still owned by this end: to be inherited by the process that will open it.
     #[must_use]
     pub fn fds(&self) -> [RawFd; 2] {
-        [self.socket.as_raw_fd(), self.carrier.as_raw_fd()]
+        let beside = match &self.beside {
+            Beside::Carrier(carrier) => carrier.as_raw_fd(),
+            Beside::Doorman(doorman) => doorman.descriptor().as_raw_fd(),
+        };
+        [self.socket.as_raw_fd(), beside]
     }
 
     /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
     pub fn from_fds([socket, carrier]: [RawFd; 2]) -> io::Result<Self> {
-        Ok(Self { socket: adopt(socket)?, carrier: adopt(carrier)? })
+        Ok(Self { socket: adopt(socket)?, beside: Beside::Carrier(adopt(carrier)?) })
+    }
+
+    /// The same, of a link to another machine.
+    pub fn routed_from_fds([socket, doorman]: [RawFd; 2]) -> io::Result<Self> {
+        let doorman = Doorman::inherited(adopt(doorman)?);
+        Ok(Self { socket: adopt(socket)?, beside: Beside::Doorman(doorman) })
+    }
+
+    /// Longest frame that crosses to the other end in one packet, as far as this machine knows the way.
+    pub fn frame_bytes_carried(&self) -> io::Result<usize> {
+        Ok(path_mtu(&self.socket)?.saturating_sub(HEADERS_BYTES))
     }
 
     /// Make a device of it.
@@ -85,13 +130,14 @@ impl End {
         let _ = join_received(&self.socket);
         Ok(UdpDevice {
             socket: self.socket,
-            carrier: self.carrier,
+            beside: self.beside,
             frame_bytes_max,
             received: Received::default(),
             outgoing: Outgoing::default(),
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
             has_neighbour: true,
+            is_heard: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
         })
@@ -104,7 +150,7 @@ impl End {
 #[derive(Debug)]
 pub struct UdpDevice {
     socket: OwnedFd,
-    carrier: OwnedFd,
+    beside: Beside,
     frame_bytes_max: usize,
     received: Received,
     outgoing: Outgoing,
@@ -114,12 +160,27 @@ pub struct UdpDevice {
     is_refused: bool,
     /// Both ends were there when this was asked last.
     has_neighbour: bool,
+    /// Something has come from the neighbour since it was last refused.
+    is_heard: bool,
     /// When to try again after the kernel was full.
     retry_at: Instant,
     counters: DeviceCounters,
 }
 
 impl UdpDevice {
+    /// Whether the neighbour is there. A refusal before it was ever heard only says that it is late.
+    fn is_answered(&mut self) -> bool {
+        self.is_refused |= std::mem::take(&mut self.received.is_refused);
+        if self.is_refused {
+            let was_heard = std::mem::replace(&mut self.is_heard, false);
+            self.has_neighbour = self.has_neighbour && !was_heard;
+            self.is_refused = false;
+        } else if self.is_heard {
+            self.has_neighbour = true;
+        }
+        self.has_neighbour
+    }
+
     /// Hand the kernel what waits. Returns whether it could take everything.
     fn send(&mut self) -> bool {
         while self.outgoing.count() > 0 {
@@ -161,7 +222,9 @@ impl UdpDevice {
 
 impl Device for UdpDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
-        self.received.take(&self.socket, self.frame_bytes_max)
+        let lease = self.received.take(&self.socket, self.frame_bytes_max)?;
+        self.is_heard = true;
+        Some(lease)
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
@@ -201,8 +264,11 @@ impl Device for UdpDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        self.has_neighbour = self.has_neighbour && !self.is_refused && has_peer(&self.carrier);
-        self.has_neighbour
+        if let Beside::Carrier(carrier) = &self.beside {
+            self.has_neighbour = self.has_neighbour && !self.is_refused && has_peer(carrier);
+            return self.has_neighbour;
+        }
+        self.is_answered()
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
@@ -211,12 +277,20 @@ impl Device for UdpDevice {
 
     fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
         // Once the neighbour is gone it stays readable, and nobody could sleep.
-        self.has_neighbour.then(|| self.carrier.as_fd())
+        match &self.beside {
+            Beside::Carrier(carrier) => self.has_neighbour.then(|| carrier.as_fd()),
+            Beside::Doorman(_) => None,
+        }
     }
 
     fn counters(&self) -> DeviceCounters {
         let Received { evacuated, too_long, .. } = self.received;
+        let strangers = match &self.beside {
+            Beside::Carrier(_) => 0,
+            Beside::Doorman(doorman) => doorman.turned_away(),
+        };
         DeviceCounters {
+            strangers,
             kernel_drops: drops(&self.socket),
             receive_errors: too_long,
             evacuated,

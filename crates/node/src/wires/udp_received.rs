@@ -5,6 +5,7 @@
 //! what is left in the emptiest one moves to the heap.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use super::udp_socket::{BATCH, Message, receive_batch};
@@ -52,6 +53,8 @@ pub(super) struct Received {
     pub(super) evacuated: u64,
     /// Frames longer than any of ours.
     pub(super) too_long: u64,
+    /// A datagram of ours was refused: nobody holds the neighbour's socket.
+    pub(super) is_refused: bool,
 }
 
 impl Received {
@@ -113,8 +116,11 @@ impl Received {
         let offered = self.spare.len().min(self.offer.max(1));
         let mut messages = [Message::default(); BATCH];
         let buffers = self.spare.iter_mut().rev().take(offered).map(|bytes| &mut bytes[..]);
-        // An error other than "empty" is a carrier that is about to be found missing.
-        let taken = receive_batch(socket, buffers, &mut messages).unwrap_or(0);
+        // An error other than "empty" is a carrier that is about to be found missing, and is said once.
+        let taken = receive_batch(socket, buffers, &mut messages).unwrap_or_else(|error| {
+            self.is_refused |= error.kind() == io::ErrorKind::ConnectionRefused;
+            0
+        });
         self.drained = taken < offered;
         self.offer = if self.drained { taken + 1 } else { BATCH.min(2 * offered) };
         for message in messages.into_iter().take(taken) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::surroundings::{Body, Transmit};
+use rackloom_protocol::surroundings::{Body, Passage, Transmit};
 use rackloom_protocol::{
     Command, CommandRefused, Event, Instant, LeaseId, Member, MemoryDone, MemoryRequest, MemoryToken, PortId,
 };
@@ -63,7 +63,7 @@ impl Member for Relay {
         self.returned.push_back(lease);
         self.note(|| format!("transmit of {length} at {port}"));
         let body = Body::Lease { lease, at: 0, length };
-        Some(Transmit { length, body, end_to_end_check: false, doorbell: true })
+        Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage: Passage::Plain })
     }
     fn poll_release(&mut self) -> Option<LeaseId> {
         self.returned.pop_front()

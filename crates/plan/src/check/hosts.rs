@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::check::Inspection;
 use crate::hosts::HostPlan;
 use crate::mistake::{Complaint, quoted};
+use crate::plan::WireKind;
 use crate::read::listed;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
@@ -15,7 +16,45 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     everybody_runs_somewhere(check);
     servers_are_of_one_host(check);
     for host in &plan.hosts {
-        interfaces(check, host);
+        match plan.wire {
+            WireKind::Udp => addresses(check, host),
+            _ => interfaces(check, host),
+        }
+    }
+    let highest = usize::from(plan.udp_port) + plan.links.len();
+    if plan.wire == WireKind::Udp && highest > usize::from(u16::MAX) && check.intact(&["udp_port"]) {
+        let message = format!("link ports end at {highest}, beyond 65535");
+        let hint = format!("write `udp_port` of at most {}", usize::from(u16::MAX) - plan.links.len());
+        check.complain(&["udp_port", "hosts"], Complaint::about(message).hint(hint));
+    }
+}
+
+/// On the udp wire every link that leaves the host has an address there; its port tells it from the others. And the host has one
+/// by which the others find it.
+fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
+    let plan = check.plan;
+    let path = format!("hosts.{}", host.name);
+    let default = format!("{path}.address");
+    for (index, link) in plan.links.iter().enumerate().filter(|(index, _)| host.addresses.contains_key(index))
+    {
+        let own = format!("{path}.addresses.{}", link.name);
+        let is_here = host.members.contains(&link.edge.a) || host.members.contains(&link.edge.b);
+        debug_assert!(host.address_of(index).is_some());
+        if !is_here || !plan.joins_hosts(&link.edge) {
+            let message = format!("{} does not leave host {}", quoted(&link.name), quoted(&host.name));
+            let hint = "name addresses of links to members on other hosts only";
+            check.complain(&[&own], Complaint::about(message).hint(hint));
+        }
+    }
+    // A file for hosts on one segment names none, and one machine can run all of it on any wire.
+    let is_routed = plan.hosts.iter().any(|host| host.address.is_some()) || host.interface.is_none();
+    if is_routed && host.address.is_none() && check.intact(&[&default]) {
+        let message = format!(
+            "host {} has no `address`, by which the others find it on the udp wire",
+            quoted(&host.name)
+        );
+        let hint = "write `address: 10.0.0.1`, or take `wire: packet` for hosts on one segment";
+        check.complain(&[&path], Complaint::about(message).hint(hint));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{CreditConfig, NodeId};
 
-use crate::check::Inspection;
+use crate::check::{Inspection, retry};
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
@@ -66,6 +66,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
     }
+    retry::check(check, link, &path_of);
     if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");

@@ -1,6 +1,7 @@
 //! `hosts`: which machine runs which members, and at which interface a link to another machine leaves.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use rackloom_protocol::NodeId;
 
@@ -36,8 +37,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
         }
         let interface = reader.value(&fields, "interface", None, |text| interface_name(text).map(Some));
-        let interfaces = interfaces(reader, &fields, shape);
-        hosts.push(HostPlan { name: entry.key.clone(), members, interface, interfaces });
+        let interfaces = by_link(reader, &fields, shape, "interfaces", interface_name);
+        let address = reader.value(&fields, "address", None, |text| address_of(text).map(Some));
+        let addresses = by_link(reader, &fields, shape, "addresses", |text| address_of(text).map(Some));
+        let addresses = addresses.into_iter().filter_map(|(link, address)| Some((link, address?))).collect();
+        let name = entry.key.clone();
+        hosts.push(HostPlan { name, members, interface, interfaces, address, addresses });
     }
     hosts
 }
@@ -72,27 +77,29 @@ fn members(
     members
 }
 
-/// By link number.
-fn interfaces(
+/// What single links have instead, by link number. A value that cannot be read stands for one that is not judged.
+fn by_link<T: Default>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     shape: Option<&Shape>,
-) -> BTreeMap<usize, String> {
-    let path = fields.path_of("interfaces");
-    let mut interfaces = BTreeMap::new();
-    for entry in reader.entries(fields.find("interfaces"), &path) {
+    key: &'static str,
+    parse: impl Fn(&str) -> Result<T, Complaint>,
+) -> BTreeMap<usize, T> {
+    let path = fields.path_of(key);
+    let mut values = BTreeMap::new();
+    for entry in reader.entries(fields.find(key), &path) {
         let name = reader
             .scalar(&entry.value, &path)
-            .and_then(|text| interface_name(text).map_err(|complaint| prefixed(&path, complaint)));
+            .and_then(|text| parse(text).map_err(|complaint| prefixed(&path, complaint)));
         let name = name.map_err(|complaint| reader.complain(entry.value.place, complaint)).ok();
         let Some(shape) = shape else { continue };
         match (shape.link_named(&entry.key), name) {
             (Some(link), name) => {
                 reader.places.note(format!("{path}.{}", shape.links[link].0), entry.key_place);
                 let name = name.unwrap_or_default();
-                if interfaces.insert(link, name).is_some() {
+                if values.insert(link, name).is_some() {
                     let message = format!("{} names a link that has been named before", quoted(&entry.key));
-                    let hint = "a link leaves at one interface";
+                    let hint = "a link leaves at one place";
                     reader.complain(entry.key_place, Complaint::about(message).hint(hint));
                 }
             }
@@ -102,7 +109,18 @@ fn interfaces(
             (None, _) => {}
         }
     }
-    interfaces
+    values
+}
+
+/// An address that a datagram can be sent to.
+fn address_of(text: &str) -> Result<Ipv4Addr, Complaint> {
+    let address: Option<Ipv4Addr> = text.parse().ok();
+    let is_of_one =
+        |address: &Ipv4Addr| !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast();
+    address.filter(is_of_one).ok_or_else(|| {
+        let message = format!("{} is not an IPv4 address of a machine", quoted(text));
+        Complaint::about(message).hint("write four numbers: 10.0.0.1")
+    })
 }
 
 /// A name that an interface of Linux can have, of the characters that names have here.

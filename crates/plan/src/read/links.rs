@@ -12,6 +12,7 @@ use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::retry;
 use crate::read::topology::{is_surely_absent, listed};
 use crate::schema;
 use crate::shape::Shape;
@@ -91,6 +92,7 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
+        retry: retry::read(reader, fields, base.retry),
     }
 }
 

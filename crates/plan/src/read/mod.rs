@@ -9,6 +9,7 @@ mod hosts;
 mod job;
 mod links;
 mod members;
+mod retry;
 mod seats;
 mod settings;
 mod topology;
@@ -106,6 +107,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
             whole,
         ),
         ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
+        udp_port: reader.value(&rack, "udp_port", defaults::UDP_PORT, whole),
         ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
         rdma_threshold_bytes: reader.value(
             &rack,

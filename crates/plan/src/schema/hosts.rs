@@ -23,4 +23,16 @@ const KEYS: &[Key] = &[
         "as `interface`",
         "The interface of single links instead: `{n1--n2: eth2}`. Each of these links has its other end on another host.",
     ),
+    key(
+        "address",
+        Kind::Name,
+        "",
+        "On the udp wire: the IPv4 address of this host at which its links to other hosts leave, and at which it is found.",
+    ),
+    key(
+        "addresses",
+        Kind::NameByLink,
+        "as `address`",
+        "On the udp wire: the address of single links instead: `{n1--n2: 10.2.0.1}`.",
+    ),
 ];

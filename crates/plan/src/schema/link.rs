@@ -1,4 +1,4 @@
-//! What links do to frames.
+//! What links do to frames, and how they repeat what is lost.
 
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
@@ -11,6 +11,7 @@ const RATE_MIN: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000_000_000;
 
 pub(crate) static LINK: Table = table("link", KEYS);
+pub(crate) static LLR: Table = table("link.llr", LLR_KEYS);
 pub(crate) static BURST: Table = table(
     "link.burst",
     &[
@@ -94,5 +95,59 @@ const KEYS: &[Key] = &[
         "none",
         "Lose exactly these data frames, counted from 1 in each direction; frames that carry no operations are not \
          counted. A list holds for both directions; `{n0->n1: [901]}`, under `links` only, for one.",
+    ),
+    key(
+        "llr",
+        LLR_FORMS,
+        "`off`",
+        "Link-level retry: both ends number frames and repeat what the link loses.",
+    ),
+];
+
+const LLR_FORMS: Kind = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LLR)]);
+
+const LLR_KEYS: &[Key] = &[
+    key(
+        "sequence_bits",
+        Kind::Count(2, 32),
+        "20",
+        "Width of the sequence numbers whose rule is kept: at most half of them may be unacknowledged.",
+    ),
+    key("outstanding_frames", Kind::Count(1, 1 << 20), "1024 (ours)", "Frames that may be unacknowledged."),
+    key(
+        "outstanding_bytes",
+        Kind::Size(354, 64 << 20),
+        "`256KiB` (ours)",
+        "Bytes that may be unacknowledged: the replay buffer of each port, at least one largest frame.",
+    ),
+    key(
+        "ack_spacing",
+        Kind::Size(1, 64 << 20),
+        "`2048B`",
+        "Received bytes after which an acknowledgement leaves at once.",
+    ),
+    key(
+        "ack_delay",
+        Kind::Time(0, DELAY_NS_MAX),
+        "a quarter of `replay_timer` (ours)",
+        "Longest time that an acknowledgement waits for the spacing, or for a frame to ride on.",
+    ),
+    key(
+        "replay_timer",
+        Kind::Time(1, 60_000_000_000),
+        "see below",
+        "Time without an acknowledgement after which everything unacknowledged is sent again.",
+    ),
+    key(
+        "replay_count_max",
+        Kind::Count(0, 255),
+        "255 (ours)",
+        "Replays in a row that may bring nothing before the link is flushed; 255 is without end.",
+    ),
+    key(
+        "flush",
+        Kind::Word(&["block", "discard", "best-effort"]),
+        "`block` (ours)",
+        "What frames do while a flushed link agrees on numbers again: wait, are thrown away, or leave unprotected.",
     ),
 ];

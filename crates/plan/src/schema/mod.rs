@@ -19,7 +19,7 @@ mod tests;
 
 pub(crate) use hosts::HOST;
 pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES};
-pub(crate) use link::{BURST, LINK, LOSS_BY_KIND};
+pub(crate) use link::{BURST, LINK, LLR, LOSS_BY_KIND};
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
 pub(crate) use protocol::{CREDITS, FORWARDING, PACKING, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX};
 pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};

@@ -114,6 +114,13 @@ const KEYS: &[Key] = &[
         "`0x88B5`",
         "EtherType of every frame: IEEE 802 local experimental EtherType 1.",
     ),
+    key(
+        "udp_port",
+        Kind::Count(1024, 65_535),
+        "26000 (ours)",
+        "On the udp wire between hosts: the port of the supervisors' words. Link number *i*, counted from zero, has the port \
+         1 + *i* above it.",
+    ),
     key("outstanding_loads_max", Kind::Count(1, 65_536), "64", "Loads in flight per peer."),
     key(
         "rdma_threshold_bytes",

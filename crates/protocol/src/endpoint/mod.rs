@@ -111,13 +111,16 @@ impl Endpoint {
         (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
     }
 
-    /// Whether small operations for this node should leave now: nothing is in flight that they could follow, or a whole packet
-    /// is ready. Otherwise waiting for company costs nothing but the time until the next acknowledgement.
+    /// Whether operations for this node should leave now: nothing is in flight that they could follow, or more packets than
+    /// `company` are ready. Otherwise waiting for company costs nothing but the time until the next acknowledgement.
     #[must_use]
-    pub fn is_worth_a_turn(&self, node: NodeId) -> bool {
+    pub fn is_worth_a_turn(&self, node: NodeId, company: usize) -> bool {
         let Some(Some(peer)) = self.peers.get(node.index()) else { return true };
-        let sender = &peer.senders[Class::Request.index()];
-        sender.in_flight() == 0 || sender.unsent() > 1
+        [Class::Request, Class::Bulk].into_iter().any(|class| {
+            let (sender, bulk) = (&peer.senders[class.index()], peer.bulk[class.index()].len());
+            let unsent = sender.unsent() + bulk;
+            unsent > company || sender.in_flight() == 0 && unsent > 0
+        })
     }
 
     /// The state of the link at a port.
@@ -268,6 +271,10 @@ impl Member for Endpoint {
             return Some(transmit);
         }
         self.transmit_data(now, port, out)
+    }
+
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        self.forwarder.keep_sent(now, port, frame);
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {

@@ -51,8 +51,7 @@ impl Endpoint {
             return false;
         }
         !self.ready_acks[port.index()].is_empty()
-            || (!self.ready_data[port.index()].is_empty()
-                && (self.forwarder.admits_largest_own(port) || !self.forwarder.link(port).is_stalled()))
+            || (!self.ready_data[port.index()].is_empty() && self.forwarder.may_admit_own(port))
     }
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------
@@ -98,9 +97,9 @@ impl Endpoint {
             return None;
         }
         FabricHeader { operation_count: count, ..peer.headers[Class::Reply.index()] }.write(out);
-        self.forwarder.finish_own(port, out, false, length);
+        let passage = self.forwarder.finish_own(port, out, false, length);
         let end_to_end_check = self.config().end_to_end_check;
-        Some(Transmit { length, body: Body::Written, end_to_end_check, doorbell: true })
+        Some(Transmit { length, body: Body::Written, end_to_end_check, doorbell: true, passage })
     }
 
     // ---- data ------------------------------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ impl Endpoint {
         self.withdraw_answer(peer, class, index);
         let length = OPERATIONS + peer.senders[class.index()].packet(index).0.length();
         if !self.forwarder.admits_own(port, length) {
-            self.forwarder.note_stall(now, port);
+            self.forwarder.note_stall(now, port, length);
             return Sending::Stalled;
         }
         let ack = self.piggyback(peer);
@@ -174,9 +173,9 @@ impl Endpoint {
         }
         let deadline = sender.deadline();
         self.arm(deadline);
-        self.forwarder.finish_own(port, out, true, length);
+        let passage = self.forwarder.finish_own(port, out, true, length);
         let end_to_end_check = self.config().end_to_end_check;
-        Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true })
+        Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true, passage })
     }
 
     /// A packet that answers a get, but whose bytes may not be read any more, becomes a refusal under the same number: the

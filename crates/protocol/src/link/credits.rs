@@ -51,9 +51,20 @@ impl Credits {
     // W-20
     /// A header of the neighbour came in: what it has consumed and what it has freed. Older counters are ignored.
     pub const fn hear(&mut self, consumed: u32, freed: u32) {
+        self.hear_consumed(consumed);
+        self.hear_freed(freed);
+    }
+
+    /// What the neighbour has consumed. Where frames are repeated by the link, only what a frame that is taken says counts:
+    /// one that is missing will come, and must find its credits taken.
+    pub const fn hear_consumed(&mut self, consumed: u32) {
         if is_ahead(consumed, self.neighbour_consumed) {
             self.neighbour_consumed = consumed;
         }
+    }
+
+    /// What the neighbour has freed.
+    pub const fn hear_freed(&mut self, freed: u32) {
         // More freed than consumed is impossible; a forged counter must not open the gate.
         if is_ahead(freed, self.neighbour_freed) && !is_ahead(freed, self.consumed) {
             self.neighbour_freed = freed;

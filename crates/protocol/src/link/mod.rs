@@ -1,12 +1,15 @@
 //! One neighbour: greeting, sequence, credits, heartbeat, state.
 //!
 //! A [`Link`] decides which control frames are due and whether data may pass; it does not know routes or streams.
-//! Link-level retry, classes and PFC will live beside [`credits`]; the header fields for them are there already.
+//! What is lost on the way is repeated by [`retry`], where that is on.
 
 pub mod counters;
 pub mod credits;
 pub mod heartbeat;
+pub mod retry;
 pub mod state;
+
+use alloc::boxed::Box;
 
 use crate::config::{LinkTimers, PortConfig};
 use crate::event::LinkCause;
@@ -16,6 +19,7 @@ use crate::wire::control::{Heartbeat, Hello};
 use crate::wire::frame::LinkHeader;
 use credits::{Credits, is_ahead};
 use heartbeat::{Heartbeats, Silence};
+use retry::Retry;
 use state::{LinkState, Stimulus, next};
 
 /// After this many unanswered Hellos the pace drops to the heartbeat interval.
@@ -45,6 +49,10 @@ pub struct Link {
     /// The neighbour asked for our counters.
     pub credit_wanted: bool,
     credit_probe_at: Option<Instant>,
+    /// Frames that retry gave up with the link, and nobody has counted yet.
+    given_up: u64,
+    /// Link-level retry, where it is on.
+    pub retry: Option<Box<Retry>>,
 }
 
 /// A move of the link's state.
@@ -72,8 +80,12 @@ pub enum Greeting {
 impl Link {
     /// A link of `member` that has never been up.
     #[must_use]
-    pub fn new(config: PortConfig, timers: LinkTimers, member: NodeId) -> Self {
+    pub fn new(config: PortConfig, timers: LinkTimers, member: NodeId, frame_bytes_max: u16) -> Self {
+        let retry = config
+            .retry
+            .map(|retry| Box::new(Retry::new(retry, timers.hello_interval_ns, usize::from(frame_bytes_max))));
         Self {
+            retry,
             credits: Credits::new(config.credits),
             config,
             timers,
@@ -91,6 +103,7 @@ impl Link {
             generation: 0,
             credit_wanted: false,
             credit_probe_at: None,
+            given_up: 0,
         }
     }
 
@@ -116,6 +129,15 @@ impl Link {
             LinkState::Up if from == LinkState::Init => self.heartbeats.start(now),
             _ => {}
         }
+        if let Some(retry) = &mut self.retry
+            && from.carries_data() != to.carries_data()
+        {
+            if to.carries_data() {
+                retry.sender.start(now);
+            } else {
+                self.given_up += retry.stop() as u64;
+            }
+        }
         Some(Move { from, to, cause })
     }
 
@@ -130,7 +152,7 @@ impl Link {
     pub fn hear_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
         let expected = hello.node == self.config.neighbour
             && hello.plane == self.config.plane
-            && hello.options == mine.options
+            && hello.options == mine.options | self.options()
             && hello.frame_bytes_max == mine.frame_bytes_max;
         if !expected {
             return Greeting::Stranger;
@@ -163,6 +185,19 @@ impl Link {
         self.sequence_sent = 0;
         self.sequence_received = 0;
         self.heartbeats.heard = 0;
+        if let Some(retry) = &mut self.retry {
+            retry.meet();
+        }
+    }
+
+    /// Bits of a Hello's options that are the link's own.
+    const fn options(&self) -> u32 {
+        (self.retry.is_some() as u32) << 1
+    }
+
+    /// Frames that retry gave up with the link since this was asked last.
+    pub const fn take_given_up(&mut self) -> u64 {
+        core::mem::replace(&mut self.given_up, 0)
     }
 
     // W-17
@@ -230,25 +265,52 @@ impl Link {
     /// Number a data frame of this cost: (sequence, consumed).
     pub fn number_data(&mut self, cost: u32) -> (u32, u32) {
         self.sequence_sent = self.sequence_sent.wrapping_add(1);
-        self.credit_probe_at = None;
-        (self.sequence_sent, self.credits.consume(cost))
+        (self.sequence_sent, self.consume(cost))
     }
 
-    /// Fill in what every header says about the opposite direction.
-    pub fn complete(&mut self, header: &mut LinkHeader) {
-        header.link_ack = self.sequence_received;
+    /// A frame of this cost leaves: the credits consumed so far. Whoever waited for some has got them.
+    pub const fn consume(&mut self, cost: u32) -> u32 {
+        if cost > 0 {
+            self.credit_probe_at = None;
+        }
+        self.credits.consume(cost)
+    }
+
+    /// Fill in what every header says about the opposite direction, and the counters of frames that have no number.
+    pub fn complete(&mut self, header: &mut LinkHeader, is_numbered: bool) {
         header.freed = self.credits.announce();
-        if header.sequence == 0 {
+        if let Some(retry) = &mut self.retry {
+            header.link_ack = retry.receiver.received();
+            if !is_numbered {
+                header.sequence = retry.sender.sent();
+                header.consumed = self.credits.consumed();
+            }
+            return;
+        }
+        header.link_ack = self.sequence_received;
+        if !is_numbered {
             header.sequence = self.sequence_sent;
             header.consumed = self.credits.consumed();
         }
     }
 
     // W-19
-    /// Whether data of this cost may leave now.
+    /// Whether data of this cost and length may leave now.
     #[must_use]
-    pub const fn admits(&self, cost: u32) -> bool {
-        self.state.carries_data() && self.credits.available() >= cost
+    pub fn admits(&self, cost: u32, bytes: usize) -> bool {
+        self.state.carries_data() && self.credits.available() >= cost && self.window_admits(bytes)
+    }
+
+    /// Whether retry has room for a frame of this length.
+    #[must_use]
+    pub fn window_admits(&self, bytes: usize) -> bool {
+        self.retry.as_ref().is_none_or(|retry| retry.sender.admits(bytes))
+    }
+
+    /// Whether a routed frame that needs no credits may leave now.
+    #[must_use]
+    pub fn carries(&self) -> bool {
+        self.state.carries_data() && self.retry.as_ref().is_none_or(|retry| retry.sender.has_room())
     }
 
     /// Data waits for credits. Returns true when this begins a stall.
@@ -340,6 +402,9 @@ impl Link {
         {
             earliest = earliest.min(at);
         }
+        if let Some(retry) = &self.retry {
+            earliest = earliest.min(retry.deadline());
+        }
         match self.state {
             LinkState::Up => earliest.min(self.heartbeats.deadline(false)),
             LinkState::Suspect | LinkState::Probing => earliest.min(self.heartbeats.deadline(true)),
@@ -353,6 +418,7 @@ impl Link {
     pub fn hello(&self, mut template: Hello, port: PortId) -> Hello {
         template.port = port;
         template.plane = self.config.plane;
+        template.options |= self.options();
         template
     }
 }

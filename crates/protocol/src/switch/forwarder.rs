@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::egress::{Egress, TRANSIT_ACKS_MAX, Transit};
+use super::port_set::PortSet;
 use crate::config::MemberConfig;
 use crate::event::{DropReason, Event};
 use crate::ids::{NodeId, PortId};
@@ -34,6 +35,8 @@ pub struct Forwarder {
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
     pub(super) disagreements: Vec<u32>,
+    /// Ports that may have something to send; for an owner that does not look at every one of them.
+    pub(super) ready: PortSet,
     pub(super) releases: VecDeque<LeaseId>,
     pub(super) events: VecDeque<Event>,
     /// The table has changed since the owner last looked.
@@ -57,7 +60,7 @@ impl Forwarder {
             links: config
                 .ports
                 .iter()
-                .map(|port| Link::new(port.clone(), config.timers, config.node))
+                .map(|port| Link::new(port.clone(), config.timers, config.node, config.frame_bytes_max))
                 .collect(),
             egress: config
                 .ports
@@ -74,6 +77,7 @@ impl Forwarder {
             report_number: 0,
             report_due: None,
             disagreements: alloc::vec![0; port_count],
+            ready: PortSet::full(port_count),
             releases: VecDeque::new(),
             events: VecDeque::new(),
             routes_changed: false,
@@ -144,7 +148,14 @@ impl Forwarder {
     pub fn drop_frame(&mut self, port: PortId, reason: DropReason) {
         self.counters[port.index()].dropped[reason as usize] += 1;
         // Duplicates and holes are the daily bread of a lossy link: counted, not announced one by one.
-        if !matches!(reason, DropReason::Duplicate | DropReason::OutOfOrder) {
+        let is_common = matches!(
+            reason,
+            DropReason::Duplicate
+                | DropReason::OutOfOrder
+                | DropReason::LinkDuplicate
+                | DropReason::LinkOutOfSequence
+        );
+        if !is_common {
             self.events.push_back(Event::FrameDropped { port, reason });
         }
     }
@@ -194,7 +205,12 @@ impl Forwarder {
         if !link.knows(frame.link.session) {
             return Err(DropReason::StaleLink);
         }
-        link.credits.hear(frame.link.consumed, frame.link.freed);
+        if link.retry.is_some() {
+            // What is consumed counts once it is taken: what is missing will come again.
+            link.credits.hear_freed(frame.link.freed);
+        } else {
+            link.credits.hear(frame.link.consumed, frame.link.freed);
+        }
         match frame.link.kind {
             FrameKind::Hello => {}
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
@@ -202,25 +218,33 @@ impl Forwarder {
             FrameKind::Credit => {
                 link.credit_wanted |= frame.body().first().is_some_and(|asks| *asks != 0);
             }
-            FrameKind::Data | FrameKind::Ack => return self.take_routed(port, lease, frame),
+            FrameKind::LinkAck | FrameKind::LinkNack | FrameKind::LinkInit | FrameKind::LinkInitEcho => {
+                self.take_retry(now, port, &frame)?;
+            }
+            FrameKind::Data | FrameKind::Ack => return self.take_routed(now, port, lease, frame),
         }
         Ok(Taken::Used)
     }
 
     fn take_routed<'a>(
         &mut self,
+        now: Instant,
         port: PortId,
         lease: LeaseId,
         frame: Frame<'a>,
     ) -> Result<Taken<'a>, DropReason> {
         let link = &mut self.links[port.index()];
         let is_data = frame.link.kind == FrameKind::Data;
-        if is_data {
+        if is_data && link.retry.is_none() {
             self.counters[port.index()].missing += u64::from(link.note_sequence(frame.link.sequence));
         }
         if !link.state().carries_data() {
             return Err(DropReason::LinkDown);
         }
+        if link.retry.is_some() {
+            self.judge_repeated(now, port, &frame)?;
+        }
+        let link = &mut self.links[port.index()];
         if frame.destination() == self.config.node {
             return Ok(Taken::Mine(frame));
         }
@@ -256,6 +280,7 @@ impl Forwarder {
         } else {
             return Err(DropReason::BufferFull);
         }
+        self.ready.insert(port);
         Ok(())
     }
 

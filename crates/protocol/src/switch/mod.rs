@@ -1,9 +1,12 @@
 //! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
 
+mod deadlines;
 mod departures;
 pub mod egress;
 pub mod forwarder;
 mod neighbours;
+mod port_set;
+mod retries;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
@@ -14,19 +17,32 @@ use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken};
 use crate::operation::Command;
 use crate::surroundings::{Member, Transmit};
 use crate::time::Instant;
+use deadlines::Deadlines;
 use forwarder::Forwarder;
 
 /// A forwarder without memory.
 #[derive(Debug)]
 pub struct Switch {
     forwarder: Forwarder,
+    deadlines: Deadlines,
 }
 
 impl Switch {
     /// A switch at the beginning of its life.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
-        Self { forwarder: Forwarder::new(config) }
+        let deadlines = Deadlines::new(config.ports.len());
+        Self { forwarder: Forwarder::new(config), deadlines }
+    }
+
+    /// A port's link was touched: it may have something to send, and want to be called at another time.
+    fn touch(&mut self, port: PortId) {
+        self.forwarder.ready.insert(port);
+        self.deadlines.set(port, self.forwarder.link(port).deadline());
+    }
+
+    fn touch_all(&mut self) {
+        (0..self.forwarder.port_count()).for_each(|port| self.touch(PortId(port as u16)));
     }
 }
 
@@ -37,6 +53,7 @@ impl Member for Switch {
             self.forwarder.drop_frame(port, DropReason::NoRoute);
             self.forwarder.release(lease);
         }
+        self.touch(port);
     }
 
     fn handle_memory_done(&mut self, _now: Instant, _token: MemoryToken, _done: MemoryDone<'_>) {}
@@ -47,10 +64,12 @@ impl Member for Switch {
 
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
         self.forwarder.handle_carrier(now, port, up);
+        self.touch(port);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
+        self.touch_all();
     }
 
     fn settle(&mut self, _now: Instant) {
@@ -65,10 +84,37 @@ impl Member for Switch {
         self.forwarder.wants_transmit(now, port)
     }
 
+    /// Only ports that were touched since a look found nothing there.
+    fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
+        let mut from = from;
+        loop {
+            let next = self.forwarder.ready.next(from);
+            let skipped = from.0..next.map_or(self.forwarder.port_count() as u16, |port| port.0);
+            debug_assert!(
+                skipped.map(PortId).all(|port| !self.forwarder.wants_transmit(now, port)),
+                "a port with something to send was not noted"
+            );
+            let port = next?;
+            if self.forwarder.wants_transmit(now, port) {
+                return next;
+            }
+            self.forwarder.ready.remove(port);
+            from = PortId(port.0 + 1);
+        }
+    }
+
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
-        self.forwarder
-            .transmit_control(now, port, out)
-            .or_else(|| self.forwarder.transmit_transit(now, port, out))
+        let forwarder = &mut self.forwarder;
+        let transmit =
+            forwarder.transmit_control(now, port, out).or_else(|| forwarder.transmit_transit(now, port, out));
+        self.touch(port);
+        transmit
+    }
+
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        self.forwarder.keep_sent(now, port, frame);
+        // Its replay timer may have begun to run.
+        self.touch(port);
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {
@@ -80,7 +126,7 @@ impl Member for Switch {
     }
 
     fn poll_timeout(&self) -> Instant {
-        self.forwarder.deadline()
+        self.deadlines.soonest().min(self.forwarder.report_due())
     }
 
     fn port_count(&self) -> usize {

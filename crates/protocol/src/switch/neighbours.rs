@@ -74,6 +74,7 @@ impl Forwarder {
         }
         let origin = report.origin;
         let live = live_ports(&self.links);
+        self.ready.fill();
         match self.reports.hear(report, Some(port), live.into_iter()) {
             News::Malformed => return Err(DropReason::Malformed),
             News::Old => {}
@@ -109,6 +110,7 @@ impl Forwarder {
         if moved.from.carries_data() == moved.to.carries_data() {
             return;
         }
+        self.counters[port.index()].retry.tx_flushed += self.links[port.index()].take_given_up();
         if moved.to.carries_data() {
             self.reports.greet(port);
             // Links come up one after the other at the start: one report for all of them.
@@ -145,6 +147,7 @@ impl Forwarder {
         };
         let live = live_ports(&self.links);
         self.reports.hear(report, None, live.into_iter());
+        self.ready.fill();
     }
 
     /// Bring the table up to date with everything heard since the last time.
@@ -205,6 +208,7 @@ impl Forwarder {
         let link = &mut self.links[transit.ingress.index()];
         if link.generation == transit.generation {
             link.credits.unhold(transit.held);
+            self.ready.insert(transit.ingress);
         }
         self.release(transit.lease);
     }
@@ -229,6 +233,9 @@ impl Forwarder {
             if let Some(moved) = self.links[index].hear_time(now) {
                 self.note_move(now, PortId(index as u16), moved);
             }
+            if self.links[index].retry.is_some() {
+                self.handle_retry_timeout(now, PortId(index as u16));
+            }
         }
         self.report_if_due(now);
     }
@@ -237,7 +244,12 @@ impl Forwarder {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let links = self.links.iter().map(Link::deadline).min().unwrap_or(Instant::NEVER);
-        links.min(self.report_due.unwrap_or(Instant::NEVER))
+        links.min(self.report_due())
+    }
+
+    /// When this member tells of its own links next.
+    pub(super) fn report_due(&self) -> Instant {
+        self.report_due.unwrap_or(Instant::NEVER)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
-use super::layout::{END_TO_END_CHECK, FABRIC, HOP_CHECK, LENGTH, LINK, OPERATIONS, put_u32, u16_at};
+use super::layout::{
+    END_TO_END_CHECK, FABRIC, FLAG_HOP_CHECK_OF_ALL, FLAG_NO_HOP_CHECK, FLAGS, HOP_CHECK, LENGTH, LINK,
+    OPERATIONS, put_u32, u16_at,
+};
 
 /// CRC-32C (Castagnoli) of `bytes`; its check value over "123456789" is `0xE3069283`.
 #[must_use]
@@ -40,6 +43,13 @@ pub fn end_to_end_check(frame: &[u8]) -> u32 {
 pub fn seal_end_to_end(frame: &mut [u8]) {
     let check = end_to_end_check(frame);
     put_u32(frame, END_TO_END_CHECK, check);
+}
+
+/// Compute and store the hop check of a complete routed frame whose check covers the body, if it carries one.
+pub fn seal_hop(frame: &mut [u8]) {
+    let is_wanted = frame[FLAGS] & (FLAG_NO_HOP_CHECK | FLAG_HOP_CHECK_OF_ALL) == FLAG_HOP_CHECK_OF_ALL;
+    let check = if is_wanted { hop_check(frame, true) } else { 0 };
+    put_u32(frame, HOP_CHECK, check);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports.
+//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, and how link sequences begin.
 
 use alloc::vec::Vec;
 
@@ -14,6 +14,15 @@ pub const HEARTBEAT_BYTES: usize = 16;
 pub const REPORT_BYTES: usize = 16;
 /// Bytes of one entry of a report.
 pub const REPORT_ENTRY_BYTES: usize = 4;
+
+/// Bytes of the body of a link init and of its echo.
+pub const NUMBERING_BYTES: usize = 4;
+
+/// What a link init calls the numbers that it begins, or an echo those that it follows; `None` if the body is too short.
+#[must_use]
+pub fn numbering(body: &[u8]) -> Option<u32> {
+    (body.len() >= NUMBERING_BYTES).then(|| u32_at(body, 0))
+}
 
 /// Who I am, and whom I have heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

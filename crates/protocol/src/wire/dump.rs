@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Write;
 
-use super::control::{Heartbeat, Hello, LinkReport};
+use super::control::{Heartbeat, Hello, LinkReport, numbering};
 use super::frame::{Frame, FrameKind};
 use super::packed::{Operation, Operations};
 
@@ -32,6 +32,16 @@ pub fn line(frame: &Frame<'_>) -> String {
             None => String::from("report, malformed"),
         },
         FrameKind::Credit => format!("credit freed {}", frame.link.freed),
+        FrameKind::LinkAck => format!("link-ack {}", frame.link.link_ack),
+        FrameKind::LinkNack => format!("link-nack {}", frame.link.link_ack),
+        FrameKind::LinkInit => match numbering(frame.body()) {
+            Some(number) => format!("link-init {number} at {}", frame.link.sequence),
+            None => String::from("link-init, malformed"),
+        },
+        FrameKind::LinkInitEcho => match numbering(frame.body()) {
+            Some(number) => format!("link-init-echo {number}"),
+            None => String::from("link-init-echo, malformed"),
+        },
     }
 }
 

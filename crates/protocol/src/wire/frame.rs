@@ -24,6 +24,14 @@ pub enum FrameKind {
     Report = 5,
     /// To the neighbour: credits freed.
     Credit = 6,
+    /// To the neighbour: routed frames up to the link ack have arrived.
+    LinkAck = 7,
+    /// To the neighbour: the routed frame after the link ack is missing.
+    LinkNack = 8,
+    /// To the neighbour: my link sequence stands here.
+    LinkInit = 9,
+    /// To the neighbour: I follow your link sequence.
+    LinkInitEcho = 10,
 }
 
 impl FrameKind {
@@ -35,6 +43,10 @@ impl FrameKind {
             4 => Some(Self::Heartbeat),
             5 => Some(Self::Report),
             6 => Some(Self::Credit),
+            7 => Some(Self::LinkAck),
+            8 => Some(Self::LinkNack),
+            9 => Some(Self::LinkInit),
+            10 => Some(Self::LinkInitEcho),
             _ => None,
         }
     }
@@ -77,6 +89,10 @@ pub struct LinkHeader {
     pub has_end_to_end_check: bool,
     /// The hop check is present, as in every frame that is not routed.
     pub has_hop_check: bool,
+    /// The hop check covers the body too, as in every frame that is not routed.
+    pub hop_check_covers_all: bool,
+    /// The link sequence is not this frame's own.
+    pub is_unprotected: bool,
 }
 
 /// What no hop changes.
@@ -167,7 +183,7 @@ impl<'a> Frame<'a> {
         let bytes = &bytes[..end];
         let link = LinkHeader::read(header, kind);
         // W-8
-        let check = if link.has_hop_check { hop_check(bytes, !kind.is_routed()) } else { 0 };
+        let check = if link.has_hop_check { hop_check(bytes, link.hop_check_covers_all) } else { 0 };
         if u32_at(header, HOP_CHECK) != check {
             return Err(DropReason::HopCheck);
         }
@@ -240,11 +256,13 @@ impl LinkHeader {
             freed: u32_at(bytes, FREED),
             has_end_to_end_check: bytes[FLAGS] & FLAG_END_TO_END != 0,
             has_hop_check: bytes[FLAGS] & FLAG_NO_HOP_CHECK == 0 || !kind.is_routed(),
+            hop_check_covers_all: bytes[FLAGS] & FLAG_HOP_CHECK_OF_ALL != 0 || !kind.is_routed(),
+            is_unprotected: bytes[FLAGS] & FLAG_UNPROTECTED != 0,
         }
     }
 
     /// Write the Ethernet and the link header, and seal the hop if it is to be checked. The body must already be in place for frames that
-    /// are not routed.
+    /// are not routed; where the check covers the body of a routed frame, [`seal_hop`](super::seal_hop) follows once that is.
     ///
     /// A frame too short for the header is left alone.
     pub fn write(&self, out: &mut [u8], ether_type: u16, source: [u8; 6], destination: [u8; 6]) {
@@ -256,7 +274,9 @@ impl LinkHeader {
         frame[VERSION_KIND] = VERSION << 4 | self.kind as u8;
         let has_hop_check = self.has_hop_check || !self.kind.is_routed();
         frame[FLAGS] = (u8::from(self.has_end_to_end_check) * FLAG_END_TO_END)
-            | (u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK);
+            | (u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK)
+            | (u8::from(self.hop_check_covers_all && self.kind.is_routed()) * FLAG_HOP_CHECK_OF_ALL)
+            | (u8::from(self.is_unprotected) * FLAG_UNPROTECTED);
         put_u16(frame, EPOCH, self.epoch);
         put_u16(frame, LENGTH, self.length);
         frame[HOP_LIMIT] = self.hop_limit;
@@ -267,7 +287,8 @@ impl LinkHeader {
         put_u32(frame, CONSUMED, self.consumed);
         put_u32(frame, FREED, self.freed);
         put_u32(frame, HOP_CHECK, 0);
-        if has_hop_check {
+        let is_sealed_later = self.hop_check_covers_all && self.kind.is_routed();
+        if has_hop_check && !is_sealed_later {
             let check = hop_check(out, !self.kind.is_routed());
             put_u32(out, HOP_CHECK, check);
         }

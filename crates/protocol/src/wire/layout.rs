@@ -25,7 +25,7 @@ pub const HOP_LIMIT: usize = 22;
 pub const SESSION: usize = 24;
 /// Cumulative number of data frames sent on this link direction, this one included.
 pub const SEQUENCE: usize = 26;
-/// Link acknowledgement: the last link sequence received in order. Room for link-level retry.
+/// Link acknowledgement: the last link sequence received in order.
 pub const LINK_ACK: usize = 30;
 /// Cumulative credits consumed on this link direction, this frame included.
 pub const CONSUMED: usize = 34;
@@ -76,6 +76,10 @@ pub const VERSION: u8 = 1;
 pub const FLAG_END_TO_END: u8 = 1;
 /// Flag: the frame carries no hop check.
 pub const FLAG_NO_HOP_CHECK: u8 = 2;
+/// Flag: the hop check covers the body of a routed frame as well.
+pub const FLAG_HOP_CHECK_OF_ALL: u8 = 4;
+/// Flag: the link sequence of this routed frame is not its own, and the link protects it from nothing.
+pub const FLAG_UNPROTECTED: u8 = 8;
 /// Traffic flag: acknowledge at once.
 pub const TRAFFIC_ACK_NOW: u8 = 1;
 /// "No class" in [`ACK_CLASS`].

@@ -1,7 +1,7 @@
 //! Bytes and values. The law is `docs/wire-format.md`; the sections named here are its sections.
 //!
 //! [`layout`] names every offset · [`frame`] is the checked view of a received frame and the writer of headers ·
-//! [`packed`] is the list of operations inside a routed frame · [`control`] holds Hello, heartbeat and link reports ·
+//! [`packed`] is the list of operations inside a routed frame · [`control`] holds Hello, heartbeat, link reports and retry ·
 //! [`check`] computes both checks · [`address`] the MAC addresses · [`dump`] prints one line per frame.
 //!
 //! Nothing here knows a link's state or a stream: a frame that parses may still be old, foreign or refused.
@@ -14,5 +14,5 @@ pub mod frame;
 pub mod layout;
 pub mod packed;
 
-pub use check::{end_to_end_check, hop_check, seal_end_to_end};
+pub use check::{end_to_end_check, hop_check, seal_end_to_end, seal_hop};
 pub use frame::{FabricHeader, Frame, FrameKind, LinkHeader};

@@ -85,6 +85,7 @@ pub struct Options {
     pub end_to_end_check: bool,
     pub tenants: Vec<Tenant>,
     pub credits: CreditConfig,
+    pub retry: Option<RetryConfig>,
     pub frame_bytes_max: u16,
 }
 
@@ -104,9 +105,22 @@ pub fn options(mode: RetransmissionMode) -> Options {
         end_to_end_check: true,
         tenants: vec![Tenant(0); 64],
         credits: CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 2000 },
+        retry: None,
         frame_bytes_max: 4352,
     }
 }
+
+/// Link-level retry for the harness's links, whose loop is two delays.
+pub const RETRY: RetryConfig = RetryConfig {
+    sequence_bits: 20,
+    outstanding_frames: 64,
+    outstanding_bytes: 1 << 18,
+    ack_spacing_bytes: 2_048,
+    ack_delay_ns: 500,
+    replay_timer_ns: RetryConfig::timer_for_loop_ns(2 * DELAY_NS),
+    replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
+    flush: FlushPolicy::Block,
+};
 
 pub const TIMERS: LinkTimers = LinkTimers {
     heartbeat_interval_ns: 100_000,
@@ -366,6 +380,7 @@ impl Seat {
                     neighbour,
                     plane,
                     credits: options.credits,
+                    retry: options.retry,
                 })
                 .collect(),
             graph: graph.clone(),

@@ -7,7 +7,7 @@
 
 use rackloom_jobs::Job;
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{ForwardingPlan, LinkPlan, Plan};
+use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
 use rackloom_protocol::{
     Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberRole, NodeId, Switch,
 };
@@ -72,7 +72,7 @@ impl Simulation {
         let mut room_bytes = 0;
         let seats = graph.members.iter().enumerate().map(|(index, role)| {
             let node = NodeId(index as u16);
-            let config = plan.member_config(node, incarnation(seed, node));
+            let config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
             room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
             let body = match role {

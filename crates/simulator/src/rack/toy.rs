@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::surroundings::{Body, Transmit};
+use rackloom_protocol::surroundings::{Body, Passage, Transmit};
 use rackloom_protocol::{
     Command, CommandRefused, Event, Instant, LeaseId, Member, MemoryDone, MemoryRequest, MemoryToken, NodeId,
     PortId,
@@ -74,7 +74,13 @@ impl Member for Toy {
         let (_, bytes) = self.ready.remove(index)?;
         out[..bytes.len()].copy_from_slice(&bytes);
         out[0] = ready;
-        Some(Transmit { length: bytes.len(), body: Body::Written, end_to_end_check: false, doorbell: true })
+        Some(Transmit {
+            length: bytes.len(),
+            body: Body::Written,
+            end_to_end_check: false,
+            doorbell: true,
+            passage: Passage::Plain,
+        })
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {

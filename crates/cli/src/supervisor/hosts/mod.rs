@@ -1,23 +1,22 @@
 //! The supervisors of a rack's hosts among themselves: who is there, whether all run the same file, when all have finished.
 //!
-//! Each says a short word to all others on every interface at which the rack leaves its host, every tick, and hears
-//! theirs. No host is in charge, no word is on the path of a frame, and a member never waits for one: what members need
+//! Each says a short word to all others every tick, on every interface at which the rack leaves its host or, on the udp
+//! wire, to each one's address, and hears theirs. No host is in charge, no word is on the path of a frame, and a member never waits for one: what members need
 //! of each other they learn from their links. Words serve the two moments that links cannot: before the first link is up, to
 //! say who is missing or runs another file; and after the last operation, so that nobody takes the end of the run for a
 //! death.
 //!
-//! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · this file (sockets and sentences).
+//! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · [`voice`] (how they travel) · this file (sockets and sentences).
 
 mod others;
+mod voice;
 mod word;
 
-use std::collections::BTreeSet;
-
-use rackloom::hosts::{HostLinkError, WordSocket};
 use rackloom_plan::Plan;
 
 use self::others::Others;
-use self::word::{GROUP, Identity, Stage, WORD_BYTES_MAX};
+use self::voice::Voice;
+use self::word::{Identity, Stage, WORD_BYTES_MAX};
 use super::rack::{Ending, Rack, Step, TICK_NS};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,10 +29,10 @@ const WORDS_PER_TICK_MAX: usize = 256;
 pub(super) struct Hosts {
     mine: usize,
     names: Vec<String>,
-    /// By host: the interfaces at which links lead there.
-    ways: Vec<BTreeSet<String>>,
+    /// By host: how it is reached, in words.
+    ways: Vec<String>,
     identity: Identity,
-    sockets: Vec<WordSocket>,
+    voice: Voice,
     others: Others,
     /// So long a host that was never heard is waited for once everybody here is done.
     watchdog_ns: u64,
@@ -44,11 +43,8 @@ impl Hosts {
     /// reached from there alone.
     pub(super) fn open(plan: &Plan, here: &Here, life: u64) -> Result<Option<Self>, Failure> {
         let Some(mine) = here.host else { return Ok(None) };
-        let ways = ways(plan, mine);
-        let interfaces: BTreeSet<&String> = ways.iter().flatten().collect();
-        let open = |interface: &&String| WordSocket::open(interface, plan.ether_type, GROUP);
-        let sockets = interfaces.iter().map(open).collect::<Result<_, HostLinkError>>();
-        let sockets = sockets.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+        let (voice, ways) =
+            voice::open(plan, mine).map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
         let detection_ns = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let others = Others::new(mine, names.len(), life, detection_ns);
@@ -57,7 +53,7 @@ impl Hosts {
             names,
             ways,
             identity: Identity::of(plan),
-            sockets,
+            voice,
             others,
             watchdog_ns: plan.watchdog_ns,
         }))
@@ -66,9 +62,9 @@ impl Hosts {
     /// A tick has passed: hear the others, say how far we are, and what follows for the rack here.
     pub(super) fn tick(&mut self, rack: &mut Rack) -> Vec<Step> {
         let mut room = [0; WORD_BYTES_MAX];
-        for socket in &self.sockets {
+        for socket in 0..self.voice.sockets() {
             for _ in 0..WORDS_PER_TICK_MAX {
-                let Some(frame) = socket.hear(&mut room) else { break };
+                let Some(frame) = self.voice.hear(socket, &mut room) else { break };
                 self.others.hear(self.identity.read(frame, self.names.len()));
             }
         }
@@ -93,10 +89,7 @@ impl Hosts {
 
     fn speak(&mut self) {
         let frame = self.identity.write(self.mine, self.others.speak());
-        for socket in &self.sockets {
-            // A word that is lost is said again.
-            let _ = socket.say(&frame);
-        }
+        self.voice.say(&frame);
     }
 
     /// Hosts that are not there any more, in words.
@@ -114,11 +107,7 @@ impl Hosts {
     }
 
     fn name(&self, host: usize) -> String {
-        let ways: Vec<&str> = self.ways[host].iter().map(String::as_str).collect();
-        match ways[..] {
-            [] => format!("host {}, which is reached through others,", self.names[host]),
-            _ => format!("host {} on {}", self.names[host], ways.join(", ")),
-        }
+        format!("host {}{}", self.names[host], self.ways[host])
     }
 
     fn contradicted(&self, speaker: usize, epoch: u16) -> String {
@@ -140,21 +129,4 @@ fn stage(rack: &Rack) -> Stage {
         Some(Ending::Complete) => Stage::AllFinished,
         Some(_) => Stage::Gone,
     }
-}
-
-/// By host: the interfaces of this one at which links lead there.
-fn ways(plan: &Plan, mine: usize) -> Vec<BTreeSet<String>> {
-    let here = &plan.hosts[mine];
-    let mut ways = vec![BTreeSet::new(); plan.hosts.len()];
-    for (index, link) in plan.links.iter().enumerate() {
-        let ends = [(link.edge.a, link.edge.b), (link.edge.b, link.edge.a)];
-        for (_, far) in ends.into_iter().filter(|(near, _)| here.members.contains(near)) {
-            let Some(interface) = here.interface_of(index) else { continue };
-            let is_far = |host: &rackloom_plan::HostPlan| host.members.contains(&far);
-            if let Some(other) = plan.hosts.iter().position(is_far).filter(|other| *other != mine) {
-                ways[other].insert(interface.to_owned());
-            }
-        }
-    }
-    ways
 }

@@ -16,7 +16,6 @@ use rackloom_protocol::{
 use super::super::engine::Core;
 use super::super::error::Error;
 use super::super::region::Region;
-use super::super::request::Order;
 use super::super::table::Sink;
 use super::Arithmetic;
 use super::ground::{Ground, Set};
@@ -152,8 +151,8 @@ impl Running {
         if core.member()?.now() < put.not_before {
             return Ok(());
         }
-        let order = self.order(place, self.schedule.transfer(put.id));
-        match core.submit(&order, Sink::Asker(None)) {
+        let command = self.command(place, self.schedule.transfer(put.id));
+        match core.submit(command, Sink::Asker(None)) {
             Ok(operation) => self.puts[index].operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
             Err(error) => return Err(error),
@@ -162,7 +161,7 @@ impl Running {
         Ok(())
     }
 
-    fn order(&self, place: &Place, transfer: &Transfer) -> Order<'static> {
+    fn command(&self, place: &Place, transfer: &Transfer) -> Command<'static> {
         let word = place.address(transfer.to, place.ground.signal(self.set, transfer.arrival));
         let signal = Signal {
             region: word.region,
@@ -176,11 +175,7 @@ impl Running {
             0 => word,
             _ => place.address(transfer.to, self.local(place, transfer.to, transfer.target).offset),
         };
-        Order {
-            command: Command::Put { operation: OperationId(0), target, source, signal: Some(signal) },
-            peer: Some(word.node),
-            hold: Some(place.region.clone()),
-        }
+        Command::Put { operation: OperationId(0), target, source, signal: Some(signal) }
     }
 
     /// Where a span lies at a member.
@@ -291,8 +286,7 @@ impl Surroundings for OnCore<'_> {
             value: least,
             depends_on: Some(from),
         };
-        let order = Order { command, peer: Some(from), hold: Some(self.place.region.clone()) };
-        self.running.wait = Some((self.core.submit(&order, Sink::Asker(None))?, id));
+        self.running.wait = Some((self.core.submit(command, Sink::Asker(None))?, id));
         self.running.issued = true;
         Ok(None)
     }

@@ -10,7 +10,6 @@ use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Sig
 
 use super::super::engine::Core;
 use super::super::error::Error;
-use super::super::request::Order;
 use super::super::table::Sink;
 use super::Inner;
 use super::ground::FAREWELL;
@@ -87,7 +86,7 @@ impl Inner {
             }
             state.broken = Some(broken);
         }
-        for (rank, peer) in self.others() {
+        for (rank, _) in self.others() {
             let word = self.place.address(rank, FAREWELL);
             let signal = Signal {
                 region: word.region,
@@ -99,9 +98,8 @@ impl Inner {
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
                 Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
-            let order = Order { command, peer: Some(peer), hold: None };
             // Who cannot be reached finds out by himself that members are lost.
-            let _ = core.submit(&order, Sink::Nobody);
+            let _ = core.submit(command, Sink::Nobody);
         }
         core.turn();
     }
@@ -120,8 +118,7 @@ impl Inner {
                 value: 0,
                 depends_on: None,
             };
-            let order = Order { command, peer: None, hold: Some(self.place.region.clone()) };
-            state.farewell = core.submit(&order, Sink::Asker(None)).ok();
+            state.farewell = core.submit(command, Sink::Asker(None)).ok();
         }
         if let Some(farewell) = state.farewell {
             core.table.set_waker(farewell, waker);

@@ -1,0 +1,224 @@
+//! A node in the hands of one thread that is busy with it: no lock, no shared handle, completions by the batch.
+//!
+//! A request that any thread may end in any way pays for that: the node's lock, a count of handles, the lock of a queue. A thread
+//! that issues operations in a loop and polls in between needs none of it. A [`Driver`] is such a thread's way to the node.
+//! It goes to the core as requests do ([`super::order`]), so operations behave the same; what differs is the price, and when an
+//! operation leaves: at once if nothing is on its way to that peer, else with the next poll or when enough wait.
+//!
+//! Nobody is shut out. Other threads may use the node meanwhile, and the background thread serves it whenever the driver
+//! has not come by for a while, so that peers are answered and heartbeats go out ([`crate::favoured`]).
+
+use std::ops::Range;
+use std::time::Duration;
+
+use rackloom_protocol::{Command, Completion as Level, LocalRange, OperationId, RemoteAddress};
+
+use super::engine::{Core, Engine, Held};
+use super::error::Error;
+use super::node::{NAMELESS, Node};
+use super::queue::Completion;
+use super::region::Region;
+use super::request::{Outcome, Request};
+use super::table::Sink;
+use crate::favoured::Favour;
+
+/// Acknowledged operations that wait for company while others are on their way.
+const COMPANY: usize = 16;
+
+/// One thread's way to a node that it is busy with. Dropping it gives the node back; operations under way go on, and nobody
+/// hears of their end.
+///
+/// `Send` and `Sync`: whatever changes the node takes `&mut self`, so one thread at a time uses it, and it may move to
+/// another. A node has one driver at a time. Its other handles work as ever, in this thread as in others, at the price of a
+/// few microseconds for each call.
+///
+/// ```
+/// # use rackloom::fabric::{Fabric, RegionOptions};
+/// # let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+/// # let fabric = Fabric::local(&plan)?;
+/// # let [near, far] = fabric.nodes() else { unreachable!() };
+/// let target = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+/// let mut driver = near.drive()?;
+/// for line in 0..64 {
+///     driver.store(target.address(line * 64), &[line as u8; 64], line)?;
+/// }
+/// let (mut ended, mut completions) = (0, Vec::new());
+/// while ended < 64 {
+///     ended += driver.poll(&mut completions);
+///     for completion in completions.drain(..) {
+///         completion.result?; // `completion.context` is the number of the line
+///     }
+/// }
+/// assert_eq!(target.get::<u8>(63 * 64)?, 63);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Driver {
+    node: Node,
+    /// `None` where the kernel does not have what it takes; then each call takes the lock.
+    favour: Option<Favour>,
+}
+
+impl Driver {
+    pub(super) fn begin(node: Node) -> Result<Self, Error> {
+        let engine = node.engine();
+        let taken = std::mem::replace(&mut engine.hold().core().has_handler, true);
+        if taken {
+            return Err(Error::Invalid("the node has a driver already; hint: drop it first"));
+        }
+        let favour = engine.appoint();
+        Ok(Self { node, favour })
+    }
+
+    /// The node.
+    #[must_use]
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    // ---- operations ------------------------------------------------------------------------------------------------
+
+    /// Write 1 to 16384 bytes at `target`; ends when they are visible there. They are copied now. The completion
+    /// is marked with `context`.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the queue towards the peer is full: poll and try again. Else what is known at once.
+    #[inline]
+    pub fn store(&mut self, target: RemoteAddress, data: &[u8], context: u64) -> Result<OperationId, Error> {
+        let completion = Level::Visible;
+        self.start(Command::Store { operation: NAMELESS, target, data, completion }, context)
+    }
+
+    /// The same, but it is over as soon as the core has it: there is no completion. A failure shows in the next flush.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`].
+    #[inline]
+    pub fn store_posted(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
+        let completion = Level::Accepted;
+        let (mut held, _) = self.enter();
+        held.core().post(Command::Store { operation: NAMELESS, target, data, completion })
+    }
+
+    /// Copy some bytes of a region of one's own to `target`; ends when they are visible there.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`].
+    #[inline]
+    pub fn put(
+        &mut self,
+        source: &Region,
+        bytes: Range<u64>,
+        target: RemoteAddress,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let source = self.local(source, bytes)?;
+        self.start(Command::Put { operation: NAMELESS, target, source, signal: None }, context)
+    }
+
+    /// Copy bytes at `source` into a region of one's own. Up to 4 GiB - 1.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`].
+    #[inline]
+    pub fn get(
+        &mut self,
+        source: RemoteAddress,
+        into: &Region,
+        bytes: Range<u64>,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let into = self.local(into, bytes)?;
+        self.start(Command::Get { operation: NAMELESS, target: source, into }, context)
+    }
+
+    /// Begin any request of this node.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`]; [`Error::Invalid`] if the request is another node's.
+    pub fn submit<T: Outcome>(
+        &mut self,
+        request: Request<'_, T>,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let order = request.into_order(self.node.engine())?;
+        self.start(order.command, context)
+    }
+
+    /// Begin any request of this node, and drive until it has ended. Other completions are kept for the next poll.
+    ///
+    /// # Errors
+    /// Any of [`Error`] except [`Error::Busy`].
+    pub fn wait<T: Outcome>(&mut self, request: Request<'_, T>) -> Result<T, Error> {
+        let (held, engine) = self.enter();
+        request.wait_in(engine, held)
+    }
+
+    // ---- progress --------------------------------------------------------------------------------------------------
+
+    /// One turn: what waits leaves, what has come is taken. Appends what has ended to `completions` and returns how many those
+    /// are. Never sleeps. A vector that is used again, and was emptied, costs no copy.
+    #[inline]
+    pub fn poll(&mut self, completions: &mut Vec<Completion>) -> usize {
+        let (mut held, _) = self.enter();
+        let core = held.core();
+        core.visit();
+        core.table.take_handled(completions)
+    }
+
+    /// The same, but while nothing has ended, go on, and sleep as a blocking operation does, at most for `patience`. Zero if it
+    /// ran out, or if the node has left.
+    pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, patience: Duration) -> usize {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.node.engine().clock.now() + patience_ns;
+        let (held, engine) = self.enter();
+        let taken = engine.wait_from(
+            held,
+            until,
+            |core| Some(core.table.take_handled(completions)).filter(|count| *count > 0),
+            |core, waker| core.table.handled_waker = Some(waker.clone()),
+        );
+        taken.unwrap_or(0)
+    }
+
+    fn enter(&mut self) -> (Held<'_>, &Engine) {
+        let engine: &Engine = self.node.engine();
+        let held = match &mut self.favour {
+            Some(favour) => engine.hold_favoured(favour),
+            None => engine.hold(),
+        };
+        (held, engine)
+    }
+
+    #[inline]
+    fn start(&mut self, command: Command<'_>, context: u64) -> Result<OperationId, Error> {
+        let (mut held, _) = self.enter();
+        let core = held.core();
+        let operation = core.submit(command, Sink::Driver(context))?;
+        if core.is_worth_sending(&command, COMPANY) {
+            core.visit_to_send();
+        }
+        Ok(operation)
+    }
+
+    fn local(&self, region: &Region, bytes: Range<u64>) -> Result<LocalRange, Error> {
+        if !std::ptr::eq(&**region.engine(), &**self.node.engine()) {
+            return Err(Error::Invalid("the region belongs to another node"));
+        }
+        let length = bytes.end.saturating_sub(bytes.start);
+        Ok(LocalRange { region: region.options().region, offset: bytes.start, length })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let engine = self.node.engine();
+        if let Some(favour) = self.favour.take() {
+            engine.dismiss(favour);
+        }
+        let mut held = engine.hold();
+        let Core { table, has_handler, .. } = held.core();
+        *has_handler = false;
+        table.abandon_handled();
+    }
+}

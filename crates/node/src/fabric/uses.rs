@@ -1,0 +1,63 @@
+//! Which regions of a node its own operations in flight use, and how many use each.
+//!
+//! Plain numbers under the engine's lock: an operation that held its region by a shared handle would pay two locked
+//! instructions for it. A region that is used stays in the node's memory ([`super::bytes::RegionMemory`]).
+
+use rackloom_protocol::RegionId;
+
+/// Counts by region. A node's operations use few regions at a time.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    counts: Vec<(RegionId, u32)>,
+}
+
+impl Uses {
+    /// One more operation uses the region.
+    #[inline]
+    pub(super) fn begin(&mut self, region: Option<RegionId>) {
+        let Some(region) = region else { return };
+        match self.place(region) {
+            Some(place) => self.counts[place].1 += 1,
+            None => self.counts.push((region, 1)),
+        }
+    }
+
+    /// One operation less does.
+    #[inline]
+    pub(super) fn end(&mut self, region: Option<RegionId>) {
+        let Some(place) = region.and_then(|region| self.place(region)) else { return };
+        let count = &mut self.counts[place].1;
+        *count -= 1;
+        if *count == 0 {
+            self.counts.swap_remove(place);
+        }
+    }
+
+    /// Whether an operation in flight uses the region.
+    pub(super) fn of(&self, region: RegionId) -> bool {
+        self.place(region).is_some()
+    }
+
+    fn place(&self, region: RegionId) -> Option<usize> {
+        self.counts.iter().position(|(known, _)| *known == region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_used_until_the_last_operation_has_ended() {
+        let (first, second) = (RegionId(1), RegionId(2));
+        let mut uses = Uses::default();
+        for region in [Some(first), Some(second), None, Some(first)] {
+            uses.begin(region);
+        }
+        uses.end(Some(first));
+        uses.end(None);
+        assert!(uses.of(first) && uses.of(second));
+        uses.end(Some(first));
+        assert!(!uses.of(first) && uses.of(second));
+    }
+}

@@ -1,0 +1,217 @@
+//! A node in one thread's hands: what its driver does, and that nobody else is shut out.
+
+#[path = "fabric/rig.rs"]
+mod rig;
+
+use std::thread;
+use std::time::Duration;
+
+use rackloom::fabric::*;
+use rig::{local, pair};
+
+const KEY: u64 = 0x5eed;
+const BYTES: u64 = 1 << 16;
+/// Longer than any detection of a loss takes, shorter than a hang.
+const BOUND: Duration = Duration::from_secs(10);
+
+/// The contexts of the next `count` completions, in order of number; each ends well.
+fn contexts(driver: &mut Driver, count: usize) -> Vec<u64> {
+    let (mut completions, mut contexts) = (Vec::new(), Vec::new());
+    while contexts.len() < count {
+        assert!(driver.poll_wait(&mut completions, BOUND) > 0, "{} of {count} ended", contexts.len());
+        for completion in completions.drain(..) {
+            completion.result.unwrap();
+            contexts.push(completion.context);
+        }
+    }
+    contexts.sort_unstable();
+    contexts
+}
+
+#[test]
+fn whatever_a_request_does_a_driver_does() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = near.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
+    mine.write(0, &[1_u64, 2, 3, 4]).unwrap();
+    let mut driver = near.drive().unwrap();
+
+    driver.store(theirs.address(0), b"stored", 1).unwrap();
+    driver.put(&mine, 0..32, theirs.address(100), 2).unwrap();
+    driver.submit(near.fetch_add(theirs.address(8), Width::Eight, 5), 3).unwrap();
+    assert_eq!(contexts(&mut driver, 3), [1, 2, 3]);
+    let mut seen = [0_u8; 6];
+    theirs.read(0, &mut seen).unwrap();
+    assert_eq!((&seen, theirs.get::<u64>(8).unwrap()), (b"stored", 5));
+    let mut seen = [0_u64; 4];
+    theirs.read(100, &mut seen).unwrap();
+    assert_eq!(seen, [1, 2, 3, 4]);
+
+    driver.get(theirs.address(100), &mine, 64..96, 4).unwrap();
+    driver.submit(near.load(theirs.address(0), &mine.slice(96..102)), 5).unwrap();
+    assert_eq!(contexts(&mut driver, 2), [4, 5]);
+    let mut seen = [0_u8; 6];
+    mine.read(96, &mut seen).unwrap();
+    assert_eq!((mine.get::<u64>(88).unwrap(), &seen), (4, b"stored"));
+
+    for number in 0..1000_u64 {
+        while let Err(error) =
+            driver.store_posted(theirs.address(1000 + number % 8 * 8), &number.to_ne_bytes())
+        {
+            assert!(matches!(error, Error::Busy { .. }), "{error}");
+            assert_eq!(driver.poll(&mut Vec::new()), 0, "a posted store has no completion");
+        }
+    }
+    driver.wait(near.flush(Some(far.id()))).unwrap();
+    assert_eq!(theirs.get::<u64>(1000 + 7 * 8).unwrap(), 999);
+}
+
+#[test]
+fn a_full_queue_is_said_and_is_over_after_some_polls() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut driver = near.drive().unwrap();
+    let (mut completions, mut ended, mut begun, mut busy) = (Vec::new(), 0, 0, 0);
+    while ended < 5000 {
+        while begun < 5000 {
+            match driver.submit(near.fetch_add(theirs.address(0), Width::Eight, 1), begun) {
+                Ok(_) => begun += 1,
+                Err(Error::Busy { peer }) => {
+                    assert_eq!(peer, Some(far.id()));
+                    busy += 1;
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        driver.poll_wait(&mut completions, BOUND);
+        for completion in completions.drain(..) {
+            assert_eq!(completion.result.unwrap().value, completion.context, "in the order of submission");
+            ended += 1;
+        }
+    }
+    assert!(busy > 0, "more atomics than may be outstanding at once");
+    assert_eq!(theirs.get::<u64>(0).unwrap(), 5000);
+}
+
+#[test]
+fn peers_are_served_while_a_driver_computes() {
+    let (near, far) = pair();
+    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut driver = near.drive().unwrap();
+    // It has polled often enough that the background thread leaves it alone; and then it does not come back.
+    (0..1000).for_each(|_| assert_eq!(driver.poll(&mut Vec::new()), 0));
+    for number in 0..100 {
+        assert_eq!(far.fetch_add(mine.address(0), Width::Eight, 1).wait().unwrap(), number);
+    }
+    assert_eq!(mine.get::<u64>(0).unwrap(), 100);
+    assert!(near.counters().turns_of_background > 0);
+}
+
+#[test]
+fn other_threads_use_the_node_beside_its_driver() {
+    const EACH: u64 = 2000;
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut driver = near.drive().unwrap();
+    thread::scope(|scope| {
+        let others = [8, 16].map(|offset| {
+            let (near, at) = (near.clone(), theirs.address(offset));
+            scope.spawn(move || {
+                let add = |number| assert_eq!(near.fetch_add(at, Width::Eight, 1).wait().unwrap(), number);
+                (0..EACH).for_each(add);
+            })
+        });
+        let (mut completions, mut begun, mut ended) = (Vec::new(), 0, 0);
+        while ended < EACH || others.iter().any(|other| !other.is_finished()) {
+            if begun < EACH && begun - ended < 16 {
+                driver.submit(near.fetch_add(theirs.address(0), Width::Eight, 1), begun).unwrap();
+                begun += 1;
+            }
+            driver.poll(&mut completions);
+            for completion in completions.drain(..) {
+                assert_eq!(completion.result.unwrap().value, completion.context);
+                ended += 1;
+            }
+        }
+    });
+    let mut seen = [0_u64; 3];
+    theirs.read(0, &mut seen).unwrap();
+    assert_eq!(seen, [EACH; 3]);
+}
+
+#[test]
+fn the_thread_that_drives_may_use_the_nodes_other_handles() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut driver = near.drive().unwrap();
+    driver.store(theirs.address(0), &[1; 8], 1).unwrap();
+    near.store(theirs.address(8), &[2; 8]).wait().unwrap();
+    let queue = Queue::with_capacity(1);
+    near.store(theirs.address(16), &[3; 8]).submit(&queue, 7).unwrap();
+    // A region comes and goes in the middle of it.
+    let mine = near.allocate(RegionOptions::new(9, KEY), 64).unwrap();
+    driver.put(&mine, 0..8, theirs.address(24), 2).unwrap();
+    drop(mine);
+    assert_eq!(contexts(&mut driver, 2), [1, 2]);
+    assert_eq!(rig::ended(&near, &queue).context, 7);
+    assert!(near.allocate(RegionOptions::new(9, KEY), 64).is_ok(), "its name is free again");
+    assert_eq!(theirs.get::<u64>(16).unwrap(), u64::from_ne_bytes([3; 8]));
+}
+
+#[test]
+fn a_node_has_one_driver_and_the_next_one_hears_nothing_of_the_last_ones_operations() {
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut first = near.drive().unwrap();
+    assert!(matches!(near.drive(), Err(Error::Invalid(_))));
+    first.store(theirs.address(0), &[1; 8], 1).unwrap();
+    drop(first);
+    let mut second = near.drive().unwrap();
+    second.store(theirs.address(8), &[2; 8], 2).unwrap();
+    assert_eq!(contexts(&mut second, 1), [2]);
+    assert_eq!(theirs.get::<u64>(0).unwrap(), u64::from_ne_bytes([1; 8]), "what was begun goes on");
+    assert_eq!(second.poll_wait(&mut Vec::new(), Duration::ZERO), 0);
+}
+
+#[test]
+fn a_driver_hears_of_the_death_of_a_peer_and_of_its_own_nodes_end() {
+    let nodes =
+        local("name: two\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 10ms}\n").into_nodes();
+    let [near, far] = <[Node; 2]>::try_from(nodes).unwrap();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let at = theirs.address(0);
+    let mut driver = near.drive().unwrap();
+    far.leave();
+    let begun = driver.store(at, &[1; 8], 1);
+    let error = match begun {
+        Ok(_) => {
+            let mut completions = Vec::new();
+            assert_eq!(driver.poll_wait(&mut completions, BOUND), 1);
+            completions.remove(0).result.unwrap_err()
+        }
+        Err(error) => error,
+    };
+    assert!(matches!(error, Error::PeerLost { peer, .. } if peer == NodeId(1)), "{error}");
+    near.leave();
+    assert!(matches!(driver.store(at, &[1; 8], 2), Err(Error::Closed)));
+    assert_eq!(driver.poll_wait(&mut Vec::new(), BOUND), 0);
+}
+
+#[test]
+fn what_a_driver_posts_shares_frames() {
+    const STORES: u64 = 4096;
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mut driver = near.drive().unwrap();
+    let before = near.counters().data_frames_sent;
+    for number in 0..STORES {
+        while driver.store_posted(theirs.address(number * 16), &number.to_ne_bytes()).is_err() {
+            driver.poll(&mut Vec::new());
+        }
+    }
+    driver.wait(near.flush(None)).unwrap();
+    let frames = near.counters().data_frames_sent - before;
+    assert!((0..STORES).all(|number| theirs.get::<u64>(number * 16).unwrap() == number));
+    assert!(frames * 8 < STORES, "{frames} frames for {STORES} stores");
+}

@@ -1,0 +1,104 @@
+//! Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+
+use rackloom_protocol::RetryConfig;
+
+use crate::check::Inspection;
+use crate::mistake::Complaint;
+use crate::plan::LinkPlan;
+use crate::quantity::{Unit, shown};
+use crate::retry::{Clock, RetryPlan, loop_ns};
+use crate::schema;
+
+/// Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+pub(super) fn check(
+    check: &mut Inspection<'_>,
+    link: &LinkPlan,
+    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
+) {
+    let Some(retry) = link.profile.retry else { return };
+    let mut within = |key: &str, value: u64| {
+        let path = path_of(check, &format!("llr.{key}"));
+        check.within_at(&path, &schema::LLR, key, value) && check.intact(&[&path])
+    };
+    let mut fine = within("sequence_bits", retry.sequence_bits.into());
+    fine &= within("outstanding_frames", retry.outstanding_frames.into());
+    fine &= within("outstanding_bytes", retry.outstanding_bytes.into());
+    fine &= within("ack_spacing", retry.ack_spacing_bytes.into());
+    fine &= within("replay_timer", retry.replay_timer_ns.unwrap_or(1));
+    fine &= within("ack_delay", retry.ack_delay_ns.unwrap_or(0));
+    if fine && check.intact(&["frame_bytes_max"]) {
+        windows(check, link, retry, path_of);
+        times(check, link, retry, path_of);
+    }
+}
+
+fn windows(
+    check: &mut Inspection<'_>,
+    link: &LinkPlan,
+    retry: RetryPlan,
+    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
+) {
+    let [frames, bits, bytes, spacing] =
+        ["outstanding_frames", "sequence_bits", "outstanding_bytes", "ack_spacing"]
+            .map(|key| path_of(check, &format!("llr.{key}")));
+    let limit = RetryConfig::outstanding_frames_limit(retry.sequence_bits);
+    if u64::from(retry.outstanding_frames) > limit {
+        let message = format!(
+            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old could not be told from new",
+            retry.outstanding_frames, retry.sequence_bits
+        );
+        let hint = format!("write at most {limit}, or more `sequence_bits`");
+        check.complain(&[&frames, &bits], Complaint::about(message).hint(hint));
+    }
+    let frame_bytes = u32::from(check.plan.frame_bytes_max);
+    if retry.outstanding_bytes < frame_bytes {
+        let message = format!(
+            "the replay buffer of {} has {}, less than one frame of {}",
+            link.name,
+            shown(retry.outstanding_bytes.into(), Unit::Bytes),
+            shown(frame_bytes.into(), Unit::Bytes)
+        );
+        let hint = "raise `outstanding_bytes`, or lower `frame_bytes_max`";
+        check.complain(&[&bytes, "frame_bytes_max"], Complaint::about(message).hint(hint));
+    } else if retry.ack_spacing_bytes > retry.outstanding_bytes {
+        let message = format!(
+            "`{spacing}` is {}, more than the replay buffer of {}: every window would wait for the delay",
+            shown(retry.ack_spacing_bytes.into(), Unit::Bytes),
+            shown(retry.outstanding_bytes.into(), Unit::Bytes)
+        );
+        let hint = "acknowledge at least once per replay buffer";
+        check.complain(&[&spacing, &bytes], Complaint::about(message).hint(hint));
+    }
+}
+
+fn times(
+    check: &mut Inspection<'_>,
+    link: &LinkPlan,
+    retry: RetryPlan,
+    path_of: &dyn Fn(&Inspection<'_>, &str) -> String,
+) {
+    let [timer_path, delay_path] =
+        ["replay_timer", "ack_delay"].map(|key| path_of(check, &format!("llr.{key}")));
+    let (profile, frame_bytes) = (&link.profile, check.plan.frame_bytes_max);
+    let loop_ns = loop_ns(profile, frame_bytes);
+    // The shorter of the two timers, where the file leaves it open.
+    let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);
+    if timer_ns < loop_ns {
+        let message = format!(
+            "`{timer_path}` is {}, and an acknowledgement takes up to {} on {}: every frame would be sent twice",
+            shown(timer_ns, Unit::Nanoseconds),
+            shown(loop_ns, Unit::Nanoseconds),
+            link.name
+        );
+        let hint = "leave the timer out, or write more than the loop of delay and rate";
+        check.complain(&[&timer_path], Complaint::about(message).hint(hint));
+    } else if retry.ack_delay_ns.is_some_and(|delay_ns| delay_ns >= timer_ns) {
+        let message = format!(
+            "`{delay_path}` is {}, not below the replay timer of {}",
+            shown(retry.ack_delay_ns.unwrap_or(0), Unit::Nanoseconds),
+            shown(timer_ns, Unit::Nanoseconds)
+        );
+        let hint = "acknowledge before the sender's patience ends; leave `ack_delay` out";
+        check.complain(&[&delay_path, &timer_path], Complaint::about(message).hint(hint));
+    }
+}

@@ -1,0 +1,123 @@
+//! Link-level retry as a rack file asks for it, and what follows from the link where the file leaves it open.
+//!
+//! The replay timer belongs to the control loop of the link. In virtual time the loop is known from rate, delay and frame
+//! size; between real processes it is made of scheduling, and no number of the file tells it. So the one plan gives a
+//! different timer to each clock, unless the file names one.
+
+use rackloom_protocol::{FlushPolicy, RetryConfig};
+
+use crate::plan::LinkProfile;
+
+/// Replay timer between real processes: well above what a busy host makes a neighbour wait, and well below the least
+/// timeout of the transport.
+const REPLAY_TIMER_WALL_NS: u64 = 3_000_000;
+/// Preamble, gap and check of an Ethernet frame.
+const WIRE_OVERHEAD_BYTES: u64 = 24;
+
+/// What carries time where a member runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Real processes.
+    Wall,
+    /// The simulator.
+    Virtual,
+}
+
+/// What a file says about link-level retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPlan {
+    /// Width of the sequence numbers whose rule is kept.
+    pub sequence_bits: u8,
+    /// Frames that may be unacknowledged.
+    pub outstanding_frames: u32,
+    /// Bytes that may be unacknowledged.
+    pub outstanding_bytes: u32,
+    /// Received bytes after which an acknowledgement leaves at once.
+    pub ack_spacing_bytes: u32,
+    /// Longest time that an acknowledgement waits; `None` is a quarter of the replay timer.
+    pub ack_delay_ns: Option<u64>,
+    /// Time without progress until a replay; `None` follows from the clock and the link.
+    pub replay_timer_ns: Option<u64>,
+    /// Replays in a row that may bring nothing.
+    pub replay_count_max: u8,
+    /// What becomes of frames once the replays are used up.
+    pub flush: FlushPolicy,
+}
+
+impl Default for RetryPlan {
+    fn default() -> Self {
+        Self {
+            sequence_bits: 20,
+            outstanding_frames: 1024,
+            outstanding_bytes: 256 << 10,
+            ack_spacing_bytes: 2048,
+            ack_delay_ns: None,
+            replay_timer_ns: None,
+            replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
+            flush: FlushPolicy::Block,
+        }
+    }
+}
+
+impl RetryPlan {
+    /// The replay timer on a link.
+    #[must_use]
+    pub fn replay_timer_ns(&self, profile: &LinkProfile, frame_bytes_max: u16, clock: Clock) -> u64 {
+        self.replay_timer_ns.unwrap_or_else(|| match clock {
+            Clock::Wall => REPLAY_TIMER_WALL_NS.max(loop_ns(profile, frame_bytes_max).saturating_mul(3)),
+            Clock::Virtual => {
+                let loop_ns = loop_ns(profile, frame_bytes_max);
+                // The preset has an upper end. On a link longer than that it would send everything twice.
+                RetryConfig::timer_for_loop_ns(loop_ns).max(loop_ns.saturating_mul(2))
+            }
+        })
+    }
+
+    /// What the core is told.
+    #[must_use]
+    pub fn config(&self, profile: &LinkProfile, frame_bytes_max: u16, clock: Clock) -> RetryConfig {
+        let replay_timer_ns = self.replay_timer_ns(profile, frame_bytes_max, clock);
+        RetryConfig {
+            sequence_bits: self.sequence_bits,
+            outstanding_frames: self.outstanding_frames,
+            outstanding_bytes: self.outstanding_bytes,
+            ack_spacing_bytes: self.ack_spacing_bytes,
+            ack_delay_ns: self.ack_delay_ns.unwrap_or(replay_timer_ns / 4),
+            replay_timer_ns,
+            replay_count_max: self.replay_count_max,
+            flush: self.flush,
+        }
+    }
+}
+
+/// From the first bit of a largest frame to the end of the acknowledgement that waited behind another largest one.
+pub(crate) fn loop_ns(profile: &LinkProfile, frame_bytes_max: u16) -> u64 {
+    let bits = (u64::from(frame_bytes_max) + WIRE_OVERHEAD_BYTES) * 8;
+    let frame_ns = profile
+        .rate_bits_per_s
+        .map_or(0, |rate| (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate.max(1))) as u64);
+    (profile.latency_ns() + frame_ns).saturating_mul(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_follows_the_link_in_virtual_time_and_the_host_in_wall_time() {
+        let plan = RetryPlan::default();
+        let link = |delay_ns, rate| LinkProfile { delay_ns, rate_bits_per_s: rate, ..LinkProfile::default() };
+        // 976 + 24 bytes last 80 ns at 100 Gbit/s; with 500 ns each way the loop is 1160 ns.
+        let near = link(500, Some(100_000_000_000));
+        assert_eq!(plan.replay_timer_ns(&near, 976, Clock::Virtual), 3 * 1160 + 500);
+        assert_eq!(plan.replay_timer_ns(&link(0, None), 976, Clock::Virtual), 1_000);
+        assert_eq!(plan.replay_timer_ns(&link(3_000, None), 976, Clock::Virtual), 15_500);
+        assert_eq!(plan.replay_timer_ns(&link(50_000, None), 976, Clock::Virtual), 200_000);
+        assert_eq!(plan.replay_timer_ns(&near, 976, Clock::Wall), 3_000_000);
+        assert_eq!(plan.config(&near, 976, Clock::Wall).ack_delay_ns, 750_000);
+        let said = RetryPlan { replay_timer_ns: Some(7_000), ..plan };
+        for clock in [Clock::Wall, Clock::Virtual] {
+            assert_eq!(said.replay_timer_ns(&near, 976, clock), 7_000);
+        }
+    }
+}

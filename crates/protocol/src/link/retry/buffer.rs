@@ -1,0 +1,125 @@
+//! The replay buffer: copies of the frames that the neighbour has not acknowledged, oldest first.
+//!
+//! One block of memory, made at the link's birth and used as a circle: a frame that reaches its end goes on at its
+//! beginning. Beside the bytes that the configuration grants there is room for one largest frame more, so that an
+//! acknowledgement of the transport, whose length is known only once it is written, need not be refused.
+//!
+//! It knows lengths and not what the bytes mean.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+/// Copies of unacknowledged frames.
+#[derive(Debug)]
+pub struct ReplayBuffer {
+    bytes: Box<[u8]>,
+    frames: VecDeque<Place>,
+    used: usize,
+}
+
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: usize,
+    length: usize,
+}
+
+impl ReplayBuffer {
+    /// An empty buffer for so many frames and bytes.
+    #[must_use]
+    pub fn new(frames: usize, bytes: usize) -> Self {
+        Self { bytes: alloc::vec![0; bytes].into(), frames: VecDeque::with_capacity(frames), used: 0 }
+    }
+
+    /// Frames kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Bytes kept.
+    #[must_use]
+    pub const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Take room for a frame behind the others. Its bytes follow with [`ReplayBuffer::fill_last`].
+    pub fn reserve(&mut self, length: usize) {
+        debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
+        let start = self.frames.back().map_or(0, |last| last.start + last.length);
+        self.frames.push_back(Place { start: start % self.bytes.len().max(1), length });
+        self.used += length;
+    }
+
+    /// The bytes of the frame that came last.
+    pub fn fill_last(&mut self, frame: &[u8]) {
+        let Some(place) = self.frames.back().copied() else { return };
+        let (head, tail) = frame[..place.length].split_at(self.until_the_end(place));
+        self.bytes[place.start..place.start + head.len()].copy_from_slice(head);
+        self.bytes[..tail.len()].copy_from_slice(tail);
+    }
+
+    /// Copy a kept frame out; its length.
+    pub fn copy_out(&self, index: usize, out: &mut [u8]) -> Option<usize> {
+        let place = *self.frames.get(index)?;
+        let (head, tail) = out.get_mut(..place.length)?.split_at_mut(self.until_the_end(place));
+        head.copy_from_slice(&self.bytes[place.start..place.start + head.len()]);
+        tail.copy_from_slice(&self.bytes[..tail.len()]);
+        Some(place.length)
+    }
+
+    fn until_the_end(&self, place: Place) -> usize {
+        place.length.min(self.bytes.len() - place.start)
+    }
+
+    /// Forget the oldest frames.
+    pub fn forget(&mut self, count: usize) {
+        let gone = self.frames.drain(..count.min(self.frames.len()));
+        self.used -= gone.map(|place| place.length).sum::<usize>();
+    }
+
+    /// Forget everything; how many frames that was.
+    pub fn clear(&mut self) -> usize {
+        let count = self.frames.len();
+        self.frames.clear();
+        self.used = 0;
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn frames_come_back_as_they_were_across_the_end_of_the_block() {
+        let mut buffer = ReplayBuffer::new(8, 100);
+        let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
+        for round in 0..50u8 {
+            let frame = vec![round; 20 + usize::from(round % 13)];
+            buffer.reserve(frame.len());
+            buffer.fill_last(&frame);
+            kept.push_back(frame);
+            if kept.len() > 2 {
+                buffer.forget(1);
+                kept.pop_front();
+            }
+            assert_eq!(buffer.used(), kept.iter().map(Vec::len).sum::<usize>());
+            for (index, frame) in kept.iter().enumerate() {
+                let mut out = [0; 64];
+                let length = buffer.copy_out(index, &mut out).expect("it is kept");
+                assert_eq!(&out[..length], &frame[..], "round {round}, frame {index}");
+            }
+        }
+        assert_eq!(buffer.clear(), 2);
+        assert!(buffer.is_empty() && buffer.used() == 0);
+    }
+}

@@ -1,0 +1,222 @@
+//! The receiving end of one link direction: what is taken, what is asked for again, when the neighbour is told.
+//!
+//! Frames are taken in the order of their numbers only. The first frame behind a gap is answered by one refusal (NACK) that
+//! names the last frame taken; then nothing more is said until the frame that is missing arrives, however many others come.
+//! The sender's timer covers a refusal, or a repeated frame, that is lost in its turn.
+
+use crate::config::RetryConfig;
+use crate::link::counters::RetryCounters;
+use crate::link::credits::is_ahead;
+use crate::time::Instant;
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct Receiver {
+    spacing_bytes: u32,
+    delay_ns: u64,
+    /// The numbers that hold, as the sender called them; `None` before the first.
+    initialisation: Option<u32>,
+    received: u32,
+    is_refused: bool,
+    refusal_due: bool,
+    echo_due: bool,
+    unacknowledged_bytes: u32,
+    ack_by: Option<Instant>,
+    ack_at_once: bool,
+}
+
+/// What a routed frame's number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The next one: take it.
+    InOrder,
+    /// It was taken before.
+    Duplicate,
+    /// Something before it is missing.
+    OutOfSequence,
+}
+
+impl Receiver {
+    /// Nothing received, no numbers agreed on.
+    #[must_use]
+    pub const fn new(config: &RetryConfig) -> Self {
+        Self {
+            spacing_bytes: config.ack_spacing_bytes,
+            delay_ns: config.ack_delay_ns,
+            initialisation: None,
+            received: 0,
+            is_refused: false,
+            refusal_due: false,
+            echo_due: false,
+            unacknowledged_bytes: 0,
+            ack_by: None,
+            ack_at_once: false,
+        }
+    }
+
+    /// The number of the last frame taken.
+    #[must_use]
+    pub const fn received(&self) -> u32 {
+        self.received
+    }
+
+    // W-27
+    /// The sender names its last number. Said again, it only wants to hear that it was understood.
+    ///
+    /// Returns whether numbers begin anew.
+    pub fn hear_init(&mut self, initialisation: u32, sequence: u32) -> bool {
+        self.echo_due = true;
+        if self.initialisation == Some(initialisation) {
+            return false;
+        }
+        self.initialisation = Some(initialisation);
+        self.received = sequence;
+        (self.is_refused, self.refusal_due) = (false, false);
+        self.acknowledge();
+        true
+    }
+
+    // W-26
+    /// A routed frame of this number and length came.
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        sequence: u32,
+        bytes: usize,
+        counters: &mut RetryCounters,
+    ) -> Arrival {
+        if self.initialisation.is_none() {
+            return Arrival::OutOfSequence;
+        }
+        if sequence == self.received.wrapping_add(1) {
+            self.received = sequence;
+            self.is_refused = false;
+            counters.rx_ok += 1;
+            self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes as u32);
+            self.ack_by.get_or_insert(now + self.delay_ns);
+            return Arrival::InOrder;
+        }
+        if is_ahead(sequence, self.received) {
+            if !self.is_refused {
+                (self.is_refused, self.refusal_due) = (true, true);
+                counters.rx_missing_seq += 1;
+            }
+            return Arrival::OutOfSequence;
+        }
+        // The sender has not heard that it was taken.
+        counters.rx_duplicate_seq += 1;
+        self.ack_at_once = true;
+        Arrival::Duplicate
+    }
+
+    /// Whether the neighbour must be told now what has been taken.
+    #[must_use]
+    pub fn ack_due(&self, now: Instant) -> bool {
+        self.ack_at_once
+            || self.unacknowledged_bytes >= self.spacing_bytes
+            || self.ack_by.is_some_and(|by| now >= by)
+    }
+
+    /// A frame leaves that says what has been taken; returns the number.
+    pub const fn acknowledge(&mut self) -> u32 {
+        self.unacknowledged_bytes = 0;
+        self.ack_by = None;
+        self.ack_at_once = false;
+        self.received
+    }
+
+    /// The link no longer carries data: whatever was to be said is not.
+    pub const fn fall_silent(&mut self) {
+        self.acknowledge();
+        (self.refusal_due, self.echo_due) = (false, false);
+    }
+
+    /// Whether a refusal must leave; asking is taking.
+    pub const fn take_refusal(&mut self) -> bool {
+        core::mem::replace(&mut self.refusal_due, false)
+    }
+
+    /// Whether the sender must be told that its numbers hold, and what it called them; asking is taking.
+    pub fn take_echo(&mut self) -> Option<u32> {
+        if core::mem::replace(&mut self.echo_due, false) { self.initialisation } else { None }
+    }
+
+    /// Whether a frame of its own must leave.
+    #[must_use]
+    pub fn wants_to_speak(&self, now: Instant) -> bool {
+        self.echo_due || self.refusal_due || self.ack_due(now)
+    }
+
+    /// When an acknowledgement must leave at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.ack_by.unwrap_or(Instant::NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::CONFIG;
+    use super::*;
+
+    const NOW: Instant = Instant(1_000);
+
+    fn receiver() -> (Receiver, RetryCounters) {
+        let mut receiver = Receiver::new(&CONFIG);
+        assert!(receiver.hear_init(1, 0));
+        assert_eq!(receiver.take_echo(), Some(1));
+        (receiver, RetryCounters::default())
+    }
+
+    // W-26
+    #[test]
+    fn one_refusal_per_gap_then_silence_until_the_missing_frame() {
+        let (mut receiver, mut counters) = receiver();
+        let mut judge = |receiver: &mut Receiver, sequence| receiver.judge(NOW, sequence, 100, &mut counters);
+        assert_eq!(judge(&mut receiver, 1), Arrival::InOrder);
+        for late in [3, 4, 5] {
+            assert_eq!(judge(&mut receiver, late), Arrival::OutOfSequence);
+        }
+        assert!(receiver.take_refusal());
+        assert_eq!(judge(&mut receiver, 6), Arrival::OutOfSequence);
+        assert!(!receiver.take_refusal(), "said once");
+        assert_eq!(judge(&mut receiver, 2), Arrival::InOrder);
+        assert_eq!(judge(&mut receiver, 4), Arrival::OutOfSequence);
+        assert!(receiver.take_refusal(), "another gap");
+        assert_eq!((counters.rx_ok, counters.rx_missing_seq), (2, 2));
+    }
+
+    #[test]
+    fn acknowledgements_leave_by_spacing_by_delay_and_at_once_for_what_came_twice() {
+        let (mut receiver, mut counters) = receiver();
+        receiver.judge(NOW, 1, 100, &mut counters);
+        assert!(!receiver.ack_due(NOW));
+        assert_eq!(receiver.deadline(), NOW + CONFIG.ack_delay_ns);
+        assert!(receiver.ack_due(receiver.deadline()));
+        receiver.judge(NOW, 2, CONFIG.ack_spacing_bytes as usize, &mut counters);
+        assert!(receiver.ack_due(NOW));
+        assert_eq!(receiver.acknowledge(), 2);
+        assert!(!receiver.ack_due(Instant(1_000_000)));
+        assert_eq!(receiver.judge(NOW, 1, 100, &mut counters), Arrival::Duplicate);
+        assert!(receiver.ack_due(NOW));
+    }
+
+    // W-27
+    #[test]
+    fn an_old_initialisation_that_arrives_again_moves_nothing() {
+        let (mut receiver, mut counters) = receiver();
+        receiver.judge(NOW, 1, 100, &mut counters);
+        assert!(!receiver.hear_init(1, 0));
+        assert_eq!(receiver.received(), 1);
+        assert!(receiver.hear_init(2, 40));
+        assert_eq!(receiver.judge(NOW, 41, 100, &mut counters), Arrival::InOrder);
+    }
+
+    #[test]
+    fn before_numbers_are_agreed_on_nothing_is_taken_and_nothing_said() {
+        let mut receiver = Receiver::new(&CONFIG);
+        let mut counters = RetryCounters::default();
+        assert_eq!(receiver.judge(NOW, 1, 100, &mut counters), Arrival::OutOfSequence);
+        assert!(!receiver.wants_to_speak(Instant(1_000_000)));
+    }
+}

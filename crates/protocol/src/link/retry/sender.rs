@@ -1,0 +1,284 @@
+//! The sending end of one link direction: numbers, copies, replays, and when to give up.
+//!
+//! Every routed frame is numbered and kept until the neighbour acknowledges it. A refusal sends everything behind the
+//! frame that it names again, and so does a timer that runs while nothing is acknowledged. Too many replays in a row
+//! without an acknowledgement flush the link: the copies are given up, and both ends agree on numbers anew.
+//!
+//! It never judges why frames are lost, and it counts a replay as vain only until the next acknowledgement.
+
+use super::buffer::ReplayBuffer;
+use super::state::{RetryState, RetryStimulus, next};
+use crate::config::{FlushPolicy, RetryConfig};
+use crate::link::counters::RetryCounters;
+use crate::link::credits::is_ahead;
+use crate::surroundings::Passage;
+use crate::time::Instant;
+
+/// The sending end.
+#[derive(Debug)]
+pub struct Sender {
+    config: RetryConfig,
+    init_interval_ns: u64,
+    state: RetryState,
+    /// The last number given.
+    sent: u32,
+    kept: ReplayBuffer,
+    /// Which of the kept frames leaves next, in a replay.
+    cursor: usize,
+    timer_at: Option<Instant>,
+    replays_in_vain: u8,
+    /// The last refusal heeded. The neighbour says each once; a second one is a copy of a device's making.
+    refused: Option<u32>,
+    /// What the present numbers are called.
+    initialisation: u32,
+    init_due: Option<Instant>,
+    /// Length of a frame that found no room.
+    waiting_bytes: usize,
+}
+
+impl Sender {
+    /// Nothing sent; the link carries no data yet.
+    #[must_use]
+    pub fn new(config: RetryConfig, init_interval_ns: u64, frame_bytes_max: usize) -> Self {
+        let (frames, bytes) = (config.outstanding_frames as usize, config.outstanding_bytes as usize);
+        Self {
+            config,
+            init_interval_ns,
+            state: RetryState::Init,
+            sent: 0,
+            kept: ReplayBuffer::new(frames, bytes + frame_bytes_max),
+            cursor: 0,
+            timer_at: None,
+            replays_in_vain: 0,
+            refused: None,
+            initialisation: 0,
+            init_due: None,
+            waiting_bytes: 0,
+        }
+    }
+
+    /// Its state.
+    #[must_use]
+    pub const fn state(&self) -> RetryState {
+        self.state
+    }
+
+    /// The last number given.
+    #[must_use]
+    pub const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// Frames that the neighbour has not acknowledged.
+    #[must_use]
+    pub fn outstanding_frames(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn acknowledged(&self) -> u32 {
+        self.sent.wrapping_sub(self.kept.len() as u32)
+    }
+
+    fn shift(&mut self, stimulus: RetryStimulus) {
+        self.state = next(self.state, stimulus);
+    }
+
+    // ---- beginning and end -----------------------------------------------------------------------------------------
+
+    /// The link begins to carry data: numbers are agreed on anew.
+    pub fn start(&mut self, now: Instant) {
+        self.shift(RetryStimulus::Started);
+        self.reinitialise(now);
+    }
+
+    /// The link no longer carries data; what it has not delivered is for others to care about. How many frames that is.
+    pub fn stop(&mut self) -> usize {
+        self.shift(RetryStimulus::LinkLost);
+        self.init_due = None;
+        self.give_up()
+    }
+
+    fn give_up(&mut self) -> usize {
+        (self.cursor, self.replays_in_vain, self.waiting_bytes) = (0, 0, 0);
+        (self.timer_at, self.refused) = (None, None);
+        self.kept.clear()
+    }
+
+    fn reinitialise(&mut self, now: Instant) {
+        self.initialisation = self.initialisation.wrapping_add(1);
+        self.init_due = Some(now);
+    }
+
+    /// The neighbour speaks of its own numbers, so it is there: no need to wait for the next attempt.
+    pub fn hurry(&mut self, now: Instant) {
+        if self.init_due.is_some() {
+            self.init_due = Some(now);
+        }
+    }
+
+    /// Whether the neighbour must be told the numbers.
+    #[must_use]
+    pub fn init_is_due(&self, now: Instant) -> bool {
+        self.init_due.is_some_and(|due| now >= due)
+    }
+
+    /// The numbers are told; what they are called.
+    pub fn send_init(&mut self, now: Instant) -> u32 {
+        self.init_due = Some(now + self.init_interval_ns);
+        self.initialisation
+    }
+
+    // W-27
+    /// The neighbour has taken numbers over.
+    pub fn hear_echo(&mut self, initialisation: u32) {
+        if initialisation == self.initialisation && self.init_due.take().is_some() {
+            self.shift(RetryStimulus::Echoed);
+        }
+    }
+
+    // ---- frames out ------------------------------------------------------------------------------------------------
+
+    /// Whether a frame of this length may leave.
+    #[must_use]
+    pub fn admits(&self, bytes: usize) -> bool {
+        match self.state {
+            RetryState::Advance => {
+                self.kept.len() < self.config.outstanding_frames as usize
+                    && self.kept.used() + bytes <= self.config.outstanding_bytes as usize
+            }
+            RetryState::Init | RetryState::Replay => false,
+            RetryState::Flush => self.config.flush != FlushPolicy::Block,
+        }
+    }
+
+    /// Whether any frame may leave; one whose length is not known yet may take more than its share.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.admits(self.waiting_bytes.max(1))
+    }
+
+    /// A frame of this length finds no room. It is not worth asking before something is acknowledged.
+    pub const fn note_wait(&mut self, bytes: usize) {
+        self.waiting_bytes = bytes;
+    }
+
+    /// Number a frame that leaves: its number, and what becomes of it.
+    pub fn number(&mut self, bytes: usize, counters: &mut RetryCounters) -> (u32, Passage) {
+        if self.state == RetryState::Flush {
+            let passage = match self.config.flush {
+                FlushPolicy::BestEffort => Passage::Unprotected,
+                FlushPolicy::Block | FlushPolicy::Discard => Passage::Discarded,
+            };
+            counters.tx_discard += u64::from(passage == Passage::Discarded);
+            return (self.sent, passage);
+        }
+        self.sent = self.sent.wrapping_add(1);
+        self.kept.reserve(bytes);
+        counters.tx_ok += 1;
+        (self.sent, Passage::Kept)
+    }
+
+    /// The frame that was numbered last is complete: keep a copy.
+    pub fn keep(&mut self, now: Instant, frame: &[u8]) {
+        self.kept.fill_last(frame);
+        self.timer_at.get_or_insert(now + self.config.replay_timer_ns);
+    }
+
+    // ---- what the neighbour says -----------------------------------------------------------------------------------
+
+    // W-28
+    /// The neighbour has taken everything up to this number. What it cannot have got is not believed.
+    pub fn hear_ack(&mut self, now: Instant, number: u32) {
+        let acknowledged = self.acknowledged();
+        if !is_ahead(number, acknowledged) || is_ahead(number, self.sent) {
+            return;
+        }
+        let count = number.wrapping_sub(acknowledged) as usize;
+        self.kept.forget(count);
+        self.cursor = self.cursor.saturating_sub(count);
+        (self.replays_in_vain, self.waiting_bytes) = (0, 0);
+        self.end_replay_if_over(now);
+        if self.timer_at.is_some() {
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.config.replay_timer_ns);
+        }
+    }
+
+    /// The neighbour misses what comes after this number. Returns whether frames had to be given up.
+    pub fn hear_refusal(&mut self, now: Instant, number: u32, counters: &mut RetryCounters) -> Option<usize> {
+        self.hear_ack(now, number);
+        if number != self.acknowledged() || self.kept.is_empty() || self.refused == Some(number) {
+            return None;
+        }
+        self.refused = Some(number);
+        self.replay(now, RetryStimulus::Nacked, counters)
+    }
+
+    /// Time has passed. Returns how many frames had to be given up, if the link was flushed.
+    pub fn hear_time(&mut self, now: Instant, counters: &mut RetryCounters) -> Option<usize> {
+        self.timer_at.filter(|at| now >= *at)?;
+        self.replay(now, RetryStimulus::TimerExpired, counters)
+    }
+
+    fn replay(
+        &mut self,
+        now: Instant,
+        stimulus: RetryStimulus,
+        counters: &mut RetryCounters,
+    ) -> Option<usize> {
+        let limit = self.config.replay_count_max;
+        if limit != RetryConfig::REPLAYS_UNLIMITED && self.replays_in_vain >= limit {
+            self.shift(RetryStimulus::Exhausted);
+            let given_up = self.give_up();
+            self.reinitialise(now);
+            counters.flushes += 1;
+            counters.tx_flushed += given_up as u64;
+            return Some(given_up);
+        }
+        self.shift(stimulus);
+        self.replays_in_vain = self.replays_in_vain.saturating_add(1);
+        (self.cursor, self.timer_at) = (0, None);
+        counters.replays += 1;
+        None
+    }
+
+    /// Whether a frame must be sent again.
+    #[must_use]
+    pub fn wants_replay(&self) -> bool {
+        self.state == RetryState::Replay
+    }
+
+    /// Write the next frame that must be sent again; its length.
+    pub fn next_replayed(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+        counters: &mut RetryCounters,
+    ) -> Option<usize> {
+        if self.state != RetryState::Replay {
+            return None;
+        }
+        let length = self.kept.copy_out(self.cursor, out)?;
+        self.cursor += 1;
+        counters.tx_replay += 1;
+        self.end_replay_if_over(now);
+        Some(length)
+    }
+
+    fn end_replay_if_over(&mut self, now: Instant) {
+        if self.state == RetryState::Replay && self.cursor >= self.kept.len() {
+            self.shift(RetryStimulus::Replayed);
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.config.replay_timer_ns);
+        }
+    }
+
+    /// When it must be asked next.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        let timer_at = self.timer_at.unwrap_or(Instant::NEVER);
+        timer_at.min(self.init_due.unwrap_or(Instant::NEVER))
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

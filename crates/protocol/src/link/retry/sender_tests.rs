@@ -1,0 +1,170 @@
+//! A sender driven by hand: windows, replays, flushes.
+
+use alloc::vec::Vec;
+
+use super::super::tests::CONFIG;
+use super::*;
+
+const NOW: Instant = Instant(5_000);
+
+fn advancing(config: RetryConfig) -> (Sender, RetryCounters) {
+    let mut sender = Sender::new(config, 10_000, 500);
+    assert!(!sender.admits(1), "numbers are not agreed on yet");
+    sender.start(NOW);
+    assert!(sender.init_is_due(NOW));
+    let initialisation = sender.send_init(NOW);
+    sender.hear_echo(initialisation + 1);
+    assert_eq!(sender.state(), RetryState::Init, "an echo of other numbers");
+    sender.hear_echo(initialisation);
+    assert_eq!(sender.state(), RetryState::Advance);
+    (sender, RetryCounters::default())
+}
+
+fn send(sender: &mut Sender, counters: &mut RetryCounters, count: u8) {
+    for number in 0..count {
+        assert!(sender.admits(100));
+        let (_, passage) = sender.number(100, counters);
+        assert_eq!(passage, Passage::Kept);
+        sender.keep(NOW, &[number; 100]);
+    }
+}
+
+/// The first bytes of the frames that are sent again.
+fn replayed(sender: &mut Sender, counters: &mut RetryCounters, now: Instant) -> Vec<u8> {
+    let mut out = [0; 500];
+    let mut first = Vec::new();
+    while sender.next_replayed(now, &mut out, counters).is_some() {
+        first.push(out[0]);
+    }
+    first
+}
+
+#[test]
+fn the_window_closes_by_frames_and_by_bytes_and_an_acknowledgement_opens_it() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    send(&mut sender, &mut counters, 10);
+    assert!(!sender.admits(1), "ten frames");
+    sender.hear_ack(NOW, 4);
+    assert_eq!(sender.outstanding_frames(), 6);
+    assert!(sender.admits(1_400) && !sender.admits(1_401), "2000 bytes, of which 600 are taken");
+    sender.note_wait(1_401);
+    assert!(!sender.has_room(), "whoever waits needs more than there is");
+    sender.hear_ack(NOW, 5);
+    assert!(sender.has_room());
+}
+
+// W-28
+#[test]
+fn what_cannot_have_been_received_is_not_believed() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    send(&mut sender, &mut counters, 3);
+    for forged in [4, 1000, u32::MAX] {
+        sender.hear_ack(NOW, forged);
+        assert!(sender.hear_refusal(NOW, forged, &mut counters).is_none());
+    }
+    assert_eq!((sender.outstanding_frames(), sender.state()), (3, RetryState::Advance));
+}
+
+#[test]
+fn a_refusal_sends_everything_behind_it_again_once() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    send(&mut sender, &mut counters, 6);
+    sender.hear_refusal(NOW, 2, &mut counters);
+    assert_eq!(sender.state(), RetryState::Replay);
+    assert!(!sender.admits(1), "new frames wait");
+    assert_eq!(replayed(&mut sender, &mut counters, NOW), [2, 3, 4, 5]);
+    assert_eq!(sender.state(), RetryState::Advance);
+    sender.hear_refusal(NOW, 2, &mut counters);
+    assert_eq!(sender.state(), RetryState::Advance, "the same refusal again is a device's copy");
+    assert_eq!((counters.replays, counters.tx_replay, counters.tx_ok), (1, 4, 6));
+}
+
+#[test]
+fn what_is_acknowledged_during_a_replay_is_not_sent_again() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    send(&mut sender, &mut counters, 6);
+    sender.hear_refusal(NOW, 0, &mut counters);
+    let mut out = [0; 500];
+    sender.next_replayed(NOW, &mut out, &mut counters);
+    sender.hear_ack(NOW, 4);
+    assert_eq!(replayed(&mut sender, &mut counters, NOW), [4, 5]);
+    sender.hear_refusal(NOW, 4, &mut counters);
+    sender.hear_ack(NOW, 6);
+    assert_eq!(sender.state(), RetryState::Advance, "nothing is left to replay");
+    assert_eq!(sender.deadline(), Instant::NEVER);
+}
+
+#[test]
+fn the_timer_runs_from_the_oldest_frame_and_from_every_progress() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    assert_eq!(sender.deadline(), Instant::NEVER);
+    send(&mut sender, &mut counters, 2);
+    assert_eq!(sender.deadline(), NOW + 1_000);
+    sender.hear_ack(NOW + 600, 1);
+    assert_eq!(sender.deadline(), NOW + 1_600);
+    assert!(sender.hear_time(NOW + 1_599, &mut counters).is_none());
+    assert_eq!(sender.state(), RetryState::Advance);
+    sender.hear_time(NOW + 1_600, &mut counters);
+    assert_eq!(sender.state(), RetryState::Replay);
+    assert_eq!(sender.deadline(), Instant::NEVER, "it runs again when the replay has left");
+    assert_eq!(replayed(&mut sender, &mut counters, NOW + 2_000), [1]);
+    assert_eq!(sender.deadline(), NOW + 3_000);
+}
+
+/// Let the replays run out.
+fn exhaust(sender: &mut Sender, counters: &mut RetryCounters) {
+    for _ in 0..CONFIG.replay_count_max {
+        assert!(sender.hear_time(sender.deadline(), counters).is_none());
+        replayed(sender, counters, sender.deadline().min(NOW + 100_000));
+    }
+    assert_eq!(sender.hear_time(sender.deadline(), counters), Some(2));
+    assert_eq!((sender.state(), sender.outstanding_frames()), (RetryState::Flush, 0));
+    assert_eq!((counters.replays, counters.flushes, counters.tx_flushed), (3, 1, 2));
+}
+
+#[test]
+fn a_flushed_link_blocks_discards_or_does_what_it_can() {
+    let policies = [
+        (FlushPolicy::Block, None),
+        (FlushPolicy::Discard, Some(Passage::Discarded)),
+        (FlushPolicy::BestEffort, Some(Passage::Unprotected)),
+    ];
+    for (flush, expected) in policies {
+        let (mut sender, mut counters) = advancing(RetryConfig { flush, ..CONFIG });
+        send(&mut sender, &mut counters, 2);
+        exhaust(&mut sender, &mut counters);
+        assert_eq!(sender.has_room(), expected.is_some());
+        if let Some(passage) = expected {
+            assert_eq!(sender.number(100, &mut counters), (2, passage));
+        }
+        assert_eq!(counters.tx_discard, u64::from(expected == Some(Passage::Discarded)));
+        let initialisation = sender.send_init(NOW);
+        sender.hear_echo(initialisation);
+        assert_eq!(sender.number(100, &mut counters), (3, Passage::Kept), "numbers go on");
+    }
+}
+
+#[test]
+fn replays_without_limit_never_flush() {
+    let (mut sender, mut counters) =
+        advancing(RetryConfig { replay_count_max: RetryConfig::REPLAYS_UNLIMITED, ..CONFIG });
+    send(&mut sender, &mut counters, 1);
+    for _ in 0..1_000 {
+        let now = sender.deadline();
+        assert!(sender.hear_time(now, &mut counters).is_none());
+        replayed(&mut sender, &mut counters, now);
+    }
+    assert_eq!((counters.replays, counters.flushes), (1_000, 0));
+}
+
+#[test]
+fn a_link_that_stops_gives_its_copies_up_and_begins_with_other_numbers() {
+    let (mut sender, mut counters) = advancing(CONFIG);
+    send(&mut sender, &mut counters, 3);
+    assert_eq!(sender.stop(), 3);
+    assert_eq!((sender.state(), sender.deadline()), (RetryState::Init, Instant::NEVER));
+    sender.start(NOW);
+    assert_eq!(sender.send_init(NOW), 2);
+    sender.hear_echo(1);
+    assert_eq!(sender.state(), RetryState::Init);
+}

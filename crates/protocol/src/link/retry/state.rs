@@ -1,0 +1,104 @@
+//! The states of a retrying sender and what moves it between them: one table, printed and snapshotted by a test.
+
+use alloc::format;
+use alloc::string::String;
+
+/// State of the sending end of one link direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RetryState {
+    /// Both ends have yet to agree on numbers; nothing is sent.
+    #[default]
+    Init,
+    /// New frames leave, and a copy of each is kept until it is acknowledged.
+    Advance,
+    /// Everything unacknowledged leaves again, oldest first; new frames wait.
+    Replay,
+    /// The replays are used up: what was kept is gone, and numbers must be agreed on anew.
+    Flush,
+}
+
+/// What can move it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryStimulus {
+    /// The link has begun to carry data.
+    Started,
+    /// The neighbour has taken the numbers over.
+    Echoed,
+    /// The neighbour misses a frame.
+    Nacked,
+    /// Nothing was acknowledged for too long.
+    TimerExpired,
+    /// One more replay would be one too many.
+    Exhausted,
+    /// The last frame of a replay has left, or was acknowledged meanwhile.
+    Replayed,
+    /// The link no longer carries data.
+    LinkLost,
+}
+
+impl RetryState {
+    /// All states, in table order.
+    pub const ALL: [Self; 4] = [Self::Init, Self::Advance, Self::Replay, Self::Flush];
+
+    /// Lower-case name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Advance => "advance",
+            Self::Replay => "replay",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+impl RetryStimulus {
+    /// All stimuli, in table order.
+    pub const ALL: [Self; 7] = [
+        Self::Started,
+        Self::Echoed,
+        Self::Nacked,
+        Self::TimerExpired,
+        Self::Exhausted,
+        Self::Replayed,
+        Self::LinkLost,
+    ];
+}
+
+/// The state after `stimulus` met `state`.
+#[must_use]
+pub const fn next(state: RetryState, stimulus: RetryStimulus) -> RetryState {
+    use RetryState::{Advance, Flush, Init, Replay};
+    match (state, stimulus) {
+        (_, RetryStimulus::Started | RetryStimulus::LinkLost) => Init,
+        (Init | Flush, RetryStimulus::Echoed) | (Replay, RetryStimulus::Replayed) => Advance,
+        (Advance, RetryStimulus::Nacked | RetryStimulus::TimerExpired) => Replay,
+        (Advance | Replay, RetryStimulus::Exhausted) => Flush,
+        (state, _) => state,
+    }
+}
+
+/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+#[must_use]
+pub fn matrix() -> String {
+    let mut text = format!("{:<9}", "");
+    for stimulus in RetryStimulus::ALL {
+        text.push_str(&format!("{:<14}", format!("{stimulus:?}")));
+    }
+    for state in RetryState::ALL {
+        text = format!("{}\n{:<9}", text.trim_end(), state.name());
+        for stimulus in RetryStimulus::ALL {
+            let after = next(state, stimulus);
+            text.push_str(&format!("{:<14}", if after == state { "." } else { after.name() }));
+        }
+    }
+    format!("{}\n", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_whole_table() {
+        insta::assert_snapshot!(super::matrix());
+    }
+}

@@ -1,0 +1,70 @@
+//! When each link of a switch wants to be called, and the soonest of them all.
+//!
+//! Links are large and a switch has many: asking every one of them after every frame costs more than the frame. A link's answer
+//! changes only when the switch touches it, so answers are kept, and the soonest is looked for again only after the link that
+//! gave it has changed its mind.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use crate::ids::PortId;
+use crate::time::Instant;
+
+/// One deadline per port.
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    at: Vec<Instant>,
+    /// `None`: it must be looked for.
+    soonest: Cell<Option<Instant>>,
+}
+
+impl Deadlines {
+    /// Everything is due, so that everybody is asked first.
+    pub(super) fn new(ports: usize) -> Self {
+        Self { at: vec![Instant::ZERO; ports], soonest: Cell::new(None) }
+    }
+
+    pub(super) fn set(&mut self, port: PortId, at: Instant) {
+        let Some(place) = self.at.get_mut(port.index()) else { return };
+        let before = core::mem::replace(place, at);
+        let soonest = self.soonest.get_mut();
+        match *soonest {
+            Some(known) if at <= known => *soonest = Some(at),
+            Some(known) if before == known => *soonest = None,
+            _ => {}
+        }
+    }
+
+    /// The soonest; never, without ports.
+    pub(super) fn soonest(&self) -> Instant {
+        if let Some(known) = self.soonest.get() {
+            return known;
+        }
+        let soonest = self.at.iter().copied().min().unwrap_or(Instant::NEVER);
+        self.soonest.set(Some(soonest));
+        soonest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soonest_is_that_of_all_whatever_changes() {
+        let mut deadlines = Deadlines::new(5);
+        let mut plain = [Instant::ZERO; 5];
+        let mut state = 1_u64;
+        for step in 0..5_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (port, at) = ((state >> 40) as usize % 5, Instant(state >> 33 & 15));
+            deadlines.set(PortId(port as u16), at);
+            plain[port] = at;
+            if step % 3 != 0 {
+                assert_eq!(Some(deadlines.soonest()), plain.iter().copied().min());
+            }
+        }
+        assert_eq!(Deadlines::new(0).soonest(), Instant::NEVER);
+    }
+}

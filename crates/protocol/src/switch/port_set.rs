@@ -1,0 +1,95 @@
+//! Ports that may have something to send, one bit each.
+//!
+//! A switch of a thousand ports hears one frame and sends one: whoever looks at all its ports for that spends his time looking.
+//! So what may give a port something to do puts it in, and it stays in until a look has found nothing.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::ids::PortId;
+
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// A set of the ports of one member.
+#[derive(Debug)]
+pub(super) struct PortSet {
+    words: Vec<u64>,
+    ports: usize,
+}
+
+impl PortSet {
+    /// Every one of so many ports.
+    pub(super) fn full(ports: usize) -> Self {
+        let mut set = Self { words: vec![0; ports.div_ceil(WORD_BITS)], ports };
+        set.fill();
+        set
+    }
+
+    pub(super) fn insert(&mut self, port: PortId) {
+        if port.index() < self.ports {
+            self.words[port.index() / WORD_BITS] |= 1 << (port.index() % WORD_BITS);
+        }
+    }
+
+    pub(super) fn remove(&mut self, port: PortId) {
+        if port.index() < self.ports {
+            self.words[port.index() / WORD_BITS] &= !(1 << (port.index() % WORD_BITS));
+        }
+    }
+
+    pub(super) fn fill(&mut self) {
+        self.words.fill(u64::MAX);
+        if let Some(last) = self.words.last_mut()
+            && !self.ports.is_multiple_of(WORD_BITS)
+        {
+            *last = (1 << (self.ports % WORD_BITS)) - 1;
+        }
+    }
+
+    /// The first port of the set from `from` on.
+    pub(super) fn next(&self, from: PortId) -> Option<PortId> {
+        let first = from.index() / WORD_BITS;
+        let mut mask = u64::MAX << (from.index() % WORD_BITS);
+        for (index, word) in self.words.iter().enumerate().skip(first) {
+            let bits = word & mask;
+            if bits != 0 {
+                return Some(PortId((index * WORD_BITS) as u16 + bits.trailing_zeros() as u16));
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(set: &PortSet) -> Vec<u16> {
+        let mut from = 0;
+        core::iter::from_fn(|| {
+            let port = set.next(PortId(from))?.0;
+            from = port + 1;
+            Some(port)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn what_is_put_in_is_found_in_order_until_it_is_taken_out() {
+        for ports in [0, 1, 63, 64, 65, 128, 200] {
+            let mut set = PortSet::full(ports);
+            assert_eq!(members(&set), (0..ports as u16).collect::<Vec<_>>(), "{ports} ports");
+            (0..ports as u16).for_each(|port| set.remove(PortId(port)));
+            assert_eq!(members(&set), []);
+            let some: Vec<_> =
+                [0, 5, 63, 64, 127, 199].into_iter().filter(|at| usize::from(*at) < ports).collect();
+            some.iter().rev().for_each(|port| set.insert(PortId(*port)));
+            assert_eq!(members(&set), some);
+            set.insert(PortId(ports as u16));
+            assert_eq!(members(&set), some, "a port that is not there is not put in");
+            set.fill();
+            assert_eq!(members(&set).len(), ports);
+        }
+    }
+}

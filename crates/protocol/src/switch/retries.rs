@@ -1,0 +1,176 @@
+//! Link-level retry at the ports of a member: frames that are numbered and kept, judged, asked for and sent again.
+//!
+//! The rules are in [`crate::link::retry`]; here they meet headers, credits and counters.
+
+use super::departures::Numbers;
+use super::forwarder::Forwarder;
+use crate::event::{DropReason, Event};
+use crate::ids::PortId;
+use crate::link::retry::receiver::Arrival;
+use crate::surroundings::{Body, Passage, Transmit};
+use crate::time::Instant;
+use crate::wire::control::{NUMBERING_BYTES, numbering};
+use crate::wire::frame::{Frame, FrameKind};
+use crate::wire::layout::{FABRIC, FREED, LINK_ACK, put_u32};
+use crate::wire::seal_hop;
+
+impl Forwarder {
+    // ---- frames in -------------------------------------------------------------------------------------------------
+
+    // W-26
+    /// Whether a routed frame is the next one of the neighbour's. It brings an acknowledgement too.
+    pub(super) fn judge_repeated(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        frame: &Frame<'_>,
+    ) -> Result<(), DropReason> {
+        let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
+        let Some(retry) = &mut link.retry else { return Ok(()) };
+        let header = &frame.link;
+        retry.sender.hear_ack(now, header.link_ack);
+        if !header.is_unprotected {
+            let bytes = frame.bytes().len();
+            match retry.receiver.judge(now, header.sequence, bytes, &mut counters.retry) {
+                Arrival::InOrder => {}
+                Arrival::Duplicate => return Err(DropReason::LinkDuplicate),
+                Arrival::OutOfSequence => return Err(DropReason::LinkOutOfSequence),
+            }
+        }
+        // W-29
+        link.credits.hear_consumed(header.consumed);
+        Ok(())
+    }
+
+    /// A frame of the neighbour's retry came in. Where there is none, or the link carries no data, it means nothing.
+    pub(super) fn take_retry(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        frame: &Frame<'_>,
+    ) -> Result<(), DropReason> {
+        let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()].retry);
+        if !link.state().carries_data() {
+            return Err(DropReason::LinkDown);
+        }
+        let Some(retry) = &mut link.retry else { return Err(DropReason::Malformed) };
+        let header = &frame.link;
+        match header.kind {
+            FrameKind::LinkAck => {
+                counters.rx_ack += 1;
+                retry.sender.hear_ack(now, header.link_ack);
+            }
+            FrameKind::LinkNack => {
+                counters.rx_nack += 1;
+                if let Some(given_up) = retry.sender.hear_refusal(now, header.link_ack, counters) {
+                    self.note_flush(port, given_up);
+                }
+            }
+            FrameKind::LinkInit => {
+                let name = numbering(frame.body()).ok_or(DropReason::Malformed)?;
+                retry.sender.hurry(now);
+                if retry.receiver.hear_init(name, header.sequence) {
+                    // What was flushed on the way here has been consumed and will not come.
+                    link.credits.hear_consumed(header.consumed);
+                }
+            }
+            FrameKind::LinkInitEcho => {
+                retry.sender.hear_echo(numbering(frame.body()).ok_or(DropReason::Malformed)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_retry_timeout(&mut self, now: Instant, port: PortId) {
+        let counters = &mut self.counters[port.index()].retry;
+        let Some(retry) = &mut self.links[port.index()].retry else { return };
+        if let Some(given_up) = retry.sender.hear_time(now, counters) {
+            self.note_flush(port, given_up);
+        }
+    }
+
+    fn note_flush(&mut self, port: PortId, given_up: usize) {
+        self.push_event(Event::LinkFlushed { port, frames: given_up as u32 });
+    }
+
+    // ---- frames out ------------------------------------------------------------------------------------------------
+
+    /// Number a routed frame that leaves on a link with retry. A frame that is thrown away costs no credits.
+    pub(super) fn number_repeatable(&mut self, port: PortId, is_data: bool, length: usize) -> Numbers {
+        let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
+        let cost = if is_data { link.credits.cost(length) } else { 0 };
+        let (sequence, passage) = match &mut link.retry {
+            Some(retry) => retry.sender.number(length, &mut counters.retry),
+            None => (0, Passage::Plain),
+        };
+        let consumed = match passage {
+            Passage::Discarded => link.credits.consumed(),
+            _ => link.consume(cost),
+        };
+        if let Some(retry) = &mut link.retry
+            && passage != Passage::Discarded
+        {
+            retry.receiver.acknowledge();
+        }
+        Numbers { sequence, consumed, is_numbered: true, passage }
+    }
+
+    /// A numbered frame is complete.
+    pub fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+        seal_hop(frame);
+        if let Some(retry) = &mut self.links[port.index()].retry {
+            retry.sender.keep(now, frame);
+        }
+    }
+
+    /// The next frame of retry's own, or the next one that is sent again.
+    pub(super) fn transmit_retry(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let counters = &mut self.counters[port.index()].retry;
+        let retry = self.links[port.index()].retry.as_mut()?;
+        if retry.sender.init_is_due(now) {
+            counters.tx_init += 1;
+            let name = retry.sender.send_init(now);
+            return Some(self.transmit_numbering(port, out, FrameKind::LinkInit, name));
+        }
+        if let Some(name) = retry.receiver.take_echo() {
+            return Some(self.transmit_numbering(port, out, FrameKind::LinkInitEcho, name));
+        }
+        if retry.receiver.take_refusal() {
+            counters.tx_nack += 1;
+            retry.receiver.acknowledge();
+            return Some(self.finish_control(port, out, FrameKind::LinkNack, 0, true));
+        }
+        if retry.receiver.ack_due(now) {
+            counters.tx_ack += 1;
+            retry.receiver.acknowledge();
+            return Some(self.finish_control(port, out, FrameKind::LinkAck, 0, true));
+        }
+        let length = retry.sender.next_replayed(now, out, counters)?;
+        Some(self.refresh(port, out, length))
+    }
+
+    fn transmit_numbering(&mut self, port: PortId, out: &mut [u8], kind: FrameKind, name: u32) -> Transmit {
+        put_u32(out, FABRIC, name);
+        self.finish_control(port, out, kind, NUMBERING_BYTES, true)
+    }
+
+    // W-28
+    /// A kept frame leaves again: with its own number and credits, and with what is new of the other direction.
+    fn refresh(&mut self, port: PortId, out: &mut [u8], length: usize) -> Transmit {
+        let link = &mut self.links[port.index()];
+        if let Some(retry) = &mut link.retry {
+            put_u32(out, LINK_ACK, retry.receiver.acknowledge());
+        }
+        put_u32(out, FREED, link.credits.announce());
+        seal_hop(&mut out[..length]);
+        self.count_sent(port, length, out[crate::wire::layout::VERSION_KIND] & 15 == FrameKind::Data as u8);
+        Transmit {
+            length,
+            body: Body::Written,
+            end_to_end_check: false,
+            doorbell: true,
+            passage: Passage::Plain,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `--netns-names`: members' network namespaces as `ip netns` shows them, and gone with the rack, however it ended.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::wires::{has_packet_wire, skipped};
+use support::{Running, rack_file, rackloom, run, send, within};
+
+const NAMES: &str = "/run/netns";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A rack of a name that nobody else has.
+fn rack(which: &str) -> (String, PathBuf) {
+    let name = format!("named-{}-{which}", std::process::id());
+    let file = rack_file(&format!(
+        "name: {name}\nshape: {{star: {{nodes: 2}}}}\nwire: packet\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: 100000}}}}\n"
+    ));
+    (name, file)
+}
+
+fn start(file: &Path) -> Running {
+    run(file).with(&["--netns-names"]).start()
+}
+
+/// The names that a rack has.
+fn names(rack: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(NAMES).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(&format!("{rack}-"))).collect();
+    names.sort();
+    names
+}
+
+/// Whether root's mounts are to be had.
+fn may_name(test: &str) -> bool {
+    if !has_packet_wire(test) {
+        return false;
+    }
+    let (_, file) = rack("probe");
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::write(&file, text + "timers: {}\n").expect("the scratch folder is ours");
+    let probe = run(&file).with(&["--netns-names", "--job", "none"]).finish();
+    match probe.code {
+        Some(0) => true,
+        Some(3) => {
+            skipped(&format!("{test}: {}", probe.stderr));
+            false
+        }
+        _ => panic!("{}\n{}", probe.stdout, probe.stderr),
+    }
+}
+
+#[test]
+fn members_namespaces_have_names_as_long_as_they_live() {
+    const TEST: &str = "members_namespaces_have_names_as_long_as_they_live";
+    if !may_name(TEST) {
+        return;
+    }
+    let (name, file) = rack("a");
+    let mut running = start(&file);
+    let members = running.members();
+    let all = ["n0", "n1", "s0"].map(|member| format!("{name}-{member}"));
+    assert_eq!(names(&name), all);
+    let inside =
+        |path: &Path| std::fs::metadata(path).map(|about| std::os::unix::fs::MetadataExt::ino(&about));
+    for (member, pid) in &members.pids {
+        let named = inside(&Path::new(NAMES).join(format!("{name}-{member}"))).expect("it can be asked");
+        let its = inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("it lives");
+        assert_eq!(named, its, "{member}");
+    }
+    match Command::new("ip").args(["netns", "list"]).output() {
+        Err(why) => skipped(&format!("{TEST}: `ip netns` is not asked: {why}")),
+        Ok(output) => {
+            let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(all.iter().all(|name| listed.contains(name.as_str())), "{listed}");
+        }
+    }
+    // A name would keep the dead one's interfaces alive.
+    send(members.pid("n1"), Signal::KILL);
+    within(PATIENCE, "the end of the name of the dead", || (names(&name).len() < 3).then_some(()));
+    running.finish();
+    assert_eq!(names(&name), Vec::<String>::new());
+}
+
+#[test]
+fn names_that_a_killed_supervisor_left_are_swept_by_the_next_one() {
+    if !may_name("names_that_a_killed_supervisor_left_are_swept_by_the_next_one") {
+        return;
+    }
+    let ((dead, file), (other, other_file)) = (rack("dead"), rack("living"));
+    let mut running = start(&file);
+    let members = running.members();
+    send(running.supervisor(), Signal::KILL);
+    members.all_gone(PATIENCE);
+    drop(running);
+    assert_eq!(names(&dead).len(), 3, "nobody could take them away");
+
+    let mut living = start(&other_file);
+    living.members();
+    assert_eq!(names(&dead), Vec::<String>::new());
+    assert_eq!(names(&other).len(), 3);
+    // Its supervisor is killed too, and this one ends in order.
+    drop(living);
+    let (third, file) = rack("third");
+    run(&file).with(&["--netns-names", "--job", "none"]).finish().passed();
+    assert_eq!([names(&other), names(&third)], [[""; 0]; 2]);
+}
+
+#[test]
+fn a_wire_without_namespaces_has_no_names() {
+    let (_, file) = rack("udp");
+    let file = file.to_str().expect("a plain path");
+    let ended = rackloom(&["run", file, "--wire", "udp", "--netns-names"]).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("members on the udp wire have no namespaces"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint:"), "{}", ended.stderr);
+}
