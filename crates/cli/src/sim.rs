@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use rackloom_jobs::Job;
-use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report};
+use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report, WireBytes};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{MemberRole, NodeId, PortId};
@@ -132,7 +132,11 @@ fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -
             }
         })
         .collect();
-    Report::assemble(reporting::context(plan, findings), &members)
+    let statistics = simulation.statistics();
+    let mut report = Report::assemble(reporting::context(plan, findings), &members);
+    report.wire_bytes =
+        Some(WireBytes { sent: statistics.wire_bytes, accounted: statistics.accounted_bytes });
+    report
 }
 
 fn failures(stalled: &Stalled) -> Vec<String> {

@@ -7,7 +7,7 @@
 //! this is so is tested for every experiment: change one input of the run by a fifth behind the formula's back, and the verdict must flip.
 //!
 //! Rooms: [`experiment`] (what one is, how it is run and judged) · [`knob`] (what `--vary` may change) · `parallel` (many
-//! runs, all cores, one order) · `stage` and `traffic` (a rack and what its nodes do) · [`theory`] (the closed forms) ·
+//! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, what its nodes do, and who sends how much to whom) · [`theory`] (the closed forms) ·
 //! `suite` (the experiments) · [`chart`] (a figure as SVG text).
 //!
 //! It prints nothing and opens no file.
@@ -21,6 +21,7 @@ mod stage;
 mod suite;
 pub mod theory;
 mod traffic;
+mod workload;
 
 pub use experiment::{Experiment, Findings, Request, Row, Verdict};
 pub use suite::{all, find};

@@ -8,13 +8,17 @@
 use rackloom_protocol::wire::FrameKind;
 
 /// Kinds of frames, in the order of their numbers.
-const KINDS: [(FrameKind, &str); 6] = [
+const KINDS: [(FrameKind, &str); 10] = [
     (FrameKind::Data, "data"),
     (FrameKind::Ack, "ack"),
     (FrameKind::Hello, "hello"),
     (FrameKind::Heartbeat, "heartbeat"),
     (FrameKind::Report, "report"),
     (FrameKind::Credit, "credit"),
+    (FrameKind::LinkAck, "link_ack"),
+    (FrameKind::LinkNack, "link_nack"),
+    (FrameKind::LinkInit, "link_init"),
+    (FrameKind::LinkInitEcho, "link_init_echo"),
 ];
 
 /// When a link loses frames in bursts.

@@ -80,7 +80,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(retry.flush, FlushPolicy::Discard);
     assert_eq!(own.burst, Some(Burst { enter: 0.005, leave: 0.2, loss: 0.5 }));
     let by_kind: Vec<_> = LossByKind::kinds().map(|(kind, _)| own.loss_by_kind.of(kind)).collect();
-    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04].map(Some));
+    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08].map(Some));
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });

@@ -5,8 +5,8 @@
 //! earlier: a sender packs its frame at the moment the link grants, with whatever is queued by then.
 //!
 //! A member that passes frames on may begin while one comes in (`crossing`): then it is given the frame when its first bit
-//! arrives. What passing on takes is added on the link by which the frame leaves, and no later frame of that link
-//! overtakes it there.
+//! arrives. What passing on takes is added on the link by which the frame leaves. No routed frame overtakes another there;
+//! what neighbours say to each other joins behind the forwarder and waits for none.
 //!
 //! Members live in whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
 //! picoseconds, and a channel grants within the nanosecond in which the wire becomes free: the wire is
@@ -128,7 +128,7 @@ pub(crate) struct Channel {
     headers: HeaderProfile,
     crossing: ForwardingPlan,
     busy_until_ps: u64,
-    /// When the last frame arrives, and none before it any more.
+    /// When the last routed frame arrives, and none before it any more.
     last_arrival_ps: u64,
     judge: Option<Judge>,
     held: Vec<Held>,
@@ -174,8 +174,14 @@ impl Channel {
         self.busy_until_ps = start_ps.saturating_add(self.serialisation_ps(bytes));
         let (seen_ps, passing_ps) = self.cross(frame, start_ps);
         let arrival_ps = seen_ps.saturating_add(self.latency_ps).saturating_add(passing_ps);
+        let arrival_ps = if is_routed(frame) { self.in_order(arrival_ps) } else { arrival_ps };
+        Instant(arrival_ps.div_ceil(PICOSECONDS_PER_NANOSECOND))
+    }
+
+    /// A routed frame arrives no earlier than those before it.
+    fn in_order(&mut self, arrival_ps: u64) -> u64 {
         self.last_arrival_ps = self.last_arrival_ps.max(arrival_ps);
-        Instant(self.last_arrival_ps.div_ceil(PICOSECONDS_PER_NANOSECOND))
+        self.last_arrival_ps
     }
 
     /// Count a frame; what it takes of the link's rate, in bytes.
@@ -301,11 +307,15 @@ mod tests {
             "was passed on by 0"
         );
         assert_eq!(
-            channel.transmit(Instant(3_100), &[0; 60]),
+            channel.transmit(Instant(3_100), &routed(0, 1, 1_226)),
             Instant(3_850),
-            "nothing overtakes on a cable"
+            "no routed frame overtakes another"
         );
-        assert_eq!(channel.transmit(Instant(4_000), &[0; 60]), Instant(4_507));
+        assert_eq!(
+            channel.transmit(Instant(3_200), &[0; 60]),
+            Instant(3_707),
+            "neighbours' words join behind"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use rackloom_jobs::report::{
     EventRecord, LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
+    WireBytes,
 };
 
 use super::Style;
@@ -223,6 +224,9 @@ fn summary(report: &Report) -> String {
         units::bytes(report.verified_bytes),
         report.seed,
     );
+    if let Some(WireBytes { sent, accounted }) = report.wire_bytes {
+        let _ = writeln!(text, "{} on the wires, {} accounted", units::bytes(sent), units::bytes(accounted));
+    }
     if let Some(hash) = &report.trace_hash {
         let _ = writeln!(text, "trace hash {hash}");
     }

@@ -1,6 +1,8 @@
 //! The experiments, by their number.
 
 mod all_reduce;
+mod black_hole;
+mod exact_drop;
 mod fetch_add_storm;
 mod heartbeat;
 mod loss_sweep;
@@ -8,6 +10,8 @@ mod outstanding_loads;
 mod packing;
 mod packing_latency;
 mod path_loss;
+mod patterns;
+mod replay_buffer;
 mod size_sweep;
 
 use crate::experiment::Experiment;
@@ -20,11 +24,15 @@ pub fn all() -> &'static [&'static Experiment] {
         &packing::PACKING,
         &packing_latency::PACKING_LATENCY,
         &loss_sweep::LOSS_SWEEP,
+        &exact_drop::EXACT_DROP,
+        &black_hole::BLACK_HOLE,
+        &replay_buffer::REPLAY_BUFFER,
         &heartbeat::HEARTBEAT,
         &path_loss::PATH_LOSS,
         &all_reduce::ALL_REDUCE,
         &fetch_add_storm::FETCH_ADD_STORM,
         &outstanding_loads::OUTSTANDING_LOADS,
+        &patterns::PATTERNS,
     ];
     ALL
 }

@@ -39,12 +39,52 @@ pub fn selective(loss: f64) -> f64 {
     1.0 - loss
 }
 
+/// A link whose sender keeps what is unacknowledged, and keeps no more than so many frames.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayLoop {
+    /// Bits per second.
+    pub rate_bits_per_s: f64,
+    /// Bytes of one frame on the wire.
+    pub frame_wire_bytes: f64,
+    /// Whole frames that the replay buffer holds.
+    pub frames_max: f64,
+    /// There and back, without serialisation, in nanoseconds.
+    pub round_trip_ns: f64,
+    /// Bytes of a link acknowledgement on the wire.
+    pub ack_wire_bytes: f64,
+}
+
+/// Throughput as a share of the link: what the buffer holds per loop, `min(1, n L / (B loop))`, where a frame's place is
+/// free again `L / B + RTT + ack / B` after it began to leave.
+#[must_use]
+pub fn replay_limited(link: ReplayLoop) -> f64 {
+    let nanoseconds = |bytes: f64| bytes * 8e9 / link.rate_bits_per_s;
+    let frame_ns = nanoseconds(link.frame_wire_bytes);
+    let loop_ns = frame_ns + link.round_trip_ns + nanoseconds(link.ack_wire_bytes);
+    (link.frames_max * frame_ns / loop_ns).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn rounded(value: f64) -> f64 {
         (value * 1000.0).round() / 1000.0
+    }
+
+    #[test]
+    fn a_replay_buffer_is_full_throughput_up_to_its_knee_and_buffer_over_loop_beyond() {
+        let link = |frames_max, round_trip_ns| ReplayLoop {
+            rate_bits_per_s: 400e9,
+            frame_wire_bytes: 4_000.0,
+            frames_max,
+            round_trip_ns,
+            ack_wire_bytes: 0.0,
+        };
+        // 80 ns a frame: ten of them fill a loop of 800 ns.
+        assert_eq!(replay_limited(link(10.0, 720.0)), 1.0);
+        assert_eq!(replay_limited(link(10.0, 1_520.0)), 0.5);
+        assert_eq!(replay_limited(link(20.0, 1_520.0)), 1.0);
     }
 
     #[test]

@@ -74,6 +74,15 @@ pub struct Context {
     pub events: Vec<EventRecord>,
 }
 
+/// What passed over all links, counted twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireBytes {
+    /// Bytes really on the wire: checks, padding, preambles and gaps included.
+    pub sent: u64,
+    /// The same with the headers that the links' profiles name.
+    pub accounted: u64,
+}
+
 /// One member's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
@@ -155,6 +164,9 @@ pub struct Report {
     pub trace_hash: Option<String>,
     /// Name of the wire.
     pub wire: String,
+    /// Bytes on all links; virtual time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_bytes: Option<WireBytes>,
     /// Name of the job.
     pub job: String,
     /// Members in the order of the plan.
@@ -216,6 +228,7 @@ impl Report {
             seed: context.seed,
             trace_hash: context.trace_hash.clone(),
             wire: context.wire.clone(),
+            wire_bytes: None,
             job: context.job.clone(),
             nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
             operations: measurements

@@ -11,6 +11,7 @@ mod sweep;
 
 pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
+    WireBytes,
 };
 pub use events::{EventLog, EventRecord};
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};

@@ -29,6 +29,15 @@ pub(crate) static LOSS_BY_KIND: Table = table(
         key("heartbeat", Kind::Probability, "as `loss`", "Signs of life."),
         key("report", Kind::Probability, "as `loss`", "Reports of links that came or went."),
         key("credit", Kind::Probability, "as `loss`", "Credits that travel alone."),
+        key(
+            "link_ack",
+            Kind::Probability,
+            "as `loss`",
+            "Link-level retry: acknowledgements that travel alone.",
+        ),
+        key("link_nack", Kind::Probability, "as `loss`", "Link-level retry: refusals."),
+        key("link_init", Kind::Probability, "as `loss`", "Link-level retry: numbers offered."),
+        key("link_init_echo", Kind::Probability, "as `loss`", "Link-level retry: numbers taken."),
     ],
 );
 

@@ -1,0 +1,104 @@
+//! Experiment 17, beyond the sixteen: patterns of traffic, each held against its busiest port.
+//!
+//! Whatever the pattern, no fabric is faster than the port that most of it meets at; a fabric that shares fairly and
+//! wastes nothing is as fast as that.
+
+use crate::chart::{Axes, Axis};
+use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
+use crate::knob::{Knob, KnobKind, Refused};
+use crate::stage::Stage;
+use crate::theory::wire::{SUE, serialisation_ns};
+use crate::traffic::Flow;
+use crate::workload::Matrix;
+
+const NODES: usize = 8;
+const RATE_BITS_PER_S: f64 = 100e9;
+const DELAY_NS: f64 = 500.0;
+const PUT_BYTES: u64 = 4_096;
+
+/// Time of traffic patterns on a star and a mesh.
+pub(super) static PATTERNS: Experiment = Experiment {
+    number: 17,
+    name: "patterns",
+    question: "Is a pattern of traffic as fast as its busiest port allows?",
+    formula: "time = puts at the busiest port x L/B + 2 x the way of one put's last byte and its acknowledgement",
+    theory: "A port carries one frame at a time, so the port at which most of a traffic matrix meets bounds the whole; \
+             on a star that is a node's link, on a mesh the link of a pair.",
+    perturbs: "puts of each flow",
+    knobs: &[
+        Knob {
+            name: "pattern",
+            meaning: "who sends to whom",
+            usual: &["permutation", "all-to-all", "incast", "experts", "hand-over"],
+            reduced: &["permutation", "experts"],
+            kind: KnobKind::Word,
+        },
+        Knob {
+            name: "shape",
+            meaning: "topology of 8 nodes",
+            usual: &["star", "full-mesh"],
+            reduced: &[],
+            kind: KnobKind::Word,
+        },
+    ],
+    axes: Axes {
+        x: Axis { label: "permutation, all-to-all, incast, experts, hand-over", is_logarithmic: false },
+        y: Axis { label: "time (us)", is_logarithmic: true },
+    },
+    curve: straight,
+    trials,
+};
+
+fn matrix(pattern: &str, puts: u64, seed: u64) -> Matrix {
+    match pattern {
+        "permutation" => Matrix::permutation(NODES, puts, seed),
+        "all-to-all" => Matrix::all_to_all(NODES, puts),
+        "incast" => Matrix::incast(NODES, puts),
+        "experts" => Matrix::experts(NODES, puts),
+        _ => Matrix::hand_over(NODES, puts),
+    }
+}
+
+fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
+    let mut trials = Vec::new();
+    let puts = if setup.reduced { 200 } else { 1_000 };
+    for shape in setup.knobs.words("shape", setup.reduced) {
+        for (place, pattern) in setup.knobs.words("pattern", setup.reduced).into_iter().enumerate() {
+            let stated = matrix(&pattern, puts, setup.seed);
+            let (links, busiest) = match shape.as_str() {
+                "star" => (2.0, stated.busiest()),
+                _ => (1.0, stated.busiest_pair()),
+            };
+            let put_ns = serialisation_ns(SUE.wire_bytes(1, PUT_BYTES), RATE_BITS_PER_S);
+            let expected_ns = busiest as f64 * put_ns + 2.0 * links * DELAY_NS;
+            let seed = setup.seed;
+            let flows = matrix(&pattern, setup.run_count(puts), seed).flows(PUT_BYTES);
+            let run_shape = shape.clone();
+            trials.push(Trial {
+                series: shape.clone(),
+                setting: format!("{pattern} on a {shape} of {NODES}"),
+                is_drawn: true,
+                x: place as f64 + 1.0,
+                expected: expected_ns / 1e3,
+                tolerance: Tolerance::Relative(0.03),
+                run: Box::new(move || measure(&run_shape, seed, &flows)),
+            });
+        }
+    }
+    Ok(trials)
+}
+
+/// From the first put that anybody could issue to the last that anybody knows to be visible.
+fn measure(shape: &str, seed: u64, flows: &[Vec<Flow>]) -> Result<Measured, String> {
+    let text = format!(
+        "{{name: pattern, shape: {{{shape}: {{nodes: {NODES}}}}}, forwarding: {{mode: cut-through}}, \
+         link: {{rate: 100Gbit/s, delay: {DELAY_NS}ns, headers: sue-like}}}}"
+    );
+    let mut stage = Stage::new(&text, seed, flows.to_vec())?;
+    stage.run()?;
+    let ledgers: Vec<_> = (0..NODES).map(|node| stage.ledger(node)).collect();
+    let began = ledgers.iter().filter_map(|ledger| ledger.began).min();
+    let ended = ledgers.iter().filter_map(|ledger| ledger.ended).max();
+    let (Some(began), Some(ended)) = (began, ended) else { return Err("nobody sent anything".into()) };
+    Ok((ended.since(began) as f64 / 1e3).into())
+}
