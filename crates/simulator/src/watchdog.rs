@@ -78,6 +78,10 @@ pub struct Stalled {
 impl fmt::Display for Stalled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "the run stalled at {} ns: {}", self.at.0, self.cause)?;
+        if let Some(first) = self.circle.first() {
+            let circle = self.circle.join(", which wait for ");
+            write!(formatter, "\n  deadlock: {circle}, which wait for {first}")?;
+        }
         for member in &self.waiting {
             if let Some(job) = &member.job {
                 write!(formatter, "\n  {} job: {job}", member.name)?;
@@ -85,10 +89,6 @@ impl fmt::Display for Stalled {
             for line in &member.endpoint {
                 write!(formatter, "\n  {} endpoint: {line}", member.name)?;
             }
-        }
-        if let Some(first) = self.circle.first() {
-            let circle = self.circle.join(", which wait for ");
-            write!(formatter, "\n  deadlock: {circle}, which wait for {first}")?;
         }
         Ok(())
     }
@@ -223,8 +223,9 @@ mod tests {
         };
         assert_eq!(
             stalled.to_string(),
-            "the run stalled at 9 ns: nothing is left to happen\n  n2 job: round 3\n  n2 endpoint: put 7 to n0\n  \
-             deadlock: 2 frames in n2 for n0, which wait for 1 frames in n0 for n2, which wait for 2 frames in n2 for n0"
+            "the run stalled at 9 ns: nothing is left to happen\n  \
+             deadlock: 2 frames in n2 for n0, which wait for 1 frames in n0 for n2, which wait for 2 frames in n2 for n0\n  \
+             n2 job: round 3\n  n2 endpoint: put 7 to n0"
         );
     }
 }
