@@ -19,7 +19,9 @@ fn committed_figures_are_what_the_whole_set_draws() {
     let is_whole = std::env::var_os("RACKLOOM_WHOLE_SET").is_some();
     for experiment in all() {
         if experiment.name == LONG && !is_whole {
-            println!("SKIPPED (1): the figure of {LONG} takes tens of millions of frames; RACKLOOM_WHOLE_SET=1 draws it");
+            println!(
+                "SKIPPED (1): the figure of {LONG} takes tens of millions of frames; RACKLOOM_WHOLE_SET=1 draws it"
+            );
             continue;
         }
         let request = Request { seed: 1, ..Request::default() };
