@@ -9,6 +9,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod footprint;
+pub(crate) mod machines;
 pub(crate) mod wires;
 
 use std::io::Read;

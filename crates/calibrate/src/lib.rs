@@ -20,6 +20,7 @@ mod pages;
 mod patience;
 pub mod processors;
 pub mod ring;
+pub mod scatter;
 pub mod series;
 mod sides;
 pub mod udp;

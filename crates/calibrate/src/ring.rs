@@ -85,23 +85,23 @@ impl<const BYTES: usize> Ring<BYTES> {
         number as usize % (MEMORY_BYTES / BYTES) * BYTES
     }
 
-    fn producer(&self) -> Producer<'_, BYTES> {
+    pub(crate) fn producer(&self) -> Producer<'_, BYTES> {
         let tail = self.pages.word(TAIL_AT).load(Ordering::Acquire);
         Producer { ring: self, tail, head_seen: self.pages.word(HEAD_AT).load(Ordering::Acquire) }
     }
 
-    fn consumer(&self) -> Consumer<'_, BYTES> {
+    pub(crate) fn consumer(&self) -> Consumer<'_, BYTES> {
         let head = self.pages.word(HEAD_AT).load(Ordering::Acquire);
         let given_back = self.flow.given_back.unwrap_or(self.slots / 4).max(1);
         Consumer { ring: self, head, head_published: head, tail_seen: head, given_back }
     }
 
     /// The far side is there.
-    fn say_ready(&self) {
+    pub(crate) fn say_ready(&self) {
         self.pages.word(READY_AT).store(1, Ordering::Release);
     }
 
-    fn await_ready(&self) -> io::Result<()> {
+    pub(crate) fn await_ready(&self) -> io::Result<()> {
         let ready = self.pages.word(READY_AT);
         wait_until("near side of a ring", || ready.load(Ordering::Acquire) == 1)
     }
@@ -166,7 +166,7 @@ impl<const BYTES: usize> Ring<BYTES> {
     }
 }
 
-struct Producer<'r, const BYTES: usize> {
+pub(crate) struct Producer<'r, const BYTES: usize> {
     ring: &'r Ring<BYTES>,
     tail: u64,
     head_seen: u64,
@@ -175,30 +175,42 @@ struct Producer<'r, const BYTES: usize> {
 impl<const BYTES: usize> Producer<'_, BYTES> {
     #[inline]
     fn push(&mut self) -> io::Result<()> {
-        if self.tail - self.head_seen == self.ring.slots {
-            self.publish();
-            self.await_head(self.tail + 1 - self.ring.slots)?;
-        }
         let place = Ring::<BYTES>::place(self.tail);
-        let (source, slot) = (self.ring.source.bytes(place, BYTES), self.ring.slot(self.tail));
+        let (source, slot) = (self.ring.source.bytes(place, BYTES), self.room()?);
         // SAFETY: needed because the record lives in mapped pages. Source and slot have `BYTES` bytes (`bytes` asserts it)
-        // in different files, a slot is a multiple of 8, and the consumer has given it back (checked against its count), so
-        // nobody else touches it until `publish`. Nobody writes into the source.
+        // in different files, a slot is a multiple of 8 and nobody else's (`room`). Nobody writes into the source.
         unsafe {
             ptr::copy_nonoverlapping(source, slot, BYTES);
             slot.cast::<u64>().write(place as u64);
         }
-        self.tail += 1;
+        self.commit();
         Ok(())
     }
 
+    /// Room for the next record: `BYTES` bytes at a multiple of 8, which the consumer has given back (checked against its count), so
+    /// that nobody else touches them until they are committed and shown.
     #[inline]
-    fn publish(&mut self) {
+    pub(crate) fn room(&mut self) -> io::Result<*mut u8> {
+        if self.tail - self.head_seen == self.ring.slots {
+            self.publish();
+            self.await_head(self.tail + 1 - self.ring.slots)?;
+        }
+        Ok(self.ring.slot(self.tail))
+    }
+
+    /// The room is a record.
+    #[inline]
+    pub(crate) const fn commit(&mut self) {
+        self.tail += 1;
+    }
+
+    #[inline]
+    pub(crate) fn publish(&mut self) {
         self.ring.pages.word(TAIL_AT).store(self.tail, Ordering::Release);
     }
 
     /// Until all that was shown is at its place.
-    fn await_all(&mut self) -> io::Result<()> {
+    pub(crate) fn await_all(&mut self) -> io::Result<()> {
         self.await_head(self.tail)
     }
 
@@ -211,7 +223,7 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
     }
 }
 
-struct Consumer<'r, const BYTES: usize> {
+pub(crate) struct Consumer<'r, const BYTES: usize> {
     ring: &'r Ring<BYTES>,
     head: u64,
     head_published: u64,
@@ -222,6 +234,24 @@ struct Consumer<'r, const BYTES: usize> {
 impl<const BYTES: usize> Consumer<'_, BYTES> {
     #[inline]
     fn pop(&mut self) -> io::Result<()> {
+        let slot = self.record()?;
+        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes at a multiple of 8 that nobody writes
+        // now (`record`).
+        let place = unsafe { slot.cast::<u64>().read() } as usize;
+        if place != Ring::<BYTES>::place(self.head) {
+            return Err(io::Error::other("the ring lost its order"));
+        }
+        let target = self.ring.memory.bytes(place, BYTES);
+        // SAFETY: as above; the target has `BYTES` bytes of another file, which only this side touches.
+        unsafe { ptr::copy_nonoverlapping(slot, target, BYTES) };
+        self.give_back();
+        Ok(())
+    }
+
+    /// The next record: `BYTES` bytes at a multiple of 8. The producer has shown it (checked against its count), so nobody writes
+    /// it until it is given back.
+    #[inline]
+    pub(crate) fn record(&mut self) -> io::Result<*const u8> {
         if self.head == self.tail_seen {
             let (head, tail_seen) = (self.head, &mut self.tail_seen);
             let tail = self.ring.pages.word(TAIL_AT);
@@ -230,26 +260,20 @@ impl<const BYTES: usize> Consumer<'_, BYTES> {
                 *tail_seen != head
             })?;
         }
-        let slot = self.ring.slot(self.head);
-        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes (`slot` asserts it) at a
-        // multiple of 8, and the producer has published it (checked against its count), so nobody writes it until it is
-        // given back.
-        let place = unsafe { slot.cast::<u64>().read() } as usize;
-        if place != Ring::<BYTES>::place(self.head) {
-            return Err(io::Error::other("the ring lost its order"));
-        }
-        let target = self.ring.memory.bytes(place, BYTES);
-        // SAFETY: as above; the target has `BYTES` bytes of another file, which only this side touches.
-        unsafe { ptr::copy_nonoverlapping(slot, target, BYTES) };
+        Ok(self.ring.slot(self.head))
+    }
+
+    /// The record is done with.
+    #[inline]
+    pub(crate) fn give_back(&mut self) {
         self.head += 1;
         if self.head - self.head_published >= self.given_back {
             self.publish();
         }
-        Ok(())
     }
 
     #[inline]
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         self.ring.pages.word(HEAD_AT).store(self.head, Ordering::Release);
         self.head_published = self.head;
     }

@@ -16,13 +16,17 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// What `--kind` knows: kinds of frames, then kinds of operations. `ack` is both.
-pub(crate) const KINDS: [&str; 21] = [
+pub(crate) const KINDS: [&str; 25] = [
     "data",
     "ack",
     "hello",
     "heartbeat",
     "report",
     "credit",
+    "link-ack",
+    "link-nack",
+    "link-init",
+    "link-init-echo",
     "select",
     "store",
     "load",

@@ -1,6 +1,6 @@
 //! Whose share of a rack is started here: all of it, or what one host of several runs.
 
-use rackloom_plan::{Plan, WireKind};
+use rackloom_plan::{HostPlan, Plan, WireKind};
 use rackloom_protocol::{Edge, NodeId};
 
 use crate::failure::Failure;
@@ -35,14 +35,7 @@ impl Here {
             let hint = "write `wire: packet` in the file, or `wire: udp` for hosts with routers between them";
             return Err(Failure::bad_input(what).at("--host").hint(hint));
         }
-        if let Some(lost) =
-            plan.hosts.iter().find(|host| plan.wire == WireKind::Udp && host.address.is_none())
-        {
-            let what =
-                format!("host {} has no address, by which the others find it on the udp wire", lost.name);
-            let hint = "write `address: 10.0.0.1` under each of `hosts`, or say --wire packet on every host";
-            return Err(Failure::bad_input(what).at("--host").hint(hint));
-        }
+        must_be_found(plan)?;
         Ok(Self { host: Some(host) })
     }
 
@@ -65,5 +58,55 @@ impl Here {
     /// How many links have an end here.
     pub(crate) fn links(&self, plan: &Plan) -> usize {
         plan.links.iter().filter(|link| self.ends(plan, &link.edge) > 0).count()
+    }
+}
+
+/// The other hosts find each one by what the wire wants of it. A file that runs on one machine need not say that.
+fn must_be_found(plan: &Plan) -> Result<(), Failure> {
+    let is_udp = plan.wire == WireKind::Udp;
+    let is_found = |host: &&HostPlan| match is_udp {
+        true => host.address.is_some(),
+        false => host.interface.is_some() || !host.interfaces.is_empty(),
+    };
+    let Some(host) = plan.hosts.iter().find(|host| !is_found(host)) else { return Ok(()) };
+    let (what, hint) = match is_udp {
+        true => {
+            ("address", "write `address: 10.0.0.1` under each of `hosts`, or say --wire packet on every host")
+        }
+        false => {
+            ("interface", "write `interface: eth1` under each of `hosts`, or say --wire udp on every host")
+        }
+    };
+    let what =
+        format!("host {} has no {what}, at which it is found on the {} wire", host.name, plan.wire.name());
+    Err(Failure::bad_input(what).at("--host").hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_cannot_be_found_on_the_wire_is_named() {
+        let hosts = |more: &str| {
+            let text = format!(
+                "name: r\nshape: {{ring: {{nodes: 2}}}}\nwire: packet\n\
+                 hosts: {{A: {{nodes: [n0], {more}}}, B: {{nodes: [n1], {more}}}}}\n"
+            );
+            Plan::parse(&text, "rack").unwrap_or_else(|error| panic!("{error}"))
+        };
+        for (more, works, fails, lacks) in [
+            ("interface: eth1", WireKind::Packet, WireKind::Udp, "no address"),
+            ("address: 10.0.0.1", WireKind::Udp, WireKind::Packet, "no interface"),
+        ] {
+            let mut plan = hosts(more);
+            for (wire, expected) in [(works, None), (fails, Some(lacks))] {
+                plan.set_wire(wire);
+                assert!(plan.check().is_ok(), "one machine runs all of it");
+                let said = Here::of(&plan, Some("A")).err().map(|failure| failure.to_string());
+                assert_eq!(said.is_some(), expected.is_some(), "{said:?}");
+                assert!(expected.is_none_or(|part| said.unwrap_or_default().contains(part)));
+            }
+        }
     }
 }

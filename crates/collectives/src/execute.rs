@@ -12,8 +12,11 @@ use crate::array::ElementType;
 use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
 use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Transfer, TransferId};
 
-/// Bytes that are worked on at a time.
+/// Room of a block.
 pub const BLOCK_BYTES: usize = 64 << 10;
+/// Bytes that are reduced at a time: both blocks, and what flows through them, stay in the first-level cache, so that only own
+/// memory is waited for.
+const WORKED_BYTES_MAX: usize = 8 << 10;
 /// Bytes that are worked on in one turn.
 pub const TURN_BYTES: usize = 1 << 20;
 
@@ -207,7 +210,8 @@ fn work<S: Surroundings>(
     let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
     let operands = program.sources(&piece).len().max(1);
     // Each block of a fold reads a block from every operand, and a turn has no more than its share of time.
-    let block_bytes = (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, BLOCK_BYTES) & !(FOLDED_BYTES_MIN - 1);
+    let block_bytes =
+        (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
     let mut moved = 0;
     while *worked < target_bytes && moved < budget {
         let length = (target_bytes - *worked).min(block_bytes);

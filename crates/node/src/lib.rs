@@ -13,6 +13,7 @@ pub mod clock;
 mod drops;
 pub mod fabric;
 mod favoured;
+mod fetch;
 pub mod hosts;
 mod mapping;
 pub mod memory;

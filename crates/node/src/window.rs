@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
 
+use crate::fetch::fetch;
 use crate::mapping::Mapping;
 
 /// Some bytes of a mapping.
@@ -83,6 +84,14 @@ impl<'a> Window<'a> {
         // that touches the same bytes now sees them torn, as it would on real hardware.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         Ok(())
+    }
+
+    /// Have the line at `offset` fetched, if there is one: it is about to be written.
+    #[inline]
+    pub(crate) fn fetch(self, offset: u64) {
+        if let Ok(line) = self.range(offset, 1) {
+            fetch(line);
+        }
     }
 
     #[inline]

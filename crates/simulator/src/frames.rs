@@ -124,7 +124,7 @@ impl FrameSlab {
     }
 
     /// A hash of the frame's bytes from [`HEAD_BYTES`] on; 0 if there are none. Taken once, however many hops they pass. A CRC of 64
-    /// bits, because it is the quickest that there is on every processor of today: four times as fast as the trace's own hash.
+    /// bits, because that is the quickest where the processor multiplies without carries, and the same everywhere.
     fn body_hash(&mut self, id: FrameId) -> u64 {
         let frame = &mut self.frames[id.index()];
         let Some(bytes) = frame.room[..frame.length as usize].get(HEAD_BYTES..) else { return 0 };

@@ -231,7 +231,7 @@ pub(crate) struct DecodeArguments {
     /// Only frames that this member sends, gets or passes on over this link
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
-    /// Only frames of this kind (data, ack, hello, heartbeat, report, credit), or that hold such an operation (store, get, ...)
+    /// Only frames of this kind (data, ack, hello, heartbeat, report, credit, link-ack, ...), or that hold such an operation (store, get, ...)
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(crate::decode::KINDS), hide_possible_values = true)]
     pub(crate) kind: Option<String>,
     /// Stop after so many frames that are shown

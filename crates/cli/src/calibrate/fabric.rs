@@ -1,21 +1,25 @@
 //! Our own runs through the public API: two nodes of one fabric, one thread each, over the shared-memory wire.
 //!
-//! The near thread issues operations and drives its node by waiting for them; the far thread waits for a word in its own
-//! memory, which drives its node, as a receiver would. Core, rings and frames are those of a rack of processes; what is
+//! The near thread takes its node into its hands ([`Driver`]), issues operations and polls; the far thread waits for a word in
+//! its own memory, which drives its node, as a receiver would. Core, rings and frames are those of a rack of processes; what is
 //! left out is the job runner, which makes and checks test data.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rackloom::fabric::{Condition, Error, Fabric, Node, Queue, Region, RegionOptions, RemoteAddress};
-use rackloom_calibrate::Pair;
+use rackloom::fabric::{
+    Completion, Condition, Driver, Error, Fabric, OperationId, Region, RegionOptions, RemoteAddress,
+};
+use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
 
 use super::raw::WINDOW;
 use super::row::Obstacle;
 
+/// Bytes that operations walk through.
 const REGION_BYTES: u64 = 1 << 20;
 const KEY: u64 = 0x5eed;
+/// Longest wait for a completion: longer than a death takes to be noticed.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether operations to one destination share frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +39,26 @@ pub(super) struct Couple {
 
 /// What the near side needs.
 pub(super) struct Near<'c> {
-    node: &'c Node,
+    driver: Driver,
     source: &'c Region,
     target: RemoteAddress,
 }
 
 impl Couple {
     pub(super) fn new(packing: Packing) -> Result<Self, Obstacle> {
+        Self::with_target(packing, REGION_BYTES)
+    }
+
+    /// With a target that stores scatter over; its pages are there.
+    pub(super) fn for_scattered_stores() -> Result<Self, Obstacle> {
+        let couple = Self::with_target(Packing::Opportunistic, scatter::MEMORY_BYTES)?;
+        for at in (0..scatter::MEMORY_BYTES).step_by(4096) {
+            couple.target.write(at, &[1_u64])?;
+        }
+        Ok(couple)
+    }
+
+    fn with_target(packing: Packing, target_bytes: u64) -> Result<Self, Obstacle> {
         let mode = match packing {
             Packing::Off => "\"off\"",
             Packing::Opportunistic => "opportunistic",
@@ -53,7 +70,7 @@ impl Couple {
             return Err(Obstacle::Failed("the plan has two nodes".to_owned()));
         };
         let source = near.allocate(RegionOptions::new(1, KEY), REGION_BYTES)?;
-        let target = far.allocate(RegionOptions::new(2, KEY), REGION_BYTES)?;
+        let target = far.allocate(RegionOptions::new(2, KEY), target_bytes)?;
         let word = far.allocate(RegionOptions::new(3, KEY), 8)?;
         Ok(Self { source, target, word, turns: 0, fabric })
     }
@@ -62,7 +79,7 @@ impl Couple {
     pub(super) fn act(
         &mut self,
         pair: Pair,
-        act: impl FnOnce(&Near<'_>) -> Result<f64, Error> + Send,
+        act: impl FnOnce(&mut Near<'_>) -> Result<f64, Error> + Send,
     ) -> Result<f64, Obstacle> {
         self.turns += 1;
         let turns = self.turns;
@@ -70,7 +87,7 @@ impl Couple {
         let (source, word) = (&self.source, &self.word);
         let target = self.target.address(0);
         let near_side = || {
-            let result = act(&Near { node: near, source, target });
+            let result = near.drive().and_then(|driver| act(&mut Near { driver, source, target }));
             // Whatever became of it: the far side waits for this word.
             near.store(word.address(0), &turns.to_ne_bytes()).wait()?;
             Ok::<f64, Obstacle>(result?)
@@ -85,74 +102,97 @@ impl Couple {
 
 impl Near<'_> {
     /// Stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] under way.
-    pub(super) fn acknowledged_stores_per_s(&self, count: u64) -> Result<f64, Error> {
-        let data = [0x5a; 64];
-        self.in_flight(count, |number, queue| {
-            self.node.store(self.place(number, 64), &data).submit(queue, number).map(drop)
+    pub(super) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
+        let (data, target) = ([0x5a; 64], self.target);
+        in_flight(&mut self.driver, count, |driver, number| {
+            driver.store(place(target, number, 64), &data, number)
         })
     }
 
     /// Puts of `length` bytes per second, each complete once it is visible, [`WINDOW`] under way.
-    pub(super) fn puts_per_s(&self, length: u64, count: u64) -> Result<f64, Error> {
-        self.in_flight(count, |number, queue| {
-            let target = self.place(number, length);
-            let source = self.source.slice(target.offset..target.offset + length);
-            self.node.put(&source, target).submit(queue, number).map(drop)
+    pub(super) fn puts_per_s(&mut self, length: u64, count: u64) -> Result<f64, Error> {
+        let (source, target) = (self.source, self.target);
+        in_flight(&mut self.driver, count, |driver, number| {
+            let at = place(target, number, length);
+            driver.put(source, at.offset..at.offset + length, at, number)
         })
     }
 
-    /// Posted stores of 64 bytes per second, until the last one is visible.
-    pub(super) fn posted_stores_per_s(&self, count: u64) -> Result<f64, Error> {
-        let data = [0x5a; 64];
+    /// Posted stores of 64 bytes per second, each to its place of the raw loop's, until the last one is visible.
+    pub(super) fn scattered_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
+        let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
+        let mut none = Vec::new();
         let begun = Instant::now();
         for number in 0..count {
-            self.node.store_posted(self.place(number, 64), &data).wait()?;
+            let at = RemoteAddress { offset: scatter::place(number), ..target };
+            while let Err(error) = driver.store_posted(at, &data) {
+                unless_busy(error)?;
+                driver.poll(&mut none);
+            }
         }
-        self.node.flush(Some(self.target.node)).wait()?;
+        let flush = driver.node().flush(Some(target.node));
+        driver.wait(flush)?;
         Ok(per_s(count, begun))
     }
 
     /// Nanoseconds until a store of 64 bytes is acknowledged as visible, one at a time.
-    pub(super) fn store_round_trip_ns(&self, count: u64) -> Result<f64, Error> {
-        let data = [0x5a; 64];
+    pub(super) fn store_round_trip_ns(&mut self, count: u64) -> Result<f64, Error> {
+        let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
+        let mut completions = Vec::new();
         let begun = Instant::now();
         for number in 0..count {
-            self.node.store(self.place(number, 64), &data).wait()?;
+            driver.store(place(target, number, 64), &data, number)?;
+            take(driver, &mut completions)?;
         }
         Ok(begun.elapsed().as_nanos() as f64 / count.max(1) as f64)
     }
+}
 
-    /// Operations walk through the target, one behind the other.
-    fn place(&self, number: u64, length: u64) -> RemoteAddress {
-        RemoteAddress { offset: number % (REGION_BYTES / length) * length, ..self.target }
-    }
+/// Operations walk through the target, one behind the other.
+fn place(target: RemoteAddress, number: u64, length: u64) -> RemoteAddress {
+    RemoteAddress { offset: number % (REGION_BYTES / length) * length, ..target }
+}
 
-    fn in_flight(
-        &self,
-        count: u64,
-        mut submit: impl FnMut(u64, &Arc<Queue>) -> Result<(), Error>,
-    ) -> Result<f64, Error> {
-        let queue = Queue::with_capacity(WINDOW as usize);
-        let (mut submitted, mut completed) = (0, 0);
-        let begun = Instant::now();
-        while completed < count {
-            while submitted < count && submitted - completed < WINDOW {
-                match submit(submitted, &queue) {
-                    Ok(()) => submitted += 1,
-                    Err(Error::Busy { .. }) => break,
-                    Err(error) => return Err(error),
-                }
-            }
-            while let Some(completion) = self.node.poll(&queue) {
-                completion.result?;
-                completed += 1;
-                if queue.is_empty() {
+/// Operations per second, as many of them under way as a window has.
+fn in_flight(
+    driver: &mut Driver,
+    count: u64,
+    mut begin: impl FnMut(&mut Driver, u64) -> Result<OperationId, Error>,
+) -> Result<f64, Error> {
+    let mut completions = Vec::new();
+    let (mut submitted, mut completed) = (0, 0);
+    let begun = Instant::now();
+    while completed < count {
+        while submitted < count && submitted - completed < WINDOW {
+            match begin(driver, submitted) {
+                Ok(_) => submitted += 1,
+                Err(error) => {
+                    unless_busy(error)?;
                     break;
                 }
             }
         }
-        Ok(per_s(count, begun))
+        completed += take(driver, &mut completions)?;
     }
+    Ok(per_s(count, begun))
+}
+
+/// Some operations have ended, and well; how many.
+fn take(driver: &mut Driver, completions: &mut Vec<Completion>) -> Result<u64, Error> {
+    if driver.poll_wait(completions, PATIENCE) == 0 {
+        return Err(Error::Invalid("no operation ended in ten seconds"));
+    }
+    let mut count = 0;
+    for completion in completions.drain(..) {
+        completion.result?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A full queue is no failure: it is polled, and then there is room.
+fn unless_busy(error: Error) -> Result<(), Error> {
+    if matches!(error, Error::Busy { .. }) { Ok(()) } else { Err(error) }
 }
 
 fn per_s(count: u64, begun: Instant) -> f64 {

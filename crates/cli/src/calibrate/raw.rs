@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 use rackloom_calibrate::exchange::Exchange;
 use rackloom_calibrate::ring::{Flow, Ring};
+use rackloom_calibrate::scatter::Scatter;
 use rackloom_calibrate::udp::SuperFrames;
 use rackloom_calibrate::{Pair, cache_line, kernel};
 
@@ -19,8 +20,6 @@ use crate::reporting;
 
 /// Stores that may be under way before they are acknowledged, here and in our own run.
 pub(super) const WINDOW: u64 = 256;
-/// Records that a ring is shown at once.
-const BATCH: u64 = 16;
 const PAGE: usize = 4096;
 /// What an all-reduce is of.
 const EXCHANGE_BYTES: usize = 1 << 20;
@@ -30,10 +29,8 @@ const EXCHANGE_BYTES: usize = 1 << 20;
 pub(crate) enum RawLoop {
     /// Records of 64 B, shown, stored and given back one by one, a window of them under way; per second
     Ring64Acknowledged,
-    /// Records of 64 B, shown one by one, with room for as many as a ring holds; per second
-    Ring64,
-    /// The same, shown in batches; per second
-    Ring64Batched,
+    /// Stores of 64 B, packed into records, to places all over 64 MiB; per second
+    Scatter,
     /// Records of 4096 B, shown, stored and given back one by one; per second
     Ring4096,
     /// A record of 64 B there and one back; nanoseconds
@@ -75,8 +72,7 @@ impl RawLoop {
             Self::Ring64Acknowledged => {
                 Ring::<64>::new(Flow::acknowledged(WINDOW))?.records_per_s(pair, count)?
             }
-            Self::Ring64 => Ring::<64>::new(Flow::deep(1))?.records_per_s(pair, count)?,
-            Self::Ring64Batched => Ring::<64>::new(Flow::deep(BATCH))?.records_per_s(pair, count)?,
+            Self::Scatter => Scatter::new()?.stores_per_s(pair, count)?,
             Self::Ring4096 => Ring::<PAGE>::new(Flow::acknowledged(WINDOW))?.records_per_s(pair, count)?,
             Self::RingRoundTrip => {
                 let ring = || Ring::<64>::new(Flow::deep(1));

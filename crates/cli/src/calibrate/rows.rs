@@ -13,7 +13,7 @@ use super::{idle, racks, simulated};
 
 /// Records, or operations of ours, that make a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;
-const STORES: u64 = 100_000;
+const STORES: u64 = 200_000;
 const LARGE_RECORDS: u64 = 100_000;
 const PUTS: u64 = 30_000;
 const TRIPS: u64 = 100_000;
@@ -47,11 +47,11 @@ fn shared_memory() -> Vec<Row> {
         },
         Row {
             name: "store-packed",
-            ours: "posted stores of 64 B that share frames, until all are visible",
-            raw: "ring, records of 64 B shown in batches of 16, each stored at its place",
+            ours: "posted stores of 64 B that share frames, all over 64 MiB, until all are visible",
+            raw: "ring, records of 64 stores of 64 B, each store to the same place of 64 MiB as ours",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.50, 0.75),
-            expected: Some(Expected::RING_64_BATCHED_PER_S),
+            expected: Some(Expected::SCATTER_64_PER_S),
             begin: store_packed,
         },
         Row {
@@ -122,11 +122,11 @@ fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
 }
 
 fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
-    let (records, stores) = (bench.count(8 * RECORDS), bench.count(2 * STORES));
+    let (pair, mut couple) = (bench.pair()?, Couple::for_scattered_stores()?);
+    let (records, stores) = (bench.count(4 * RECORDS), bench.count(10 * STORES));
     Ok(Sides::new(
-        move || raw_loop(bench, RawLoop::Ring64Batched, records),
-        move || couple.act(pair, |near| near.posted_stores_per_s(stores)),
+        move || raw_loop(bench, RawLoop::Scatter, records),
+        move || couple.act(pair, |near| near.scattered_stores_per_s(stores)),
     ))
 }
 

@@ -120,6 +120,9 @@ fn settings(plan: &Plan) -> String {
     let timeout =
         format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
     let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
+    if plan.has_bridges() {
+        table.row(["hub".to_owned(), "a bridge of the kernel in each plane".to_owned()]);
+    }
     for (setting, value) in [
         ("job", plan.job.kind.name().to_owned()),
         ("wire", plan.wire.name().to_owned()),

@@ -1,8 +1,8 @@
 //! 16-bit floats eight at a time, where the processor has AVX2 and F16C.
 //!
 //! The whole loop is compiled for these instructions: a conversion is one of them, and nothing is called or stored between the
-//! bytes that come in and those that go out. That is why it is ten times as fast as loops which must run anywhere. The bits
-//! are the same: a test goes through all 65536 values of both formats.
+//! bytes that come in and those that go out. Loops that must run anywhere have a call and a store there. The bits are the
+//! same: a test goes through all 65536 values of both formats.
 //!
 //! Not here: other processors. Every entry says whether it has done the work, and the caller does it otherwise.
 #![allow(unsafe_code, reason = "instructions that not every processor has can be called in no other way")]

@@ -173,6 +173,10 @@ impl RegionMemory {
 
     fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
         let window = self.window(region)?;
+        if ranges.len() > 1 {
+            // Small stores go anywhere: their lines come while the first of them are written, instead of one after another.
+            ranges.iter().for_each(|range| window.fetch(range.region_offset));
+        }
         for range in ranges {
             let from = range.frame_offset as usize;
             let bytes = from.checked_add(range.length as usize).and_then(|to| frame.get(from..to));

@@ -11,10 +11,11 @@ use rackloom::fabric::{Completion, Fabric, Node, Queue};
 use rackloom_plan::Plan;
 
 /// A rack from the text of its file. Its nodes believe in each other for five seconds of silence, so that a machine that is busy
-/// elsewhere kills none; what dies here leaves, and that is told by the end of its wires.
+/// elsewhere kills none; what dies here leaves, and that is told by the end of its wires. Unless the file says otherwise.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn local(text: &str) -> Fabric {
-    let text = format!("{text}timers: {{heartbeat_interval: 1s}}\n");
+    let timers = if text.contains("timers:") { "" } else { "timers: {heartbeat_interval: 1s}\n" };
+    let text = format!("{text}{timers}");
     Fabric::local(&Plan::parse(&text, "test").unwrap()).unwrap()
 }
 

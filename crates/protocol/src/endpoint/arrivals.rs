@@ -121,9 +121,13 @@ impl Endpoint {
             }
             Arrival::BeyondWindow => Err(DropReason::BeyondWindow),
         };
-        let deadline = peer.receivers[header.class.index()].deadline();
+        let receiver = &peer.receivers[header.class.index()];
+        let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
         self.arm(deadline);
-        self.queue_ack(peer);
+        if is_due {
+            self.queue_ack(peer);
+        }
+        peer.may_owe_acks = true;
         result
     }
 

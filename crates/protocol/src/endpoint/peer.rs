@@ -59,6 +59,9 @@ pub(super) struct Peer {
     pub headers: [FabricHeader; Class::COUNT],
     pub is_data_queued: [bool; Class::COUNT],
     pub is_ack_queued: bool,
+    /// Packets have come since a frame to this node last found no acknowledgement to take along: traffic that goes one way need not
+    /// look at four streams for every frame.
+    pub may_owe_acks: bool,
     pub is_lost: bool,
     pub fence: Option<Mark>,
     pub posted_error: Option<OperationError>,
@@ -103,6 +106,7 @@ impl Peer {
             }),
             is_data_queued: [false; Class::COUNT],
             is_ack_queued: false,
+            may_owe_acks: false,
             is_lost: false,
             fence: None,
             posted_error: None,

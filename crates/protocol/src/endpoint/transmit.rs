@@ -38,6 +38,7 @@ impl Endpoint {
 
     /// Note that a peer is owed an acknowledgement.
     pub(super) fn queue_ack(&mut self, peer: &mut Peer) {
+        peer.may_owe_acks = true;
         if peer.is_ack_queued || !peer.receivers.iter().any(crate::transport::receiver::Receiver::ack_due) {
             return;
         }
@@ -195,7 +196,13 @@ impl Endpoint {
     }
 
     fn piggyback(&mut self, peer: &mut Peer) -> Option<PiggybackAck> {
-        let class = Class::ALL.into_iter().find(|class| peer.receivers[class.index()].may_piggyback())?;
+        if !peer.may_owe_acks {
+            return None;
+        }
+        let class = Class::ALL.into_iter().find(|class| peer.receivers[class.index()].may_piggyback());
+        // What cannot ride along has no claim on later frames before more has come.
+        peer.may_owe_acks = class.is_some();
+        let class = class?;
         let operation = peer.acknowledged_operation(class);
         let receiver = &mut peer.receivers[class.index()];
         receiver.acknowledge(&mut self.bitmap);

@@ -2,6 +2,10 @@
 //!
 //! Every port on *some* shortest path is kept; a flow picks one by highest random weight over (entropy, link), so that
 //! when a link goes only the flows on it move. A link counts as live if both ends say so.
+//!
+//! A rack comes up link by link, and a member of a large one hears of a thousand of them. A link that comes only makes paths
+//! shorter or more, so what it changes spreads from its ends and stops where nothing changes. When a link goes, everything is
+//! worked out anew, in the same way, from the member itself.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -10,60 +14,143 @@ use alloc::vec::Vec;
 use super::graph::Graph;
 use crate::ids::{NodeId, PortId};
 
+const UNREACHED: u32 = u32::MAX;
+
 /// The next hops of one member.
 #[derive(Debug, Default)]
 pub struct Table {
+    /// By member, in order of the ports.
     hops: Vec<Vec<(PortId, u16)>>,
+    /// By member: links on the way there.
+    distance: Vec<u32>,
     adjacency: Vec<Vec<(u16, NodeId)>>,
+    /// By edge: both its ends.
+    ends: Vec<[NodeId; 2]>,
+    /// By edge: whether it counted the last time.
+    live: Vec<bool>,
+    /// Members whose neighbours have not heard yet what has changed.
+    changed: VecDeque<NodeId>,
+    /// By member: whether it is one of them.
+    is_changed: Vec<bool>,
 }
 
 impl Table {
     /// A table without paths for a member of this graph.
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
-        let mut adjacency = vec![Vec::new(); graph.members.len()];
+        let members = graph.members.len();
+        let mut adjacency = vec![Vec::new(); members];
         for (index, edge) in graph.edges.iter().enumerate() {
             adjacency[edge.a.index()].push((index as u16, edge.b));
             adjacency[edge.b.index()].push((index as u16, edge.a));
         }
-        Self { hops: vec![Vec::new(); graph.members.len()], adjacency }
+        Self {
+            hops: vec![Vec::new(); members],
+            distance: vec![UNREACHED; members],
+            adjacency,
+            ends: graph.edges.iter().map(|edge| [edge.a, edge.b]).collect(),
+            live: vec![false; graph.edges.len()],
+            changed: VecDeque::new(),
+            is_changed: vec![false; members],
+        }
     }
 
-    /// Compute the table anew. `ports` are the member's own (port, edge, neighbour); `live` tells which edges count.
+    /// Bring the table up to date. `ports` are the member's own (port, edge, neighbour), the same at every call; `live` tells
+    /// which edges count.
     pub fn compute(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)], live: impl Fn(u16) -> bool) {
-        self.hops.iter_mut().for_each(Vec::clear);
-        let mut distance = vec![u32::MAX; self.hops.len()];
-        distance[own.index()] = 0;
-        let mut frontier = VecDeque::new();
-        for (port, edge, neighbour) in ports {
-            if live(*edge) {
-                self.hops[neighbour.index()].push((*port, *edge));
-                if distance[neighbour.index()] == u32::MAX {
-                    distance[neighbour.index()] = 1;
-                    frontier.push_back(*neighbour);
-                }
+        let (mut begins, mut ends) = (Vec::new(), false);
+        for (edge, was_live) in self.live.iter_mut().enumerate() {
+            let is_live = live(edge as u16);
+            if is_live && !*was_live {
+                begins.push(edge as u16);
+            }
+            ends |= *was_live && !is_live;
+            *was_live = is_live;
+        }
+        if ends || self.distance[own.index()] != 0 {
+            self.hops.iter_mut().for_each(Vec::clear);
+            self.distance.fill(UNREACHED);
+            self.distance[own.index()] = 0;
+            self.note(own);
+        } else {
+            for edge in begins {
+                let [one, other] = self.ends[usize::from(edge)];
+                self.extend((own, ports), one, edge, other);
+                self.extend((own, ports), other, edge, one);
             }
         }
-        while let Some(member) = frontier.pop_front() {
-            let next_distance = distance[member.index()] + 1;
-            for (edge, neighbour) in &self.adjacency[member.index()] {
-                let known = distance[neighbour.index()];
-                if known < next_distance || !live(*edge) {
-                    continue;
-                }
-                if known == u32::MAX {
-                    distance[neighbour.index()] = next_distance;
-                    frontier.push_back(*neighbour);
-                }
-                let inherited = core::mem::take(&mut self.hops[member.index()]);
-                let hops = &mut self.hops[neighbour.index()];
-                for hop in &inherited {
-                    if !hops.contains(hop) {
-                        hops.push(*hop);
+        self.spread(own, ports);
+    }
+
+    fn note(&mut self, member: NodeId) {
+        if !core::mem::replace(&mut self.is_changed[member.index()], true) {
+            self.changed.push_back(member);
+        }
+    }
+
+    /// Tell neighbours what has changed, until nobody learns anything.
+    fn spread(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)]) {
+        while let Some(member) = self.changed.pop_front() {
+            self.is_changed[member.index()] = false;
+            if member == own {
+                for (port, edge, neighbour) in ports {
+                    if self.live[usize::from(*edge)] {
+                        self.learn(*neighbour, 1, &[(*port, *edge)]);
                     }
                 }
-                self.hops[member.index()] = inherited;
+                continue;
             }
+            let adjacency = core::mem::take(&mut self.adjacency[member.index()]);
+            for (edge, neighbour) in &adjacency {
+                if self.live[usize::from(*edge)] {
+                    self.extend((own, ports), member, *edge, *neighbour);
+                }
+            }
+            self.adjacency[member.index()] = adjacency;
+        }
+    }
+
+    /// Paths to `from` lead on to `to` over a live edge.
+    fn extend(
+        &mut self,
+        (own, ports): (NodeId, &[(PortId, u16, NodeId)]),
+        from: NodeId,
+        edge: u16,
+        to: NodeId,
+    ) {
+        let distance = self.distance[from.index()];
+        if distance == UNREACHED || distance >= self.distance[to.index()] {
+            return;
+        }
+        if from == own {
+            let own_port = ports.iter().find(|(_, candidate, _)| *candidate == edge);
+            own_port.into_iter().for_each(|(port, ..)| self.learn(to, 1, &[(*port, edge)]));
+            return;
+        }
+        let hops = core::mem::take(&mut self.hops[from.index()]);
+        self.learn(to, distance + 1, &hops);
+        self.hops[from.index()] = hops;
+    }
+
+    /// There is a path of this length to the member, over any of these hops.
+    fn learn(&mut self, member: NodeId, distance: u32, hops: &[(PortId, u16)]) {
+        let (known, own_hops) = (&mut self.distance[member.index()], &mut self.hops[member.index()]);
+        if distance > *known {
+            return;
+        }
+        let mut is_news = distance < *known;
+        if is_news {
+            *known = distance;
+            own_hops.clear();
+        }
+        for hop in hops {
+            if let Err(place) = own_hops.binary_search(hop) {
+                own_hops.insert(place, *hop);
+                is_news = true;
+            }
+        }
+        if is_news {
+            self.note(member);
         }
     }
 
@@ -145,6 +232,84 @@ mod tests {
         assert_eq!(ports(&table_of_zero(&graph, &[0]), 1), [1]);
         let twice = table_of_zero(&graph, &[0, 2]);
         assert!(!twice.reaches(NodeId(1)) && !twice.reaches(NodeId(2)) && twice.reaches(NodeId(3)));
+    }
+
+    /// All distances by the definition: over ever more members on the way.
+    fn distances(graph: &Graph, live: &[bool]) -> Vec<Vec<u32>> {
+        let members = graph.members.len();
+        let mut far = vec![vec![1_000; members]; members];
+        (0..members).for_each(|member| far[member][member] = 0);
+        for (edge, _) in graph.edges.iter().zip(live).filter(|(_, live)| **live) {
+            (far[edge.a.index()][edge.b.index()], far[edge.b.index()][edge.a.index()]) = (1, 1);
+        }
+        for by in 0..members {
+            for from in 0..members {
+                for to in 0..members {
+                    far[from][to] = far[from][to].min(far[from][by] + far[by][to]);
+                }
+            }
+        }
+        far
+    }
+
+    /// Random racks whose links come and go: a port leads to a member if its neighbour is one step nearer.
+    #[test]
+    fn a_table_that_follows_its_links_is_the_one_of_the_definition() {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        for _ in 0..60 {
+            let members = 2 + random(9);
+            let mut next_port = vec![0_u16; members];
+            let mut take = |member: usize| {
+                next_port[member] += 1;
+                (NodeId(member as u16), PortId(next_port[member] - 1))
+            };
+            // Some pairs are joined twice.
+            let edges: Vec<_> = (0..members * 2)
+                .map(|_| {
+                    let one = random(members);
+                    let other = (one + 1 + random(members - 1)) % members;
+                    let ((a, a_port), (b, b_port)) = (take(one), take(other));
+                    Edge { a, a_port, b, b_port, plane: Plane(0) }
+                })
+                .collect();
+            let ports: Vec<_> = edges
+                .iter()
+                .enumerate()
+                .filter_map(|(index, edge)| {
+                    let index = index as u16;
+                    match (edge.a == NodeId(0), edge.b == NodeId(0)) {
+                        (true, _) => Some((edge.a_port, index, edge.b)),
+                        (_, true) => Some((edge.b_port, index, edge.a)),
+                        _ => None,
+                    }
+                })
+                .collect();
+            let graph = Graph { members: vec![MemberRole::Endpoint; members], edges };
+            let mut grown = Table::new(&graph);
+            let mut live = vec![false; graph.edges.len()];
+            for _ in 0..40 {
+                for _ in 0..1 + random(3) {
+                    let edge = random(live.len());
+                    // More come than go.
+                    live[edge] = random(4) != 0;
+                }
+                grown.compute(NodeId(0), &ports, |edge| live[usize::from(edge)]);
+                let far = distances(&graph, &live);
+                for (member, from_here) in far[0].iter().enumerate().skip(1) {
+                    let leads = |(_, edge, neighbour): &&(PortId, u16, NodeId)| {
+                        live[usize::from(*edge)] && far[neighbour.index()][member] + 1 == *from_here
+                    };
+                    let mut expected: Vec<_> = ports.iter().filter(leads).map(|(port, ..)| *port).collect();
+                    expected.sort_unstable();
+                    let found: Vec<_> = grown.ports(NodeId(member as u16)).collect();
+                    assert_eq!(found, expected, "to {member} of {:?}, live {live:?}", graph.edges);
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,194 @@
+//! Machines of a rack of several hosts: network namespaces that share nothing but cables, each with a supervisor of its own.
+//!
+//! A test runs in a child of the test process that may lay cables, as root or in a user namespace, and its namespaces go
+//! with it. Where the system forbids that, the test counts as skipped.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rackloom::namespaces::{
+    Cable, CableEnd, NamespaceError, enter_new_network_namespace, enter_supervisor_namespaces, lay_cables,
+    switch_on_all,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+
+use super::wires::skipped;
+use super::{scratch, within};
+
+/// Set in the child that runs inside the namespaces.
+const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+pub(crate) const COULD_NOT_START: i32 = 3;
+pub(crate) const NODE_LOST: i32 = 4;
+pub(crate) const STALLED: i32 = 5;
+
+/// Run the test of this name in a child that may lay cables.
+pub(crate) fn in_namespaces(test: &str, body: impl FnOnce()) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(std::env::current_exe().expect("a test has a path"));
+    command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").stdin(Stdio::null());
+    // SAFETY: needed because a test process has threads, and only a child that has none yet may enter a user
+    // namespace. Between fork and exec this makes nothing but system calls.
+    unsafe {
+        command.pre_exec(|| match enter_supervisor_namespaces() {
+            Err(NamespaceError::Forbidden { cause, .. } | NamespaceError::Cable { cause, .. }) => Err(cause),
+            Ok(()) => Ok(()),
+            Err(other) => Err(std::io::Error::other(other.to_string())),
+        })
+    };
+    match command.spawn() {
+        Ok(mut child) => {
+            assert!(child.wait().expect("a child").success(), "{test} failed inside the namespaces")
+        }
+        Err(cause) => skipped(&format!("{test}: no network namespaces on this system: {cause}")),
+    }
+}
+
+/// A machine: a network namespace with one interface, `eth1`, as long as its process waits for its input.
+pub(crate) struct Machine(Child);
+
+impl Machine {
+    /// Whose namespace it is.
+    pub(crate) fn process(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// One without an interface yet.
+    pub(crate) fn begin() -> Self {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // SAFETY: needed so that the machine has a network of its own. Between fork and exec this makes nothing but system
+        // calls.
+        unsafe { command.pre_exec(enter_new_network_namespace) };
+        Self(command.spawn().expect("cat is everywhere"))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two machines and the cable between them.
+pub(crate) fn machines() -> [Machine; 2] {
+    joined_by(&["eth1"])
+}
+
+/// Two machines and a cable for each of these names, which both ends have.
+pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
+    let machines = ["A", "B"].map(|_| Machine::begin());
+    let end = |machine: &Machine, interface: &str, last| CableEnd {
+        process: machine.process(),
+        interface: interface.to_owned(),
+        address: [0x02, 0, 0, 0, interface.len() as u8, last],
+    };
+    let [a, b] = &machines;
+    let cable = |name: &&str| Cable { ends: [end(a, name, 1), end(b, name, 2)], mtu: 9000 };
+    let cables: Vec<_> = interfaces.iter().map(cable).collect();
+    lay_cables(&cables).expect("cables can be laid here");
+    let names: Vec<_> = interfaces.iter().map(|name| (*name).to_owned()).collect();
+    for machine in &machines {
+        let names = names.clone();
+        on(machine, move || {
+            switch_on_all(&names, Duration::from_secs(10)).expect("the cables have been laid");
+        });
+    }
+    machines
+}
+
+/// Do something in a machine's network.
+pub(crate) fn on(machine: &Machine, act: impl FnOnce() + Send + 'static) {
+    use std::os::fd::AsFd;
+    let network = network(machine);
+    let acts = move || {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+        act();
+    };
+    std::thread::spawn(acts).join().expect("what is done on a machine");
+}
+
+pub(crate) fn network(machine: &Machine) -> File {
+    File::open(format!("/proc/{}/ns/net", machine.process())).expect("the machine is there")
+}
+
+/// `rackloom` on a machine.
+pub(crate) struct Host {
+    child: Child,
+    json: PathBuf,
+    pub(crate) pids: PathBuf,
+    printed: PathBuf,
+}
+
+/// How it ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) said: String,
+    json: PathBuf,
+}
+
+pub(crate) fn command(machine: &Machine, printed: &Path) -> Command {
+    use std::os::fd::AsFd;
+    let network = network(machine);
+    let print =
+        || File::options().create(true).append(true).open(printed).expect("the scratch folder is ours");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+    command.env_remove("RACKLOOM_LOG").stdin(Stdio::null()).stdout(print()).stderr(print());
+    // SAFETY: needed so that the command runs on this machine. Between fork and exec this makes one system call.
+    unsafe {
+        command.pre_exec(move || {
+            Ok(move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?)
+        })
+    };
+    command
+}
+
+pub(crate) fn run(machine: &Machine, file: &Path, host: &str, more: &[&str]) -> Host {
+    let (json, pids, printed) = (scratch("report.json"), scratch("pids.json"), scratch("printed.txt"));
+    let mut command = command(machine, &printed);
+    command.arg("run").arg(file).args(["--host", host]).args(more);
+    command.arg("--json").arg(&json).arg("--pids").arg(&pids);
+    Host { child: command.spawn().expect("the binary starts"), json, pids, printed }
+}
+
+impl Host {
+    pub(crate) fn is_up(&self) {
+        within(PATIENCE, "bringing up all links", || self.pids.exists().then_some(()));
+    }
+
+    pub(crate) fn kill(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it is there");
+    }
+
+    pub(crate) fn finish(mut self) -> Ended {
+        let status = within(PATIENCE, "the end of the run", || self.child.try_wait().expect("a child"));
+        let said = std::fs::read_to_string(&self.printed).expect("it was written");
+        Ended { code: status.code(), said, json: self.json.clone() }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    pub(crate) fn report(&self) -> Value {
+        let text =
+            std::fs::read_to_string(&self.json).unwrap_or_else(|error| panic!("{error}: {}", self.said));
+        serde_json::from_str(&text).expect("the report is JSON")
+    }
+}
