@@ -1,6 +1,7 @@
 //! The document shows every experiment with its figure, and the figures are those that the command draws.
 //!
-//! This is the whole set, not the reduced one, so it is also the test that the whole set holds.
+//! This is the whole set, not the reduced one, so it is also the test that the whole set holds; of the one experiment whose
+//! rare losses take tens of millions of frames, only if `RACKLOOM_WHOLE_SET` is set.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,19 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
+/// Takes minutes; its losses that are not rare are tested with the reduced set.
+const LONG: &str = "loss-sweep";
+
 #[test]
 fn committed_figures_are_what_the_whole_set_draws() {
+    let is_whole = std::env::var_os("RACKLOOM_WHOLE_SET").is_some();
     for experiment in all() {
+        if experiment.name == LONG && !is_whole {
+            println!(
+                "SKIPPED (1): the figure of {LONG} takes tens of millions of frames; RACKLOOM_WHOLE_SET=1 draws it"
+            );
+            continue;
+        }
         let request = Request { seed: 1, ..Request::default() };
         let findings = experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"));
         assert!(findings.hold(), "{} does not hold: {:#?}", experiment.name, findings.rows);
