@@ -28,8 +28,10 @@ impl Drop for Folder {
     }
 }
 
-fn folder() -> Folder {
-    let folder = Folder(std::env::temp_dir().join(format!("rackloom-anybody-{}", std::process::id())));
+/// A folder of one test's own: several run in one process.
+fn folder(test: &str) -> Folder {
+    let name = format!("rackloom-anybody-{}-{test}", std::process::id());
+    let folder = Folder(std::env::temp_dir().join(name));
     fs::create_dir_all(&folder.0).expect("there is room for temporary files");
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
     folder
@@ -37,7 +39,7 @@ fn folder() -> Folder {
 
 #[test]
 fn every_wire_works_for_a_user_without_rights() {
-    let folder = folder();
+    let folder = folder("works");
     let file = folder.0.join("rack.yaml");
     fs::write(&file, RACK).expect("the folder can be written");
     // Not by path: such a user may not be allowed to walk to it.
@@ -70,7 +72,7 @@ fn a_system_without_namespaces_says_what_is_missing_and_which_wires_work() {
     const TEST: &str = "a_system_without_namespaces_says_what_is_missing_and_which_wires_work";
     const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                           echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
-    let folder = folder();
+    let folder = folder("forbidden");
     let file = folder.0.join("rack.yaml");
     fs::write(&file, RACK).expect("the folder can be written");
     let run = |wire: &str| {
