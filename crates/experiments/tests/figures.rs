@@ -3,6 +3,7 @@
 //! This is the whole set, not the reduced one, so it is also the test that the whole set holds; of the one experiment whose
 //! rare losses take tens of millions of frames, only if `RACKLOOM_WHOLE_SET` is set.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rackloom_experiments::{Request, all, chart};
@@ -13,6 +14,13 @@ fn docs() -> PathBuf {
 
 /// Takes minutes; its losses that are not rare are tested with the reduced set.
 const LONG: &str = "loss-sweep";
+
+/// Say what was not done where the test runner does not swallow it.
+fn skipped(what: &str) {
+    std::io::stderr()
+        .write_all(format!("SKIPPED (1): {what}\n").as_bytes())
+        .expect("standard error is there");
+}
 
 /// The same elements, with no point farther from its place than an eye would see: what moves a time by a nanosecond is
 /// no new figure.
@@ -42,9 +50,9 @@ fn committed_figures_are_what_the_whole_set_draws() {
     let is_whole = std::env::var_os("RACKLOOM_WHOLE_SET").is_some();
     for experiment in all() {
         if experiment.name == LONG && !is_whole {
-            println!(
-                "SKIPPED (1): the figure of {LONG} takes tens of millions of frames; RACKLOOM_WHOLE_SET=1 draws it"
-            );
+            skipped(&format!(
+                "the figure of {LONG} takes tens of millions of frames; RACKLOOM_WHOLE_SET=1 draws it"
+            ));
             continue;
         }
         let request = Request { seed: 1, ..Request::default() };
