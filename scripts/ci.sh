@@ -56,8 +56,11 @@ need_toolchain() {
 }
 
 readme_names_the_test_command() {
-    # The README shows commands indented or in a fence, perhaps with a comment behind them.
-    sed -E 's/^[[:space:]]+//; s/[[:space:]]+#.*$//' README.md | grep -qxF -- "$test_command" || {
+    # The README shows commands indented or in a fence, perhaps with a comment behind them. No pipe into `grep -q`: it
+    # leaves at the first match, and under pipefail the writer's SIGPIPE would then count as "not found", now and then.
+    local commands
+    commands=$(sed -E 's/^[[:space:]]+//; s/[[:space:]]+#.*$//' README.md)
+    grep -qxF -- "$test_command" <<<"$commands" || {
         echo "README.md does not show the test command of scripts/ci.sh: $test_command" >&2
         exit 1
     }

@@ -22,10 +22,10 @@ rackloom.prefs.verify_end_to_end =
 
 local KINDS = {
     [1] = "data", [2] = "ack", [3] = "hello", [4] = "heartbeat", [5] = "report", [6] = "credit",
-    [7] = "link-ack", [8] = "link-nack", [9] = "link-init", [10] = "link-init-echo",
+    [7] = "link-ack", [8] = "link-nack", [9] = "link-init", [10] = "link-init-echo", [11] = "pause",
 }
 local DATA, ACK, HELLO, HEARTBEAT, REPORT, CREDIT = 1, 2, 3, 4, 5, 6
-local LINK_ACK, LINK_NACK, LINK_INIT, LINK_INIT_ECHO = 7, 8, 9, 10
+local LINK_ACK, LINK_NACK, LINK_INIT, LINK_INIT_ECHO, PAUSE = 7, 8, 9, 10, 11
 local CLASSES = { [0] = "request", [1] = "reply", [2] = "bulk", [3] = "bulk-reply" }
 local REQUEST, BULK = 0, 2
 local CHECKS = { [0] = "absent", [1] = "good", [2] = "bad", [3] = "not verified" }
@@ -57,12 +57,14 @@ field("uint8", "kind", "Kind", base.DEC, KINDS, 0x0f)
 field("uint16", "epoch", "Epoch", base.HEX)
 field("uint16", "length", "Length")
 field("uint8", "hop_limit", "Hop limit")
+field("uint8", "channel", "Channel")
 field("uint16", "session", "Session", base.HEX)
 field("uint32", "seq", "Link sequence")
 field("uint32", "link_ack", "Link ack")
 field("uint32", "consumed", "Credits consumed")
 field("uint32", "freed", "Credits freed")
 field("uint32", "hop_check", "Hop check", base.HEX)
+field("bool", "marked", "It has met congestion", 8, nil, 0x10)
 field("string", "problem", "Problem")
 field("string", "info", "Summary")
 
@@ -73,6 +75,7 @@ field("uint8", "op_count", "Operations")
 field("uint16", "tenant", "Tenant")
 field("uint16", "entropy", "Entropy", base.HEX)
 field("bool", "ack_now", "Acknowledge at once", 8, nil, 0x01)
+field("bool", "again", "Sent before", 8, nil, 0x02)
 field("uint32", "source_life", "Life of the source", base.HEX)
 field("uint32", "destination_life", "Life of the destination", base.HEX)
 field("uint32", "psn", "Packet sequence number")
@@ -94,6 +97,7 @@ field("uint64", "op.width", "Width in bytes")
 field("uint64", "op.value", "Value")
 field("uint64", "op.compare", "Compare")
 field("uint8", "op.signal", "Signal", base.DEC, SIGNALS)
+field("uint32", "op.counted", "Operations that the signal counts")
 field("uint64", "op.start", "First byte of the whole put", base.HEX)
 field("uint64", "op.total", "Length of the whole put")
 field("uint64", "op.tag", "Tag", base.HEX)
@@ -105,6 +109,7 @@ field("uint64", "op.budget", "Eager budget that comes back")
 field("uint32", "op.next_psn", "Next packet")
 field("uint32", "op.next_op", "Next operation not visible")
 field("bool", "op.hole", "A hole was seen", 8, nil, 0x80)
+field("bool", "op.marked", "A packet was taken that had met congestion", 8, nil, 0x40)
 field("bytes", "op.bitmap", "Packets beyond the hole")
 field("bytes", "op.data", "Data")
 
@@ -118,7 +123,8 @@ field("uint64", "hello.heard", "Life heard", base.HEX)
 field("uint32", "hello.options", "Options", base.HEX)
 field("uint32", "heartbeat.number", "Number")
 field("uint32", "heartbeat.heard", "Last number heard")
-field("uint32", "heartbeat.state", "Link state", base.DEC, STATES)
+field("uint16", "heartbeat.state", "Link state", base.DEC, STATES)
+field("uint16", "heartbeat.intervals", "Intervals until the next one")
 field("uint32", "heartbeat.digest", "Digest of link reports", base.HEX)
 field("uint16", "report.origin", "Origin")
 field("uint64", "report.life", "Life", base.HEX)
@@ -128,6 +134,7 @@ field("bool", "report.up", "Up")
 field("bool", "credit.answer_wanted", "Answer wanted")
 field("uint32", "init.number", "Name of the numbers")
 field("uint32", "echo.number", "Name of the numbers")
+field("uint16", "pause.quanta", "For how many times 512 bits; 0 is to go on")
 
 field("framenum", "request_in", "Request in frame", base.NONE, frametype.REQUEST)
 field("framenum", "response_in", "Response in frame", base.NONE, frametype.RESPONSE)
@@ -242,7 +249,7 @@ local SHAPES = {
     [STORE] = any,
     [LOAD] = function(payload, _, range) return payload == 4 and range(12, 4):le_uint() <= 256 end,
     [ATOMIC] = function(payload, flags) return payload == 16 and band(flags, 0x7f) <= 3 end,
-    [SIGNAL] = function(payload, flags) return payload == 8 and flags <= 1 end,
+    [SIGNAL] = function(payload, flags) return payload == 12 and flags <= 1 end,
     [PUT] = function(payload) return payload >= 16 end,
     [GET] = exactly(4),
     [MESSAGE] = any,
@@ -253,7 +260,7 @@ local SHAPES = {
     [GET_DATA] = any,
     [REFUSAL] = function(payload, _, range) return payload == 0 and range(8, 4):le_uint() <= 3 end,
     [RECEIVED] = exactly(8),
-    [OP_ACK] = function(payload, flags) return payload <= 512 and band(flags, 0x7f) <= 3 end,
+    [OP_ACK] = function(payload, flags) return payload <= 512 and band(flags, 0x3f) <= 3 end,
 }
 
 local function add(tree, name, range) return tree:add_le(fields[name], range) end
@@ -298,6 +305,7 @@ local SHOW = {
         add_address(tree, range, region)
         add(tree, "op.signal", range(1, 1))
         add(tree, "op.value", range(12, 8))
+        add(tree, "op.counted", range(20, 4))
     end,
     [PUT] = function(tree, range, payload, region)
         add_address(tree, range, region)
@@ -344,8 +352,9 @@ local SHOW = {
         add(tree, "op.budget", range(12, 8))
     end,
     [OP_ACK] = function(tree, range, payload)
-        tree:add(fields["op.of_class"], range(1, 1), band(range(1, 1):uint(), 0x7f))
+        tree:add(fields["op.of_class"], range(1, 1), band(range(1, 1):uint(), 0x3f))
         add(tree, "op.hole", range(1, 1))
+        if band(range(1, 1):uint(), 0x40) ~= 0 then add(tree, "op.marked", range(1, 1)) end
         add(tree, "op.next_psn", range(4, 4))
         add(tree, "op.next_op", range(8, 4))
         if payload > 0 then tree:add(fields["op.bitmap"], range(12, payload)) end
@@ -422,7 +431,7 @@ local function operations(tvb, frame, tree, context, start, stop)
             number = (number + 1) % 4294967296
         end
         if kind == OP_ACK and not frame.visited then
-            local class = band(flags, 0x7f)
+            local class = band(flags, 0x3f)
             local stream = stream_of(context.destination, context.source, class, context.destination_life)
             acknowledge(stream, range(4, 4):le_uint(), range(8, 4):le_uint(), frame.number, frame.abs_ts)
         end
@@ -492,7 +501,7 @@ local function routed(tvb, frame, tree, kind, stop)
     context.stream = stream_of(context.source, context.destination, class, tvb(44, 4):le_uint())
     for _, one in ipairs({
         { "destination", 32, 2 }, { "source", 34, 2 }, { "class", 36, 1 }, { "op_count", 37, 1 },
-        { "tenant", 38, 2 }, { "entropy", 40, 2 }, { "ack_now", 42, 1 }, { "source_life", 44, 4 },
+        { "tenant", 38, 2 }, { "entropy", 40, 2 }, { "ack_now", 42, 1 }, { "again", 42, 1 }, { "source_life", 44, 4 },
         { "destination_life", 48, 4 }, { "psn", 52, 4 }, { "first_op", 56, 4 },
     }) do
         add(tree, one[1], tvb(one[2], one[3]))
@@ -530,9 +539,11 @@ local function hello(tvb, tree)
 end
 
 local function heartbeat(tvb, tree)
-    local state = tvb(40, 4):le_uint()
+    local state = tvb(40, 2):le_uint()
     if STATES[state] == nil then return nil end
-    add_all(tree, tvb, "heartbeat.", { { "number", 0, 4 }, { "heard", 4, 4 }, { "state", 8, 4 }, { "digest", 12, 4 } })
+    add_all(tree, tvb, "heartbeat.", {
+        { "number", 0, 4 }, { "heard", 4, 4 }, { "state", 8, 2 }, { "intervals", 10, 2 }, { "digest", 12, 4 },
+    })
     return string.format("heartbeat %d heard %d %s", tvb(32, 4):le_uint(), tvb(36, 4):le_uint(), STATES[state])
 end
 
@@ -544,7 +555,8 @@ local function report(tvb, tree, length)
     for index = 0, count - 1 do
         local at = 32 + 16 + 4 * index
         add(tree, "report.edge", tvb(at, 2))
-        local is_up = tvb(at + 2, 2):le_uint() ~= 0
+        -- W-63: the other bits tell the neighbour's life
+        local is_up = tvb(at + 2, 2):le_uint() % 4 == 1
         tree:add(fields["report.up"], tvb(at + 2, 2), is_up)
         if is_up then up = up + 1 end
     end
@@ -572,11 +584,18 @@ local function link_init_echo(tvb, tree)
     return string.format("link-init-echo %d", tvb(32, 4):le_uint())
 end
 
+local function pause(tvb, tree)
+    add(tree, "pause.quanta", tvb(32, 2))
+    local quanta = tvb(32, 2):le_uint()
+    return quanta == 0 and "pause over" or string.format("pause %d quanta", quanta)
+end
+
 -- By kind: the least length of a body, and who shows it.
 local NEIGHBOURS = {
     [HELLO] = { 28, hello }, [HEARTBEAT] = { 16, heartbeat }, [REPORT] = { 16, report }, [CREDIT] = { 1, credit },
     [LINK_ACK] = { 0, link_ack }, [LINK_NACK] = { 0, link_nack },
     [LINK_INIT] = { 4, link_init }, [LINK_INIT_ECHO] = { 4, link_init_echo },
+    [PAUSE] = { 2, pause },
 }
 
 ---- the frame ----------------------------------------------------------------------------------------------------------
@@ -608,12 +627,21 @@ local function show_summary(tree, tvb, frame, info)
     add_value(tree, "info", tvb(0, tvb:len()), info):set_hidden()
 end
 
+-- Inside UDP come whole Ethernet frames: one, or several where the capture was made before the kernel cut what was sent.
+local function in_datagram(tvb, frame, root)
+    local at = 0
+    while tvb:len() - at >= 46 and tvb(at + 14, 2):le_uint() == 0x4C52 do
+        local bytes = math.min(46 + tvb(at + 20, 2):le_uint(), tvb:len() - at)
+        Dissector.get("eth_withoutfcs"):call(tvb(at, bytes):tvb(), frame, root)
+        at = at + bytes
+    end
+    return at
+end
+
 function rackloom.dissector(tvb, frame, root)
     if tvb:len() < 2 then return 0 end
     if tvb(0, 2):le_uint() ~= 0x4C52 then
-        -- Inside UDP a whole Ethernet frame comes first.
-        if tvb:len() < 16 or tvb(14, 2):le_uint() ~= 0x4C52 then return 0 end
-        return Dissector.get("eth_withoutfcs"):call(tvb, frame, root)
+        return in_datagram(tvb, frame, root)
     end
     frame.cols.protocol = "RACKLOOM"
     local tree = root:add(rackloom, tvb())
@@ -624,11 +652,13 @@ function rackloom.dissector(tvb, frame, root)
         return tvb:len()
     end
     for _, one in ipairs({
-        { "kind", 2, 1 }, { "epoch", 4, 2 }, { "length", 6, 2 }, { "hop_limit", 8, 1 }, { "session", 10, 2 },
+        { "kind", 2, 1 }, { "epoch", 4, 2 }, { "length", 6, 2 }, { "hop_limit", 8, 1 }, { "channel", 9, 1 },
+        { "session", 10, 2 },
         { "seq", 12, 4 }, { "link_ack", 16, 4 }, { "consumed", 20, 4 }, { "freed", 24, 4 }, { "hop_check", 28, 4 },
     }) do
         add(tree, one[1], tvb(one[2], one[3]))
     end
+    if band(tvb(3, 1):uint(), 0x10) ~= 0 then add(tree, "marked", tvb(3, 1)) end
     local info
     local neighbour = NEIGHBOURS[kind]
     if neighbour == nil then
@@ -666,3 +696,5 @@ end
 rackloom.prefs_changed = register_all
 forget()
 register_all()
+-- Ports of the udp wire are in a rack file, or the kernel's choice: a datagram is known by what is in it.
+rackloom:register_heuristic("udp", function(tvb, frame, root) return in_datagram(tvb, frame, root) > 0 end)

@@ -19,8 +19,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-experiments", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"]),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
-    ("rackloom", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom", &["rackloom-collectives", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-calibrate", &[]),
+    ("rackloom-gpu", &[]),
     (
         "rackloom-cli",
         &[
@@ -29,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-experiments",
+            "rackloom-gpu",
             "rackloom-jobs",
             "rackloom-plan",
             "rackloom-protocol",
@@ -48,6 +50,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-capture", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
 ];
 
 fn root() -> PathBuf {
@@ -199,4 +202,61 @@ fn spans_are_told_from_prose() {
         code_spans("see `crates/cli` and `a b/c`\n```\n`not/this`\n```\n`docs/<name>.md` `tests/kill.rs`");
     let paths: Vec<_> = spans.into_iter().filter(|span| names_a_path(span)).collect();
     assert_eq!(paths, ["crates/cli", "tests/kill.rs"]);
+}
+
+/// Files of Rust below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of ours").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Where a source says with a macro that something is skipped: of tests that pass, their runner swallows that.
+fn swallowed(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    // Those for standard error end like these.
+    for macro_name in ["println!(", "print!("] {
+        for (at, _) in text.match_indices(macro_name) {
+            let argument = text[at + macro_name.len()..].trim_start().to_lowercase();
+            if argument.starts_with("\"skipped") {
+                lines.push(text[..at].matches('\n').count() + 1);
+            }
+        }
+    }
+    lines
+}
+
+/// Standard error itself reaches the log of continuous integration, where skips are counted.
+#[test]
+fn a_skip_is_said_where_the_test_runner_cannot_swallow_it() {
+    let example = format!("println{}(\n    \"SKIPPED (1): nothing\"\n)", '!');
+    assert_eq!(swallowed(&example), [1], "the search finds what it is for");
+    let mut files = Vec::new();
+    ["crates", "tests"].into_iter().for_each(|folder| sources(&root().join(folder), &mut files));
+    assert!(files.len() > 300, "sources are missing: {}", files.len());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a source can be read");
+        assert_eq!(swallowed(&text), [0; 0], "{}: write to `std::io::stderr()`", file.display());
+    }
+}
+
+/// Bugs on purpose are for tests that ask for them by name.
+#[test]
+fn no_build_has_planted_bugs_by_default() {
+    const FEATURE: &str = "planted-bugs";
+    let metadata = metadata();
+    let mut declared = 0;
+    for package in metadata.workspace_packages() {
+        declared += usize::from(package.features.contains_key(FEATURE));
+        let usual = package.features.get("default").into_iter().flatten();
+        assert!(usual.clone().all(|feature| !feature.contains(FEATURE)), "{} has them", package.name);
+        let asked = package.dependencies.iter().flat_map(|dependency| &dependency.features);
+        assert!(asked.clone().all(|feature| !feature.contains(FEATURE)), "{} asks for them", package.name);
+    }
+    assert!(declared >= 2, "the feature has another name now, and this test looks at nothing");
 }

@@ -31,16 +31,29 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
     insta::assert_snapshot!("help-decode", help(&["decode", "--help"]));
+    insta::assert_snapshot!("help-campaign", help(&["campaign", "--help"]));
+    insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
     insta::assert_snapshot!("help-experiment", help(&["experiment", "--help"]));
     insta::assert_snapshot!("help-calibrate", help(&["calibrate", "--help"]));
+    insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
 }
 
 #[test]
 fn every_option_is_in_the_document() {
     let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");
-    for command in
-        ["run", "sim", "check", "plan", "up", "status", "down", "decode", "experiment", "calibrate"]
-    {
+    for command in [
+        "run",
+        "sim",
+        "campaign",
+        "check",
+        "plan",
+        "up",
+        "status",
+        "down",
+        "decode",
+        "experiment",
+        "calibrate",
+    ] {
         let help = help(&[command, "--help"]);
         let words = help.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
         for option in words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help") {
@@ -150,6 +163,8 @@ fn a_schedule_is_printed_whole_or_as_a_choice() {
 fn the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(&help(&["schema"])).expect("JSON");
     assert_eq!(schema["title"], "rackloom rack file");
+    let schema: serde_json::Value = serde_json::from_str(&help(&["schema", "faults"])).expect("JSON");
+    assert_eq!(schema["title"], "rackloom fault script");
 }
 
 #[test]

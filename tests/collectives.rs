@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use support::arrays::{arrays, bytes_of, header, npy, reduced, result, values};
+use support::wires::not_tried;
 use support::{Ended, Rackloom, rack_file, retransmitted, run, scratch, sim};
 
 const RING: &str = "{ring: {nodes: 4}}";
@@ -93,7 +94,7 @@ fn ask_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
     let has_numpy =
         Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|done| done.status.success());
     if !has_numpy {
-        println!("SKIPPED (1): {python} has no NumPy; what this file computes itself was compared");
+        not_tried(&format!("{python} has no NumPy; what this file computes itself was compared"));
         return;
     }
     let done = Command::new(python)
@@ -153,7 +154,7 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
 #[test]
 fn everything_with_everything() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
-        println!("SKIPPED (1): the whole product takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
+        not_tried("everything_with_everything takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
         return;
     }
     for (place, element) in TYPES.into_iter().enumerate() {

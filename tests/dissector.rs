@@ -7,10 +7,19 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rackloom_capture::Reader;
+use rackloom_capture::block::{Packet, interface_description, packet, section_header};
 use serde_json::Value;
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, IpProtocol, Ipv4Packet, Ipv4Repr,
+    UdpPacket, UdpRepr,
+};
+use support::wires::not_tried;
 use support::{rack_file, rackloom, root, run, scratch, sim};
 
 const FAULTS: [&str; 8] = ["--loss", "1%", "--corrupt", "1%", "--duplicate", "1%", "--reorder", "1%"];
@@ -95,6 +104,7 @@ const WORDS: [(&str, &[&str]); 9] = [
             "link-nack",
             "link-init",
             "link-init-echo",
+            "pause",
         ],
     ),
     ("class", CLASSES),
@@ -120,9 +130,7 @@ fn tshark(capture: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-2", "-X", &script, "-o", "rackloom.verify_end_to_end:TRUE", "-r", text(capture)]);
     let Ok(done) = command.args(arguments).output() else {
-        println!(
-            "SKIPPED (1): tshark cannot be started; the dissector was not tried (apt-get install tshark)"
-        );
+        not_tried("tshark cannot be started; the dissector was not tried (apt-get install tshark)");
         return None;
     };
     let complaints = String::from_utf8_lossy(&done.stderr);
@@ -274,6 +282,8 @@ fn is_complete(fields: &BTreeSet<String>, operations: &BTreeSet<String>) {
 
 /// Short transfers: the check over every byte is computed in Lua.
 const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n";
+const PAUSING: &str = "name: p3\nshape: {star: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n\
+                       link: {rate: 10Gbit/s, pfc: {xoff: 1B, xon: 0B}}\nforwarding: {mark_above: 0B}\n";
 
 #[test]
 fn both_say_the_same_of_every_simulated_frame() {
@@ -287,6 +297,11 @@ fn both_say_the_same_of_every_simulated_frame() {
         fields.extend(some_fields);
         operations.extend(some_operations);
     }
+    // Only links that pause say so, and only where somebody passes frames on, and marks them.
+    let directory = scratch("captures");
+    sim(&rack_file(PAUSING)).with(&["--capture", text(&directory)]).finish().passed();
+    let Some((some_fields, _)) = compare_all(&directory) else { return };
+    fields.extend(some_fields);
     is_complete(&fields, &operations);
 }
 
@@ -358,5 +373,99 @@ fn a_frame_reads_in_detail_as_it_did() {
     for (name, filter) in filters {
         let Some(told) = details(filter) else { return };
         insta::assert_snapshot!(format!("details-{name}"), told);
+    }
+}
+
+/// Some frames as a datagram carries them that a router has passed on, or that the kernel has yet to cut.
+fn in_datagram(frames: &[Vec<u8>]) -> Vec<u8> {
+    let payload = frames.concat();
+    let (source, destination) = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
+    let udp = UdpRepr { src_port: 26001, dst_port: 26001 };
+    let ip = Ipv4Repr {
+        src_addr: source,
+        dst_addr: destination,
+        next_header: IpProtocol::Udp,
+        payload_len: udp.header_len() + payload.len(),
+        hop_limit: 64,
+    };
+    let ethernet = EthernetRepr {
+        src_addr: EthernetAddress([2, 0, 0, 0, 0, 1]),
+        dst_addr: EthernetAddress([2, 0, 0, 0, 0, 2]),
+        ethertype: EthernetProtocol::Ipv4,
+    };
+    let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + ip.payload_len];
+    let mut frame = EthernetFrame::new_unchecked(&mut bytes);
+    ethernet.emit(&mut frame);
+    let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
+    ip.emit(&mut packet, &ChecksumCapabilities::default());
+    udp.emit(
+        &mut UdpPacket::new_unchecked(packet.payload_mut()),
+        &source.into(),
+        &destination.into(),
+        payload.len(),
+        |room| room.copy_from_slice(&payload),
+        &ChecksumCapabilities::default(),
+    );
+    bytes
+}
+
+/// The frames of a capture in datagrams of one, two and three, as a capture of the udp wire has them.
+fn as_on_the_udp_wire(capture: &Path) -> PathBuf {
+    let file = std::fs::File::open(capture).expect("it has been written");
+    let (mut reader, mut frames) = (Reader::new(std::io::BufReader::new(file)), Vec::new());
+    while let Some(record) = reader.next_record().expect("a capture of ours") {
+        frames.push(record.frame.to_vec());
+    }
+    let mut out = Vec::new();
+    section_header(&mut out, "a test", &[]);
+    interface_description(&mut out, "eth1", "", None);
+    let mut rest = &frames[..];
+    for count in [1, 2, 3].into_iter().cycle() {
+        let (these, behind) = rest.split_at(count.min(rest.len()));
+        let frame = in_datagram(these);
+        let record = Packet { interface: 0, timestamp_ns: 0, flags: 0, frame: &frame };
+        packet(&mut out, record, &[""; 0]);
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let path = scratch("datagrams.pcapng");
+    std::fs::write(&path, out).expect("the scratch folder is ours");
+    path
+}
+
+/// What both know of the frames in each record.
+fn by_record(frames: Vec<Fields>) -> BTreeMap<String, Fields> {
+    let names = dissected_names();
+    let mut records = BTreeMap::<String, Fields>::new();
+    for frame in frames {
+        let record = records.entry(frame["number"][0].clone()).or_default();
+        for (name, values) in frame.into_iter().filter(|(name, _)| names.contains(name)) {
+            record.entry(name).or_default().extend(values);
+        }
+    }
+    records
+}
+
+#[test]
+fn both_find_the_frames_in_datagrams() {
+    let directory = scratch("captures");
+    let job = "job: {latency: {bytes: 64B, repetitions: 2, warm_up: 0}}\n";
+    let file = rack_file(&format!("name: routed\nshape: {{full-mesh: {{nodes: 2}}}}\n{job}"));
+    sim(&file).with(&["--capture", text(&directory)]).finish().passed();
+    let capture = captures(&directory).remove(0);
+    let datagrams = as_on_the_udp_wire(&capture);
+    let (plain, inside) = (by_parser(&capture), by_parser(&datagrams));
+    assert_eq!(inside.len(), plain.len(), "every frame is shown");
+    for (plain, inside) in plain.iter().zip(&inside) {
+        for name in dissected_names() {
+            assert_eq!(plain.get(&name), inside.get(&name), "{name}");
+        }
+        assert_eq!(inside["udp_destination"], ["10.2.0.1:26001"]);
+    }
+    if let Some(dissected) = by_tshark(&datagrams) {
+        assert!(dissected.len() < plain.len() && dissected.len() > plain.len() / 3);
+        assert_eq!(by_record(inside), by_record(dissected));
     }
 }

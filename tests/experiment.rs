@@ -52,6 +52,21 @@ fn one_experiment_prints_its_theory_beside_its_numbers_and_draws_them() {
 }
 
 #[test]
+fn an_architect_asks_whether_the_link_should_repeat_and_reads_the_answer() {
+    let ended =
+        experiment(&["loss-sweep", "--vary", "link.llr=on,off", "--vary", "link.loss=1%", "--reduced"]);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for part in [
+        "selective, loss 1e-2",
+        "go-back-n, llr, loss 1e-2",
+        "=> go-back-n: less than 95.0 % of the link; 2",
+        "losses",
+    ] {
+        assert!(ended.stdout.contains(part), "{part}\n{}", ended.stdout);
+    }
+}
+
+#[test]
 fn a_verdict_that_does_not_hold_is_the_exit_code() {
     let ended = experiment(&["outstanding-loads", "--reduced", "--perturb", "--json"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -72,4 +87,9 @@ fn what_cannot_be_run_is_refused_with_what_can() {
     refused(&["size-sweep", "--vary", "bytes=1", "--vary", "bytes=2"], "`bytes` is varied twice");
     refused(&["all", "--vary", "bytes=64"], "--vary is for one experiment");
     refused(&["loss-sweep", "--vary", "link.loss=2"], "not a number between 0 and 1");
+    refused(&["size-sweep", "--vary", "bytes=1MiB"], "not a size from 1 to 4096 bytes");
+    refused(&["path-loss", "--vary", "shape.star.planes=13"], "not a whole number from 2 to 12");
+    // A spacing above the credits: an update would never leave.
+    let never = ["credit-sweep", "--vary", "credits.limit=34", "--vary", "credits.update_spacing=8KiB"];
+    refused(&never, "no update would ever leave");
 }

@@ -13,8 +13,8 @@ use rackloom::namespaces::switch_off;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use support::machines::{
-    COULD_NOT_START, Host, Machine, NODE_LOST, PATIENCE, STALLED, command, in_namespaces, joined_by,
-    machines, network, on, run,
+    COULD_NOT_START, Host, Machine, NODE_LOST, PATIENCE, STALLED, command, in_namespaces,
+    joined_across_a_bridge_of, joined_by, machines, network, on, run,
 };
 use support::{monotonic_ns, scratch, topology, within};
 
@@ -65,7 +65,8 @@ fn an_all_reduce_passes_across_two_hosts() {
     in_namespaces("an_all_reduce_passes_across_two_hosts", || both_pass(&job));
 }
 
-/// A stranger on the segment, who bears a neighbour's address and speaks as a supervisor, until this is dropped.
+/// A stranger on the segment, who bears a neighbour's address, speaks as a supervisor and says again what supervisors have
+/// said, with a bit turned over, until this is dropped.
 struct Stranger {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -83,7 +84,12 @@ impl Stranger {
             move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
             let socket = WordSocket::open("eth1", 0x88b5, SUPERVISORS).expect("eth1 is there");
             let frame = |target: [u8; 6], body: u8| [&target[..], &N2, &[0x88, 0xb5], &[body; 100]].concat();
+            let (mut room, mut turn) = ([0; 9014], 0);
             while !over.load(Ordering::Relaxed) {
+                if let Some(word) = socket.hear(&mut room) {
+                    spoilt(word, turn).for_each(|spoilt| drop(socket.say(&spoilt)));
+                    turn += 1;
+                }
                 for frame in
                     [frame(N1, 0xff), frame(SUPERVISORS, 0), frame(SUPERVISORS, b'R'), frame([0xff; 6], 1)]
                 {
@@ -95,6 +101,18 @@ impl Stranger {
         };
         Self { is_over, thread: Some(std::thread::spawn(babble)) }
     }
+}
+
+/// A supervisor's word with a bit turned over in what it says of the life of host B's, each bit of a byte in turn. Who believed
+/// in a later life would hear B no more.
+fn spoilt(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
+    const LIFE_OF_B: std::ops::Range<usize> = 46..54;
+    let byte = LIFE_OF_B.start + turn % LIFE_OF_B.len();
+    (0..8).map(move |bit| {
+        let mut spoilt = word.to_vec();
+        spoilt[byte] ^= 1 << bit;
+        spoilt
+    })
 }
 
 impl Drop for Stranger {
@@ -142,6 +160,24 @@ fn a_host_with_another_file_is_told_so() {
                 host.said
             );
             assert!(host.said.contains("hint: "), "{}", host.said);
+        }
+    });
+}
+
+/// Both interfaces carry the rack's frames, and what is between them does not: links come up all the same.
+#[test]
+fn a_way_that_loses_long_frames_is_told_so() {
+    in_namespaces("a_way_that_loses_long_frames_is_told_so", || {
+        let [a, b] = joined_across_a_bridge_of(1500);
+        let file = topology("two-hosts.yaml");
+        for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
+            assert_eq!(host.code, Some(COULD_NOT_START), "{}", host.said);
+            assert!(host.said.contains("come through, and those of 4240 bytes"), "{}", host.said);
+            assert!(host.said.contains("raise the MTU of all switches"), "{}", host.said);
+        }
+        let [a, b] = joined_across_a_bridge_of(4226);
+        for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
+            assert_eq!(host.code, Some(0), "{}", host.said);
         }
     });
 }

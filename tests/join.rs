@@ -84,7 +84,7 @@ fn sitter(rack: &Rack, seat: &str) -> Child {
 #[test]
 fn a_process_that_sits_until_it_is_killed() {
     let Ok(place) = std::env::var(SIT) else {
-        println!("SKIPPED: only other tests start this one in a process of its own");
+        // Nothing is left untried: another test starts this one in a process of its own.
         return;
     };
     let (rack, seat) = place.split_once('=').expect("a place");
@@ -94,6 +94,60 @@ fn a_process_that_sits_until_it_is_killed() {
     // Until it is killed; if nobody does, the other test has given up long before.
     let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
     panic!("the rack went before the sitter was killed");
+}
+
+#[test]
+fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
+    let rack = Rack::up(&["--vacant", "n1,n3", "--wire", "udp"]);
+    let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
+    assert_eq!(line, "from a process of my own");
+    assert!(numbers.iter().enumerate().all(|(place, number)| *number == 3.0 * place as f64));
+    for seat in ["n1", "n3"] {
+        rack.wait_for(seat, "lost");
+    }
+    // A seat that is given again gets new sockets on both sides; the neighbour that stays is of this process as well.
+    let [near, far] =
+        ["n1", "n3"].map(|seat| Node::join(&rack.directory(), seat).expect("a lost seat is vacant"));
+    // Whoever is up has told everybody of its new life; until then others may still mean the old one.
+    for seat in ["n1", "n3"] {
+        rack.wait_for(seat, "up");
+    }
+    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other one is there");
+    // Each finds out by itself, and a wait for somebody who is not reached ends at once.
+    far.wait_until_reached(&[near.id()], PATIENCE).expect("so is this one");
+    let region = far.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+    let sleeper = std::thread::spawn({
+        let (far, region, near) = (far.clone(), region.clone(), near.id());
+        move || far.wait_until(&region, 0, Condition::Equal, 5, near).wait()
+    });
+    near.store(region.address(0), &5_u64.to_le_bytes()).wait().expect("it arrives");
+    assert_eq!(sleeper.join().expect("no panic").expect("it wakes"), 5);
+}
+
+#[test]
+fn a_rack_on_the_packet_wire_says_why_a_library_cannot_sit_there() {
+    let error = wire_refused();
+    assert!(error.contains("network namespace") && error.contains("hint: "), "{error}");
+}
+
+/// What `Node::join` says of a rack that answers as one on the packet wire does. No interface is needed for that.
+fn wire_refused() -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let directory = scratch("packet-rack");
+    std::fs::create_dir(&directory).expect("the folder can be written");
+    std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
+    let listener = std::os::unix::net::UnixListener::bind(directory.join("control")).expect("a socket");
+    let rack = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody asks");
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("a question");
+        stream.write_all(b"{\"status\": {\"wire\": \"packet\", \"epoch\": 1}}\n").expect("an answer");
+    });
+    let error =
+        Node::join(directory.to_str().expect("a plain path"), "n1").expect_err("no seat for a library");
+    rack.join().expect("no panic");
+    std::fs::remove_dir_all(&directory).expect("it was made above");
+    error.to_string()
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! A node dies, and nobody hangs.
+//! A node dies or a link is cut, and nobody hangs: on every wire, for root and for a user without rights.
 //!
 //! Processes are killed while the litmus runs, at many moments, also while the supervisor is stopped: the others must
 //! find out from their links. Afterwards nothing may be left. What becomes of single operations is checked in virtual
-//! time by the core's own tests; here real processes end for real.
+//! time by the core's own tests; here real processes end for real. Links are cut in two ways: by a fault of the file, which every
+//! wire has, and from outside, which takes an interface.
 
 mod support;
 
@@ -10,8 +11,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::wires::{cut_first_link, has_packet_wire, skipped, wires};
-use support::{Ended, Members, Running, has_stopped, monotonic_ns, rack_file, run, send, within};
+use support::stages::{Stage, stages};
+use support::wires::{cut_first_link, skipped};
+use support::{Ended, Members, Running, has_stopped, injected, monotonic_ns, rack_file, run, send, within};
 
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
@@ -19,20 +21,20 @@ const MISSES: u64 = 4;
 const SLACK_NS: u64 = 1_000_000_000;
 
 /// A rack whose litmus does not end by itself within any test.
-fn busy_rack(shape: &str) -> std::path::PathBuf {
-    rack_file(&format!(
+fn busy_rack(shape: &str) -> String {
+    format!(
         "name: busy\nshape: {shape}\n\
          timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n\
          job: {{litmus: {{bytes_max: 64KiB, rounds: 100000}}}}\n"
-    ))
+    )
 }
 
 const RING: &str = "{ring: {nodes: 4}}";
 const STAR: &str = "{star: {nodes: 4, planes: 2}}";
 
 /// Links up, then a while into the job.
-fn start(shape: &str, wire: &str, into_the_job: Duration) -> (Running, Members) {
-    let mut rack = run(&busy_rack(shape)).with(&["--wire", wire]).start();
+fn start(shape: &str, stage: Stage, into_the_job: Duration) -> (Running, Members) {
+    let mut rack = stage.run(&busy_rack(shape)).start();
     let members = rack.members();
     std::thread::sleep(into_the_job);
     (rack, members)
@@ -67,28 +69,20 @@ fn all_noticed(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64) 
 
 #[test]
 fn a_killed_node_is_named_by_every_other_at_any_moment() {
-    for into_the_job_ms in [0, 1, 3, 10, 30, 100, 300] {
-        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(into_the_job_ms));
-        let killed_at_ns = monotonic_ns();
-        send(members.pid("n1"), Signal::KILL);
-        all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
-    }
-}
-
-#[test]
-fn a_killed_node_is_named_on_every_wire() {
-    for wire in wires("a_killed_node_is_named_on_every_wire") {
-        let (rack, members) = start(RING, wire, Duration::from_millis(20));
-        let killed_at_ns = monotonic_ns();
-        send(members.pid("n3"), Signal::KILL);
-        all_noticed(&rack.finish(), &members, "n3", killed_at_ns);
+    for stage in stages("a_killed_node_is_named_by_every_other_at_any_moment") {
+        for into_the_job_ms in [0, 1, 3, 10, 30, 100, 300] {
+            let (rack, members) = start(RING, stage, Duration::from_millis(into_the_job_ms));
+            let killed_at_ns = monotonic_ns();
+            send(members.pid("n1"), Signal::KILL);
+            all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+        }
     }
 }
 
 #[test]
 fn a_node_killed_behind_switches_is_named_as_well() {
-    for wire in wires("a_node_killed_behind_switches_is_named_as_well") {
-        let (rack, members) = start(STAR, wire, Duration::from_millis(20));
+    for stage in stages("a_node_killed_behind_switches_is_named_as_well") {
+        let (rack, members) = start(STAR, stage, Duration::from_millis(20));
         let killed_at_ns = monotonic_ns();
         send(members.pid("n2"), Signal::KILL);
         all_noticed(&rack.finish(), &members, "n2", killed_at_ns);
@@ -97,9 +91,9 @@ fn a_node_killed_behind_switches_is_named_as_well() {
 
 #[test]
 fn nobody_needs_the_supervisor_to_learn_of_a_death() {
-    for wire in wires("nobody_needs_the_supervisor_to_learn_of_a_death") {
+    for stage in stages("nobody_needs_the_supervisor_to_learn_of_a_death") {
         for into_the_job_ms in [0, 10, 100] {
-            let (rack, members) = start(RING, wire, Duration::from_millis(into_the_job_ms));
+            let (rack, members) = start(RING, stage, Duration::from_millis(into_the_job_ms));
             send(rack.supervisor(), Signal::STOP);
             let killed_at_ns = monotonic_ns();
             send(members.pid("n1"), Signal::KILL);
@@ -113,8 +107,8 @@ fn nobody_needs_the_supervisor_to_learn_of_a_death() {
 
 #[test]
 fn members_end_when_their_supervisor_is_killed() {
-    for wire in wires("members_end_when_their_supervisor_is_killed") {
-        let (rack, members) = start(RING, wire, Duration::from_millis(20));
+    for stage in stages("members_end_when_their_supervisor_is_killed") {
+        let (rack, members) = start(RING, stage, Duration::from_millis(20));
         send(rack.supervisor(), Signal::KILL);
         members.all_gone(Duration::from_secs(5));
     }
@@ -125,8 +119,8 @@ fn a_killed_switch_of_one_plane_costs_no_operation() {
     let shape = "name: two-planes\nshape: {star: {nodes: 4, planes: 2}}\n\
                  timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
                  job: {litmus: {bytes_max: 1MiB, rounds: 12}}\n";
-    for wire in wires("a_killed_switch_of_one_plane_costs_no_operation") {
-        let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
+    for stage in stages("a_killed_switch_of_one_plane_costs_no_operation") {
+        let mut rack = stage.run(shape).start();
         let members = rack.members();
         // Links are up before everybody has heard so of all the others; until then a plane cannot stand in for the other.
         std::thread::sleep(Duration::from_millis(100));
@@ -137,15 +131,15 @@ fn a_killed_switch_of_one_plane_costs_no_operation() {
         let switch = report["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "s0").unwrap();
         assert_eq!(switch["state"], "killed");
         let moved = report["events"].as_array().unwrap().iter().any(|event| event["kind"] == "path-changed");
-        assert!(moved, "{wire}: traffic had to leave the dead plane while the job ran");
+        assert!(moved, "{stage}: traffic had to leave the dead plane while the job ran");
         members.all_gone(Duration::ZERO);
     }
 }
 
 #[test]
 fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
-    for wire in wires("a_node_that_hangs_for_good_is_lost_and_not_waited_for") {
-        let (rack, members) = start(RING, wire, Duration::from_millis(20));
+    for stage in stages("a_node_that_hangs_for_good_is_lost_and_not_waited_for") {
+        let (rack, members) = start(RING, stage, Duration::from_millis(20));
         send(members.pid("n2"), Signal::STOP);
         let begun = std::time::Instant::now();
         let ended = rack.finish();
@@ -155,70 +149,99 @@ fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
     }
 }
 
+/// A link that turns bad for good soon after the rack has come up, by the file: on every wire, and in virtual time too.
+fn with_a_cut(shape: &str, link: &str) -> String {
+    format!(
+        "name: cut\nshape: {shape}\nlinks: {{{link}: {{burst: {{enter: 0.5%, leave: 0}}}}}}\n\
+         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: 10}}}}\n"
+    )
+}
+
 #[test]
-fn a_cut_ring_link_costs_no_operation() {
-    // On real interfaces, so that a link can be cut from outside: with the tools at hand, or not at all.
-    const TEST: &str = "a_cut_ring_link_costs_no_operation";
-    if !has_packet_wire(TEST) {
-        return;
-    }
-    let shape = "name: cut\nshape: {ring: {nodes: 4}}\n\
-                 timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
-                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
-    let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
-    let members = rack.members();
-    let cut = cut_first_link(members.pid("n0"));
-    let ended = rack.finish();
-    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-    match cut {
-        Err(why) => skipped(&format!("{TEST}: the link could not be cut from outside: {why}")),
-        Ok(()) => {
-            let events = ended.report()["events"].as_array().unwrap().clone();
-            assert!(events.iter().any(|event| event["kind"] == "path-changed"), "{events:?}");
+fn a_link_that_is_cut_by_the_file_costs_no_operation() {
+    for stage in stages("a_link_that_is_cut_by_the_file_costs_no_operation") {
+        for (shape, link) in [(RING, "n0--n1"), (STAR, "n1--s0"), ("{full-mesh: {nodes: 4}}", "n2--n3")] {
+            let what = format!("{stage}: {link} of {shape}");
+            let report = stage.run(&with_a_cut(shape, link)).finish().passed();
+            assert!(injected(&report, "dropped") > 0, "{what}: nothing was cut");
+            assert!(has_moved(&report), "{what}: traffic had to go another way");
         }
     }
-    members.all_gone(Duration::ZERO);
+}
+
+/// Whether traffic took another way while the job ran.
+fn has_moved(report: &Value) -> bool {
+    report["events"].as_array().expect("events").iter().any(|event| event["kind"] == "path-changed")
+}
+
+/// The stages whose links are interfaces, which can be cut from outside with the tools at hand.
+fn with_interfaces(test: &str) -> impl Iterator<Item = Stage> {
+    stages(test).into_iter().filter(|stage| stage.wire == "packet")
+}
+
+#[test]
+fn a_cut_ring_link_costs_no_operation() {
+    const TEST: &str = "a_cut_ring_link_costs_no_operation";
+    let rack = "name: cut\nshape: {ring: {nodes: 4}}\n\
+                timers: {heartbeat_interval: 50ms, heartbeat_miss_max: 4}\n\
+                job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+    for stage in with_interfaces(TEST) {
+        let mut rack = stage.run(rack).start();
+        let members = rack.members();
+        let cut = cut_first_link(members.pid("n0"));
+        let report = rack.finish().passed();
+        match cut {
+            Err(why) => skipped(&format!("{TEST}: the link could not be cut from outside: {why}")),
+            Ok(()) => assert!(has_moved(&report), "{stage}: {}", report["events"]),
+        }
+        members.all_gone(Duration::ZERO);
+    }
 }
 
 /// Heartbeats are far too slow here to have noticed anything.
 #[test]
 fn a_carrier_that_goes_is_felt_long_before_a_heartbeat() {
     const TEST: &str = "a_carrier_that_goes_is_felt_long_before_a_heartbeat";
-    if !has_packet_wire(TEST) {
-        return;
+    let rack = "name: carrier\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
+                job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
+    for stage in with_interfaces(TEST) {
+        let mut rack = stage.run(rack).start();
+        let members = rack.members();
+        let cut_at_ns = monotonic_ns();
+        let cut = cut_first_link(members.pid("n0"));
+        let cut_after_ns = monotonic_ns();
+        let report = rack.finish().passed();
+        if let Err(why) = cut {
+            return skipped(&format!("{TEST}: the link could not be cut from outside: {why}"));
+        }
+        for (member, port) in [("n0", "port0"), ("n1", "port1")] {
+            let at_ns = members.origin_monotonic_ns + felt_at_ns(&report, member, port);
+            assert!(at_ns >= cut_at_ns, "{stage}: {member} felt it before it was done");
+            assert!(at_ns <= cut_after_ns + SLACK_NS, "{stage}: {member} took {} ns", at_ns - cut_after_ns);
+        }
     }
-    let shape = "name: carrier\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
-                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
-    let mut rack = run(&rack_file(shape)).with(&["--wire", "packet"]).start();
-    let members = rack.members();
-    let cut_at_ns = monotonic_ns();
-    let cut = cut_first_link(members.pid("n0"));
-    let cut_after_ns = monotonic_ns();
-    let report = rack.finish().passed();
-    if let Err(why) = cut {
-        return skipped(&format!("{TEST}: the link could not be cut from outside: {why}"));
-    }
+}
+
+/// When a member's port lost its carrier, on the clock of the report.
+fn felt_at_ns(report: &Value, member: &str, port: &str) -> u64 {
     let events = report["events"].as_array().expect("events");
-    for (member, port) in [("n0", "port0"), ("n1", "port1")] {
-        let felt = events.iter().find(|event| {
-            let fields = &event["fields"];
-            event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
-        });
-        let felt = felt.unwrap_or_else(|| panic!("{member} felt nothing at {port}: {events:?}"));
-        let at_ns = members.origin_monotonic_ns + felt["at_ns"].as_u64().expect("a time");
-        assert!(at_ns >= cut_at_ns, "{member} felt it before it was done");
-        assert!(at_ns <= cut_after_ns + SLACK_NS, "{member} took {} ns", at_ns - cut_after_ns);
-    }
+    let felt = events.iter().find(|event| {
+        let fields = &event["fields"];
+        event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
+    });
+    let felt = felt.unwrap_or_else(|| panic!("{member} felt nothing at {port}: {events:?}"));
+    felt["at_ns"].as_u64().expect("a time")
 }
 
 /// Nobody reads for a while, and nobody is taken for dead: what credits admit waits in the kernel, and nothing of it is lost.
 #[test]
 fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
-    for wire in wires("a_node_that_is_stopped_for_a_while_loses_no_frame") {
+    for stage in stages("a_node_that_is_stopped_for_a_while_loses_no_frame") {
         let shape = "name: slow\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 20s}\n\
                      frame_bytes_max: 9014B\n\
                      job: {bandwidth: {sizes: {from: 64B, to: 256KiB, factor: 16}, repetitions: 1500}}\n";
-        let mut rack = run(&rack_file(shape)).with(&["--wire", wire]).start();
+        let mut rack = stage.run(shape).start();
         let members = rack.members();
         for _ in 0..5 {
             send(members.pid("n1"), Signal::STOP);
@@ -230,19 +253,21 @@ fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
         }
         let report = rack.finish().passed();
         for link in report["links"].as_array().expect("links") {
-            assert!(link["dropped"]["no-room"].is_null(), "{wire}: {link}");
+            assert!(link["dropped"]["no-room"].is_null(), "{stage}: {link}");
         }
     }
 }
 
 #[test]
 fn an_interrupt_takes_the_rack_down() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let (rack, members) = start(RING, "shared-memory", Duration::from_millis(20));
-        send(rack.supervisor(), signal);
-        let ended = rack.finish();
-        assert_eq!(ended.code, Some(6), "{}\n{}", ended.stdout, ended.stderr);
-        members.all_gone(Duration::ZERO);
+    for stage in stages("an_interrupt_takes_the_rack_down") {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let (rack, members) = start(RING, stage, Duration::from_millis(20));
+            send(rack.supervisor(), signal);
+            let ended = rack.finish();
+            assert_eq!(ended.code, Some(6), "{stage}: {}\n{}", ended.stdout, ended.stderr);
+            members.all_gone(Duration::ZERO);
+        }
     }
 }
 

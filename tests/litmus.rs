@@ -37,7 +37,8 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
 /// Links that repeat what they lose leave the transport next to nothing to do, on every wire that this machine has.
 ///
 /// Not quite nothing: between real processes a frame that is lost twice waits for a timer of 3 ms each time, and on a busy
-/// host the transport's own timer, 10 ms at least, may be first.
+/// host the transport's own timer, 10 ms at least, may be first: with four processes for each processor a quarter was sent by both.
+/// That links leave it nothing at all is shown in virtual time.
 #[test]
 fn links_repeat_what_they_lose_on_every_wire() {
     for wire in wires("links_repeat_what_they_lose_on_every_wire") {
@@ -48,9 +49,23 @@ fn links_repeat_what_they_lose_on_every_wire() {
         assert!(replays > 0, "{wire}: no link repeated anything");
         let (without, with) = (retransmitted(&alone), retransmitted(&helped));
         assert!(
-            with * 4 < without,
+            with * 2 < without,
             "{wire}: the transport sent {with} packets again, {without} without help"
         );
+    }
+}
+
+/// Lanes, levels and turns change how frames travel and nothing of what arrives.
+#[test]
+fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
+    let channels = "channels: {rise: dateline, arbiter: weighted, weights: [4, 4, 1, 1]}\n";
+    let file = || rack_file(&format!("{SMALL_RING}\n{channels}"));
+    for llr in ["off", "on"] {
+        let options = ["--loss", "1%", "--llr", llr];
+        sim(&file()).with(&options).finish().passed();
+        for wire in wires("virtual_channels_carry_everything_on_every_wire_and_in_virtual_time") {
+            run(&file()).with(&options).with(&["--wire", wire]).finish().passed();
+        }
     }
 }
 

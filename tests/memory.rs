@@ -8,6 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use support::wires::not_tried;
 use support::{Ended, rack_file, rackloom, run, scratch, topology};
 
 /// Two GPU nodes whose memory is held in a certain way.
@@ -27,7 +28,7 @@ fn number(value: &Value, path: &str) -> u64 {
 }
 
 fn skipped(test: &str, reason: &str) {
-    eprintln!("SKIPPED (1): {test}: {reason}");
+    not_tried(&format!("{test}: {reason}"));
 }
 
 /// The start ended with code 3, and its message says all of this.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use support::wires::not_tried;
 use support::{monotonic_ns, rack_file, run, send, within};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -26,7 +27,7 @@ fn runs_shown(text: &str) -> Vec<u64> {
 #[test]
 fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
     if Command::new("script").arg("--version").output().is_err() {
-        println!("SKIPPED (1): there is no `script` to lend a terminal");
+        not_tried("there is no `script` to lend a terminal");
         return;
     }
     let file = rack_file("name: bar\nshape: {ring: {nodes: 3}}\n");

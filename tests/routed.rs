@@ -67,8 +67,15 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
             }
         }
     }
-    on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("the network is ours"));
+    forwards(router, true);
     Some(machines)
+}
+
+/// Whether a router passes packets on. (One that is ended instead takes its cables along, sooner or later, and with them the
+/// addresses at their other ends.)
+fn forwards(router: &Machine, passes_on: bool) {
+    let setting = u8::from(passes_on).to_string();
+    on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", setting).expect("the network is ours"));
 }
 
 /// `ip` on a machine; an error if there is no such program.
@@ -173,7 +180,7 @@ fn what_is_wrong_with_an_address_or_the_way_is_said() {
             assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.said);
             assert!(ended.said.contains(part) && ended.said.contains("hint: "), "{}", ended.said);
         }
-        drop(router);
+        forwards(&router, false);
         let alone = scratch("alone.yaml");
         let text = ROUTED.replace("watchdog: 20s", "watchdog: 1s");
         std::fs::write(&alone, text).expect("the scratch folder is ours");

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use support::wires::wires;
+use support::wires::{not_tried, wires};
 use support::{Ended, TOPOLOGIES, is_gone, rack_file, rackloom, scratch, send, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -327,7 +327,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
     let ring_path = ring.to_str().expect("a plain path");
     let ended = session.rackloom(&["up", ring_path, "--vacant", "n9"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
-    assert!(ended.stderr.contains("hint:  its GPU nodes are n0, n1, n2, n3"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint:  its members are n0, n1, n2, n3"), "{}", ended.stderr);
     session.up(&ring, &["--vacant", "n2,n3"]);
     let rack = session.rack("ring-4");
     assert_eq!((rack["state"].as_str(), rack["links_up"].as_u64()), (Some("up"), Some(1)));
@@ -459,5 +459,75 @@ fn coming_and_going_leaves_nothing() {
         assert_eq!(session.left_on_disk(), Vec::<String>::new(), "after {cycle} cycles");
         let left = session.processes();
         assert!(left.is_empty(), "processes {left:?} are left after {cycle} cycles");
+    }
+}
+
+#[test]
+fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass() {
+    let session = Session::begin();
+    let file = rack_file(
+        "name: injected\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20ms, heartbeat_miss_max: 3, \
+         hold_down: 20ms}\n",
+    );
+    session.up(&file, &[]);
+    let mut listener = session.connect("injected");
+    assert!(listener.ask(&json!({"subscribe": {}}))["subscribed"].is_object());
+    let told = session.passes(&["inject", "link", "n0--n1", "--down", "--for", "300ms"]);
+    assert!(told.contains("1 fault injected"), "{told}");
+    let mut waits_for = |kind: &str, text: &str| loop {
+        let event = listener.answer()["event"].take();
+        if event["kind"] == kind && event["text"].as_str().is_some_and(|words| words.contains(text)) {
+            return;
+        }
+    };
+    waits_for("fault", "down n0--n1 begins");
+    waits_for("link-changed", "-> down");
+    waits_for("fault", "down n0--n1 ends");
+    waits_for("link-changed", "-> up");
+    drop(listener);
+
+    for (words, told) in [
+        (&["link", "n0--n9", "--down"][..], "no link `n0--n9`"),
+        (&["link", "n0--n1", "--corrupt", "1%"], "checks: always"),
+        (&["node", "n7", "--kill"], "no member `n7`"),
+        (&["link", "n0--n1"], "no fault is named"),
+        (&["link", "n0--n1", "--down", "--rack", "absent"], "no rack named absent"),
+    ] {
+        let ended = session.rackloom(&[&["inject"][..], words].concat());
+        assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
+        assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
+    }
+
+    session.passes(&["inject", "node", "n2", "--kill"]);
+    within(PATIENCE, "the loss of n2", || {
+        let rack = session.rack("injected");
+        let members = rack["members"].as_array()?.clone();
+        members.iter().any(|member| member["name"] == "n2" && member["state"] == "lost").then_some(())
+    });
+    session.passes(&["down"]);
+    let ended = session.rackloom(&["inject", "link", "n0--n1", "--down"]);
+    assert_eq!(ended.code, Some(2), "a rack that is down says so");
+    assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
+}
+
+/// The two programs of `scripts/`, as a user would start them: they drive a rack of their own and assert on its events.
+#[test]
+fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
+    for (interpreter, program) in [("bash", "scripts/live-rack.sh"), ("python3", "scripts/live_rack.py")] {
+        if std::process::Command::new(interpreter).arg("--version").output().is_err() {
+            not_tried(&format!("{program}: there is no {interpreter} here"));
+            continue;
+        }
+        let session = Session::begin();
+        let output = std::process::Command::new(interpreter)
+            .arg(support::root().join(program))
+            .env("RACKLOOM", env!("CARGO_BIN_EXE_rackloom"))
+            .env("XDG_RUNTIME_DIR", &session.path)
+            .current_dir(support::root())
+            .output()
+            .expect("it starts");
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert!(output.status.success(), "{program}\n{stdout}\n{stderr}");
+        assert!(stdout.contains("as it should be"), "{program}\n{stdout}");
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use rustix::thread::set_thread_res_uid;
 use serde_json::{Value, json};
-use support::wires::{has_packet_wire, wires};
+use support::wires::{has_packet_wire, not_tried, wires};
 use support::{Ended, rack_file, rackloom, scratch, send, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -187,6 +187,27 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
     }
 }
 
+// W-50
+#[test]
+fn who_is_told_to_go_says_farewell_and_the_seat_is_free() {
+    for wire in wires("who_is_told_to_go_says_farewell_and_the_seat_is_free") {
+        let session = Session::begin();
+        session.up(&topology("ring-4.yaml"), &["--wire", wire, "--vacant", "n1"]);
+        let first = session.take("ring-4/n1");
+        session.whole_rack();
+        let mut events = session.connect("ring-4");
+        assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+        send(Pid::from_child(&first.0), Signal::TERM);
+        assert_eq!(events.witnesses("node-left", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        first.leaves_in_order();
+        session.rack_with("n1", "lost");
+        let second = session.take("ring-4/n1");
+        session.whole_rack();
+        session.passes(&["down"]);
+        second.leaves_in_order();
+    }
+}
+
 #[test]
 fn neighbours_that_both_died_find_each_other_again() {
     for wire in wires("neighbours_that_both_died_find_each_other_again") {
@@ -233,6 +254,50 @@ fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
 }
 
 /// The newcomer gets an interface at the bridge, and its neighbours open theirs for one more link.
+/// The rack itself puts somebody in the place of a node that an injected fault kills for a time.
+#[test]
+fn a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays() {
+    for wire in wires("a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays") {
+        let session = Session::begin();
+        session.up(&topology("ring-4.yaml"), &["--wire", wire]);
+        let first = pid(&session.rack(), "n1");
+        session.passes(&["inject", "node", "n1", "--kill", "--for", "50ms"]);
+        let rack = within(PATIENCE, "another process in n1", || {
+            let rack = session.rack();
+            let is_another = member(&rack, "n1")["state"] == "up" && pid(&rack, "n1") != first;
+            is_another.then_some(rack)
+        });
+        assert_eq!(rack["state"], "up", "{rack}");
+        session.whole_rack();
+    }
+}
+
+/// A plane whose switch comes later: traffic goes through the other one until then, and through both afterwards.
+#[test]
+fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
+    let session = Session::begin();
+    session.up(&topology("star-4.yaml"), &["--vacant", "s1"]);
+    let rack = session.rack();
+    assert_eq!((&rack["links_up"], &rack["links_total"]), (&json!(4), &json!(8)), "one plane of two: {rack}");
+    let switch = session.take("star-4/s1");
+    let rack = session.whole_rack();
+    assert_eq!(member(&rack, "s1")["state"], "up", "{rack}");
+
+    let said = session.passes(&["down", "star-4", "--seat", "n2"]);
+    assert!(said.contains("nobody sits in n2"), "{said}");
+    let rack = session.rack_with("n2", "vacant");
+    assert!(member(&rack, "n2")["note"].is_null(), "it was no death: {rack}");
+    let ended = session.rackloom(&["down", "star-4", "--seat", "n2"]);
+    assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("nobody sits in n2"), "{}", ended.stderr);
+    let follower = session.take("star-4/n2");
+    session.whole_rack();
+    session.passes(&["down", "star-4", "--seat", "s1"]);
+    switch.leaves_in_order();
+    session.rack_with("s1", "vacant");
+    drop(follower);
+}
+
 #[test]
 fn a_seat_at_a_bridge_is_taken_and_taken_again() {
     if !has_packet_wire("a_seat_at_a_bridge_is_taken_and_taken_again") {
@@ -276,7 +341,7 @@ fn what_is_kept_for_later_is_refused_by_its_kind() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut client = session.connect("ring-4");
-    for request in [json!({"inject": {"kill": "n1"}}), json!({"job": {}}), json!({"job": 7})] {
+    for request in [json!({"job": {}}), json!({"job": 7})] {
         let error = client.ask(&request)["error"].take();
         assert_eq!(error["kind"], "not-yet", "{request}: {error}");
         assert!(error["hint"].is_string(), "{request}: {error}");
@@ -312,7 +377,7 @@ fn a_rack_that_stays_takes_arrays_or_says_why_not() {
 #[test]
 fn another_user_is_turned_away_at_the_socket_itself() {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED (1): only root can ask as another user");
+        not_tried("only root can ask as another user");
         return;
     }
     let name = format!("rackloom-stranger-{}", std::process::id());

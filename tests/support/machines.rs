@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rackloom::namespaces::{
-    Cable, CableEnd, NamespaceError, enter_new_network_namespace, enter_supervisor_namespaces, lay_cables,
-    switch_on_all,
+    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, enter_new_network_namespace,
+    enter_supervisor_namespaces, lay_cables, make_bridges, plug_into_bridges, set_mtu, switch_on_all,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -103,6 +103,31 @@ pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
         let names = names.clone();
         on(machine, move || {
             switch_on_all(&names, Duration::from_secs(10)).expect("the cables have been laid");
+        });
+    }
+    machines
+}
+
+/// Two machines whose interfaces carry 9000 bytes, with a switch between them that carries `mtu`.
+pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
+    let machines = ["A", "B"].map(|_| Machine::begin());
+    let bridge = Bridge { name: format!("between{mtu}"), mtu };
+    make_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
+    let cable = |(place, machine): (usize, &Machine)| BridgeCable {
+        bridge: bridge.clone(),
+        port: format!("b{mtu}-{place}"),
+        end: CableEnd {
+            process: machine.process(),
+            interface: "eth1".to_owned(),
+            address: [0x02, 0, 0, 0, 1, place as u8],
+        },
+    };
+    let cables: Vec<_> = machines.iter().enumerate().map(cable).collect();
+    plug_into_bridges(&cables).expect("cables can be laid here");
+    for machine in &machines {
+        on(machine, || {
+            set_mtu("eth1", 9000).expect("a virtual interface takes that");
+            switch_on_all(&["eth1".to_owned()], Duration::from_secs(10)).expect("the cables have been laid");
         });
     }
     machines

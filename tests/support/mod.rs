@@ -10,6 +10,7 @@
 pub(crate) mod arrays;
 pub(crate) mod footprint;
 pub(crate) mod machines;
+pub(crate) mod stages;
 pub(crate) mod wires;
 
 use std::io::Read;
@@ -80,6 +81,8 @@ pub(crate) struct Rackloom {
     command: Command,
     json: PathBuf,
     pids: PathBuf,
+    /// Held open where the command names it by its number.
+    binary: Option<std::fs::File>,
 }
 
 /// How a command ended.
@@ -128,7 +131,7 @@ pub(crate) struct Members {
 pub(crate) fn rackloom(arguments: &[&str]) -> Rackloom {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     command.current_dir(root()).args(arguments).env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
-    Rackloom { command, json: scratch("report.json"), pids: scratch("pids.json") }
+    Rackloom { command, json: scratch("report.json"), pids: scratch("pids.json"), binary: None }
 }
 
 /// `rackloom run FILE`, with a report.
@@ -196,6 +199,7 @@ impl Rackloom {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
+        drop(self.binary.take());
         let printed = [Printed::collect(child.stdout.take()), Printed::collect(child.stderr.take())];
         Running { child, printed, json: self.json, pids: self.pids, _alone: alone }
     }

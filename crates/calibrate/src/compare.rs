@@ -10,6 +10,9 @@ use crate::series::Series;
 /// A raw loop whose takes lie farther apart than this share of their median is no measure.
 pub const SPREAD_MAX: f64 = 0.25;
 
+/// Fewer takes than this do not tell how far they lie apart.
+pub const TAKES_MIN: usize = 3;
+
 /// Which way a figure is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
@@ -83,6 +86,10 @@ pub enum Doubt {
     Spread(f64),
     /// The raw loop reached only this share of what one may expect of it.
     Slow(f64),
+    /// Ours varied by this share of its median, and single takes would be judged otherwise than the whole.
+    Torn(f64),
+    /// There were only so many takes.
+    Few(usize),
 }
 
 /// What a figure is worth.
@@ -136,13 +143,24 @@ impl Comparison {
     /// Why this is not judged, if it is not.
     #[must_use]
     pub fn doubt(&self) -> Option<Doubt> {
-        let measure = self.raw.as_ref().map_or(&self.ours, |raw| &raw.series);
-        let slow = self.raw.as_ref().and_then(|raw| {
-            let share = raw.expected?.share(self.goal.sense, raw.series.median());
-            (share < EXPECTED_SHARE_MIN).then_some(Doubt::Slow(share))
-        });
-        let spread = measure.spread();
+        let takes = self.ours.takes().len();
+        let few = (takes < TAKES_MIN).then_some(Doubt::Few(takes));
+        self.raw.as_ref().and_then(|raw| self.doubt_of(raw)).or(few).or_else(|| self.torn())
+    }
+
+    fn doubt_of(&self, raw: &Raw) -> Option<Doubt> {
+        let share = raw.expected.map(|expected| expected.share(self.goal.sense, raw.series.median()));
+        let slow = share.filter(|share| *share < EXPECTED_SHARE_MIN).map(Doubt::Slow);
+        let spread = raw.series.spread();
         slow.or((spread > SPREAD_MAX).then_some(Doubt::Spread(spread)))
+    }
+
+    /// Ours may vary as long as that makes no difference.
+    fn torn(&self) -> Option<Doubt> {
+        let spread = self.ours.spread();
+        let ends = self.ratio().map_or([self.ours.min(), self.ours.max()], |ratio| [ratio.min, ratio.max]);
+        let is_torn = spread > SPREAD_MAX && self.goal.grade(ends[0]) != self.goal.grade(ends[1]);
+        is_torn.then_some(Doubt::Torn(spread))
     }
 
     /// The verdict.
@@ -173,14 +191,14 @@ mod tests {
 
     #[test]
     fn rates_must_reach_the_goal_from_below_and_durations_from_above() {
-        let verdict = |ours: f64| rates(&[100.0], &[ours], None).verdict();
+        let verdict = |ours: f64| rates(&[100.0; 3], &[ours; 3], None).verdict();
         assert_eq!([75.0, 74.0, 50.0, 49.0].map(verdict), {
             use Verdict::{Below, Floor, Good};
             [Good, Floor, Floor, Below]
         });
         let durations = |ours: f64| {
             let goal = Goal::at_most(2.0, 1.5);
-            Comparison { goal, ..rates(&[100.0], &[ours], None) }.verdict()
+            Comparison { goal, ..rates(&[100.0; 3], &[ours; 3], None) }.verdict()
         };
         assert_eq!([150.0, 200.0, 201.0].map(durations), [Verdict::Good, Verdict::Floor, Verdict::Below]);
     }
@@ -212,6 +230,20 @@ mod tests {
         };
         assert_eq!(alone(&[0.7, 0.7, 0.8]).verdict(), Verdict::Floor);
         assert_eq!(alone(&[0.7, 0.7, 1.8]).verdict(), Verdict::Noisy);
+        assert_eq!(alone(&[0.1, 0.2, 0.4]).verdict(), Verdict::Good, "it varies, and is good whatever it is");
         assert_eq!(alone(&[0.7]).ratio(), None);
+    }
+
+    #[test]
+    fn ours_may_vary_only_as_long_as_every_take_says_the_same() {
+        let torn = rates(&[100.0; 3], &[90.0, 8.0, 95.0], None);
+        assert_eq!((torn.verdict(), torn.doubt()), (Verdict::Noisy, Some(Doubt::Torn(0.87 / 0.9))));
+        assert_eq!(rates(&[100.0; 3], &[8.0, 20.0, 10.0], None).verdict(), Verdict::Below);
+    }
+
+    #[test]
+    fn one_take_or_two_are_no_measure() {
+        let comparison = rates(&[100.0; 2], &[100.0; 2], None);
+        assert_eq!((comparison.verdict(), comparison.doubt()), (Verdict::Noisy, Some(Doubt::Few(2))));
     }
 }

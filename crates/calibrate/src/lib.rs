@@ -26,7 +26,7 @@ mod sides;
 pub mod udp;
 
 pub use alternate::Turns;
-pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, Verdict};
+pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, TAKES_MIN, Verdict};
 pub use expected::Expected;
 pub use machine::Machine;
 pub use processors::Pair;

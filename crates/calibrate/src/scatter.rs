@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn every_store_arrives_at_its_place() {
         let Some(pair) = Pair::choose().unwrap() else {
-            println!("skipped: one processor makes no pair");
+            crate::processors::no_pair();
             return;
         };
         const TOLD: u64 = 1000;

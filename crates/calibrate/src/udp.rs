@@ -15,9 +15,8 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use crate::patience::wait_until;
 
-/// Datagrams of one piece: as many of this length as the kernel cuts, and a payload takes.
-const SEGMENT_BYTES: usize = 1500;
-const SEGMENTS: u64 = 43;
+/// What the payload of one piece holds at most.
+const PIECE_BYTES_MAX: usize = 65_000;
 /// Pieces under way: what the buffer that everybody is granted holds.
 const UNDER_WAY: u64 = 4;
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
@@ -27,24 +26,31 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 pub struct SuperFrames {
     near: UdpSocket,
     far: UdpSocket,
+    segment_bytes: usize,
+    /// Datagrams of one piece.
+    segments: u64,
 }
 
 impl SuperFrames {
-    /// Both sockets.
+    /// Both sockets, for datagrams of this length.
     ///
     /// # Errors
-    /// The system's.
-    pub fn new() -> io::Result<Self> {
+    /// The system's; a length that no piece holds.
+    pub fn new(segment_bytes: usize) -> io::Result<Self> {
+        let segments = PIECE_BYTES_MAX / segment_bytes.max(1);
+        if segments == 0 || segment_bytes == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let open = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let (near, far) = (open()?, open()?);
         near.connect(far.local_addr()?)?;
         far.connect(near.local_addr()?)?;
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
-        set_option(&near, libc::UDP_SEGMENT, SEGMENT_BYTES as libc::c_int)?;
+        set_option(&near, libc::UDP_SEGMENT, segment_bytes as libc::c_int)?;
         set_option(&far, libc::UDP_GRO, 1)?;
         set_socket_recv_buffer_size(&far, RECEIVE_BUFFER_BYTES)?;
-        Ok(Self { near, far })
+        Ok(Self { near, far, segment_bytes, segments: segments as u64 })
     }
 
     /// Datagrams per second: send at least `count` of them to the far side, until it has told that all are there.
@@ -52,8 +58,8 @@ impl SuperFrames {
     /// # Errors
     /// The system's, or that the far side fell silent.
     pub fn segments_per_s(&self, count: u64) -> io::Result<f64> {
-        let piece = vec![0x5a; SEGMENT_BYTES * SEGMENTS as usize];
-        let pieces = count.div_ceil(SEGMENTS);
+        let piece = vec![0x5a; self.piece_bytes()];
+        let pieces = count.div_ceil(self.segments);
         let (mut sent, mut taken) = (0, 0);
         let begun = Instant::now();
         while taken < pieces {
@@ -74,7 +80,7 @@ impl SuperFrames {
                 taken > known
             })?;
         }
-        Ok((pieces * SEGMENTS) as f64 / begun.elapsed().as_secs_f64().max(1e-9))
+        Ok((pieces * self.segments) as f64 / begun.elapsed().as_secs_f64().max(1e-9))
     }
 
     /// Take what [`Self::segments_per_s`] sends.
@@ -83,7 +89,8 @@ impl SuperFrames {
     /// The system's, or that the near side fell silent.
     pub fn take(&self, count: u64) -> io::Result<()> {
         let mut room = vec![0; 1 << 16];
-        let all = count.div_ceil(SEGMENTS) * SEGMENTS * SEGMENT_BYTES as u64;
+        let piece_bytes = self.piece_bytes() as u64;
+        let all = count.div_ceil(self.segments) * piece_bytes;
         let (mut bytes, mut told) = (0, 0);
         while bytes < all {
             let before = bytes;
@@ -93,13 +100,17 @@ impl SuperFrames {
                 }
                 bytes > before
             })?;
-            let pieces = bytes / (SEGMENTS * SEGMENT_BYTES as u64);
+            let pieces = bytes / piece_bytes;
             if pieces > told {
                 self.far.send(&pieces.to_le_bytes())?;
                 told = pieces;
             }
         }
         Ok(())
+    }
+
+    const fn piece_bytes(&self) -> usize {
+        self.segment_bytes * self.segments as usize
     }
 }
 
@@ -124,7 +135,13 @@ mod tests {
 
     #[test]
     fn all_that_is_sent_is_taken_and_told() {
-        let frames = SuperFrames::new().unwrap();
+        for segment_bytes in [1500, 4240] {
+            all_is_taken(&SuperFrames::new(segment_bytes).unwrap());
+        }
+        assert!(SuperFrames::new(0).is_err() && SuperFrames::new(70_000).is_err());
+    }
+
+    fn all_is_taken(frames: &SuperFrames) {
         std::thread::scope(|scope| {
             let far = scope.spawn(|| frames.take(1000));
             assert!(frames.segments_per_s(1000).unwrap() > 0.0);

@@ -6,7 +6,8 @@
 //!
 //! Rooms: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (what a file says of its link) ·
 //! [`comment`] (the words of the comments) · [`recorder`] (one end writes down what it sees) · [`mod@join`] (several ends make
-//! one file) · [`mod@describe`] (a frame as fields) · [`line`](mod@line) (a frame as one line).
+//! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (what is not ours, and what carries ours) · [`line`](mod@line) (a frame
+//! as one line).
 //!
 //! Nothing here opens a file, knows a clock or prints: bytes come in as readers and go out as writers. The pcapng code is
 //! our own because `pcap-file` 2.0 takes every timestamp for nanoseconds whatever the interface says, and names no offset
@@ -16,6 +17,7 @@
 pub mod block;
 pub mod comment;
 pub mod describe;
+pub mod foreign;
 pub mod heading;
 pub mod join;
 pub mod line;

@@ -9,6 +9,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::describe::{Control, Described, FabricFields, LinkFields, OperationFields};
+use crate::foreign::Datagram;
 use crate::reader::Direction;
 
 /// One line of a capture.
@@ -22,6 +23,8 @@ pub struct Line<'a> {
     pub direction: Direction,
     /// What it says.
     pub frame: &'a Described,
+    /// What it travels in, on the udp wire.
+    pub datagram: Option<Datagram<'a>>,
     /// Names by member.
     pub members: &'a [String],
     /// What befell it.
@@ -52,11 +55,20 @@ impl Display for Line<'_> {
         if let Some(link) = &self.frame.link {
             self.what(formatter, link)?;
         } else {
-            let Described { source_mac, destination_mac, ether_type, frame_bytes, .. } = self.frame;
-            write!(formatter, "{source_mac} to {destination_mac} type {ether_type:#06x} {frame_bytes}B")?;
+            let Described { source_mac, destination_mac, ether_type, frame_bytes, foreign, .. } = self.frame;
+            match foreign {
+                Some(words) => write!(formatter, "{words}  {frame_bytes}B")?,
+                None => write!(
+                    formatter,
+                    "{source_mac} to {destination_mac} type {ether_type:#06x} {frame_bytes}B"
+                )?,
+            }
         }
         if let Some(problem) = self.frame.problem {
             write!(formatter, "  ({})", if self.frame.is_ours() { problem } else { "not ours" })?;
+        }
+        if let Some(Datagram { source, destination, .. }) = self.datagram {
+            write!(formatter, "  udp {source} to {destination}")?;
         }
         self.comments.iter().try_for_each(|comment| write!(formatter, "  # {comment}"))
     }
@@ -88,6 +100,12 @@ impl Line<'_> {
         if header.ack_now {
             formatter.write_str(" ack-now")?;
         }
+        if header.again {
+            formatter.write_str(" again")?;
+        }
+        if link.marked == Some(true) {
+            formatter.write_str(" marked")?;
+        }
         for operation in &self.frame.operations {
             formatter.write_str("  [")?;
             describe(formatter, operation)?;
@@ -115,6 +133,8 @@ impl Line<'_> {
             }
             Control::Credit { answer_wanted: true } => formatter.write_str(" answer wanted"),
             Control::Credit { .. } => Ok(()),
+            Control::Pause { quanta: 0 } => formatter.write_str(" over"),
+            Control::Pause { quanta } => write!(formatter, " {quanta} quanta"),
             Control::Init { number } | Control::Echo { number } => write!(formatter, " {number}"),
         }
     }
@@ -157,6 +177,9 @@ fn describe(formatter: &mut Formatter<'_>, fields: &OperationFields) -> fmt::Res
     }
     if fields.hole == Some(true) {
         formatter.write_str(" hole")?;
+    }
+    if fields.marked == Some(true) {
+        formatter.write_str(" marked")?;
     }
     fields.bitmap.as_ref().map_or(Ok(()), |bitmap| write!(formatter, " has {bitmap}"))
 }

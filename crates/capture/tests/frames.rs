@@ -6,7 +6,9 @@ use rackloom_protocol::wire::frame::PiggybackAck;
 use rackloom_protocol::wire::layout::{FABRIC, HOP_CHECK, OPERATIONS};
 use rackloom_protocol::wire::packed::Operation;
 use rackloom_protocol::wire::{FabricHeader, FrameKind, LinkHeader, seal_end_to_end};
-use rackloom_protocol::{Atomic, AtomicKind, Class, Key, NodeId, RegionId, SignalKind, Tenant, Width};
+use rackloom_protocol::{
+    Atomic, AtomicKind, Channel, Class, Key, NodeId, RegionId, SignalKind, Tenant, Width,
+};
 
 fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
     let mut packed = Vec::new();
@@ -21,6 +23,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         tenant: Tenant(3),
         entropy: 77,
         ack_now: true,
+        again: false,
         ack: Some(PiggybackAck { class: Class::Reply, psn: 5, operation: 6 }),
         source_incarnation: 8,
         destination_incarnation: 9,
@@ -33,6 +36,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         epoch: 12,
         length: (frame.len() - FABRIC) as u16,
         hop_limit: 255,
+        channel: Channel(0),
         session: 13,
         sequence: 14,
         link_ack: 15,
@@ -42,6 +46,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         has_hop_check: true,
         hop_check_covers_all: false,
         is_unprotected: false,
+        is_marked: false,
     };
     link.write(&mut frame, 0x88b5, [2, 0x52, 0x4c, 0, 0, 0], [2, 0x52, 0x4c, 0, 0, 1]);
     // The check reads the length, which the link header holds.
@@ -52,8 +57,15 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
 fn line(frame: &Described) -> String {
     let members = ["n0".to_owned()];
     let (direction, interface) = (Direction::Outbound, "n0-p0");
-    let line =
-        Line { timestamp_ns: 1_000_000_002, interface, direction, frame, members: &members, comments: &[] };
+    let line = Line {
+        timestamp_ns: 1_000_000_002,
+        interface,
+        direction,
+        frame,
+        datagram: None,
+        members: &members,
+        comments: &[],
+    };
     line.to_string()
 }
 
@@ -73,7 +85,10 @@ fn every_operation_is_said_with_its_numbers() {
         (Operation::Store { offset: 64, data }, "11 store r4+0x40 9B"),
         (Operation::Load { offset: 64, length: 8 }, "11 load r4+0x40 8B"),
         (Operation::Atomic { offset: 64, atomic }, "11 atomic r4+0x40 compare-swap value 21 compare 22 8B"),
-        (Operation::Signal { offset: 64, kind: SignalKind::Add, value: 3 }, "11 signal r4+0x40 add value 3"),
+        (
+            Operation::Signal { offset: 64, kind: SignalKind::Add, value: 3, counted: 0 },
+            "11 signal r4+0x40 add value 3",
+        ),
         (Operation::Put { offset: 64, start: 0, total: 100, data }, "11 put r4+0x40 9B of 100B"),
         (Operation::Get { offset: 64, length: 5000 }, "11 get r4+0x40 5000B"),
         (Operation::Message { tag: 6, data }, "11 message tag 6 9B"),
@@ -95,9 +110,10 @@ fn every_operation_is_said_with_its_numbers() {
 
 #[test]
 fn headers_and_acks_are_said() {
-    let ack = Operation::Ack { class: Class::Bulk, psn: 30, operation: 31, hole: true, bitmap: &[0xa0, 1] };
+    let bitmap = &[0xa0, 1];
+    let ack = Operation::Ack { class: Class::Bulk, psn: 30, operation: 31, hole: true, marked: true, bitmap };
     let described = describe(&routed(FrameKind::Ack, &[ack]));
-    let expected = "    1.000000002  n0-p0 >  ack n0 to m1 request ack-now  [ack bulk psn 30 op 31 hole has a001]  \
+    let expected = "    1.000000002  n0-p0 >  ack n0 to m1 request ack-now  [ack bulk psn 30 op 31 hole marked has a001]  \
                     ack reply psn 5 op 6  credits 16/17";
     assert_eq!(line(&described), expected);
 }

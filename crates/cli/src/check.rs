@@ -1,14 +1,18 @@
 //! `rackloom check`: the plan as both engines would run it, or every mistake of the file.
 
-use crate::arguments::{CheckArguments, Output, Overrides};
+use crate::arguments::{CheckArguments, Output, Overrides, SchemaOf};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::Source;
 use crate::{capacity, present, reporting};
 
-/// Print what an editor needs to check rack files.
-pub(crate) fn schema() -> Result<Exit, Failure> {
-    reporting::say(&Output { json: None }, &format!("{:#}", rackloom_plan::schema()))?;
+/// Print what an editor needs to check rack files or fault scripts.
+pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
+    let schema = match of {
+        SchemaOf::Racks => rackloom_plan::schema(),
+        SchemaOf::Faults => rackloom_plan::fault_schema(),
+    };
+    reporting::say(&Output { json: None }, &format!("{schema:#}"))?;
     Ok(Exit::Pass)
 }
 

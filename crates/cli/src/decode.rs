@@ -5,7 +5,9 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
+use std::net::SocketAddr;
 
+use rackloom_capture::foreign::{Datagram, datagram_of_ours};
 use rackloom_capture::heading::members_of;
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, ReadError, Reader, Record, describe};
@@ -15,18 +17,8 @@ use crate::arguments::DecodeArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// What `--kind` knows: kinds of frames, then kinds of operations. `ack` is both.
-pub(crate) const KINDS: [&str; 25] = [
-    "data",
-    "ack",
-    "hello",
-    "heartbeat",
-    "report",
-    "credit",
-    "link-ack",
-    "link-nack",
-    "link-init",
-    "link-init-echo",
+/// Kinds of operations that `--kind` knows; `ack` is a kind of frame, too.
+const OPERATIONS: [&str; 15] = [
     "select",
     "store",
     "load",
@@ -44,6 +36,11 @@ pub(crate) const KINDS: [&str; 25] = [
     "received",
 ];
 
+/// What `--kind` knows: kinds of frames, then kinds of operations.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    describe::kinds().into_iter().chain(OPERATIONS)
+}
+
 /// One frame as JSON.
 #[derive(Serialize)]
 struct Object<'a> {
@@ -54,8 +51,17 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     original_bytes: Option<u32>,
     #[serde(flatten)]
+    datagram: Option<Ends>,
+    #[serde(flatten)]
     frame: &'a Described,
     comments: &'a [String],
+}
+
+/// Who sent a datagram to whom.
+#[derive(Serialize)]
+struct Ends {
+    udp_source: SocketAddr,
+    udp_destination: SocketAddr,
 }
 
 /// Which frames are shown.
@@ -94,7 +100,7 @@ fn show<R: io::Read>(
     let choice = Choice { node: arguments.node.as_deref(), kind: arguments.kind.as_deref() };
     let mut left = arguments.first.unwrap_or(u64::MAX);
     let (mut number, mut section, mut members) = (0, 0, Vec::new());
-    while left > 0 {
+    'records: while left > 0 {
         let Some(record) = reader.next_record().map_err(Trouble::Input)? else { break };
         if section != record.section.number {
             section = record.section.number;
@@ -102,14 +108,21 @@ fn show<R: io::Read>(
             choice.check(&members)?;
         }
         number += 1;
-        let frame = describe(record.frame);
-        if choice.takes(&frame, record.interface_name(), &members) {
-            left -= 1;
-            let printed = match arguments.json {
-                true => print_object(number, &record, &frame, output),
-                false => print_line(&record, &frame, &members, output),
-            };
-            printed.map_err(Trouble::Output)?;
+        let datagram = datagram_of_ours(record.frame);
+        let inside = datagram.iter().flat_map(Datagram::frames);
+        let itself = datagram.is_none().then_some(record.frame);
+        for frame in inside.chain(itself).map(describe) {
+            if choice.takes(&frame, record.interface_name(), &members) {
+                let printed = match arguments.json {
+                    true => print_object(number, &record, datagram, &frame, output),
+                    false => print_line(&record, datagram, &frame, &members, output),
+                };
+                printed.map_err(Trouble::Output)?;
+                left -= 1;
+                if left == 0 {
+                    break 'records;
+                }
+            }
         }
     }
     Ok(())
@@ -117,6 +130,7 @@ fn show<R: io::Read>(
 
 fn print_line(
     record: &Record<'_>,
+    datagram: Option<Datagram<'_>>,
     frame: &Described,
     members: &[String],
     output: &mut impl Write,
@@ -126,6 +140,7 @@ fn print_line(
         interface: record.interface_name(),
         direction: record.direction,
         frame,
+        datagram,
         members,
         comments: &record.comments,
     };
@@ -135,6 +150,7 @@ fn print_line(
 fn print_object(
     number: u64,
     record: &Record<'_>,
+    datagram: Option<Datagram<'_>>,
     frame: &Described,
     output: &mut impl Write,
 ) -> io::Result<()> {
@@ -149,6 +165,10 @@ fn print_object(
             Direction::Unknown => "unknown",
         },
         original_bytes: is_cut.then_some(record.original_bytes),
+        datagram: datagram.map(|Datagram { source, destination, .. }| Ends {
+            udp_source: source,
+            udp_destination: destination,
+        }),
         frame,
         comments: &record.comments,
     };
@@ -210,6 +230,6 @@ mod tests {
 
     #[test]
     fn every_kind_of_frame_can_be_asked_for() {
-        assert!(rackloom_capture::describe::KINDS.iter().all(|kind| KINDS.contains(kind)));
+        assert!(rackloom_capture::describe::kinds().iter().all(|kind| kinds().any(|one| one == *kind)));
     }
 }

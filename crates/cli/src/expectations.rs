@@ -1,15 +1,20 @@
 //! The plan's expectations held against a report.
 //!
 //! The job says pass or fail by what it checks. A rack file may expect more than that, or an outage; then the run passes
-//! if the expectation holds. A file that expects nothing leaves the job's verdict as it is.
+//! if the expectation holds. A file that expects nothing leaves the job's verdict as it is. Under a fault script its expectations hold
+//! in place of the file's.
 
-use rackloom_jobs::report::{MemberState, Report, Verdict};
+use rackloom_jobs::report::{MemberState, Report, Verdict, faults};
+use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{Expectations, ExpectedVerdict, Plan};
 
 use crate::present::units;
 
 /// Judge a run that ended by itself.
-pub(crate) fn judge(plan: &Plan, report: &mut Report) {
+pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
+    if let Some(script) = faults {
+        return faults::judge(script, plan, report);
+    }
     let expect = &plan.expect;
     if *expect == Expectations::default() {
         return;

@@ -55,6 +55,13 @@ impl Here {
         u64::from(self.runs(plan, edge.a)) + u64::from(self.runs(plan, edge.b))
     }
 
+    /// Whether a link of this member has its other end elsewhere.
+    pub(crate) fn leads_abroad(&self, plan: &Plan, node: NodeId) -> bool {
+        let edges = plan.links.iter().map(|link| link.edge);
+        let mut own = edges.filter(|edge| edge.a == node || edge.b == node);
+        own.any(|edge| self.ends(plan, &edge) < 2)
+    }
+
     /// How many links have an end here.
     pub(crate) fn links(&self, plan: &Plan) -> usize {
         plan.links.iter().filter(|link| self.ends(plan, &link.edge) > 0).count()

@@ -2,13 +2,14 @@
 //!
 //! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
 //! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
-//! · `sim` · `check` · `experiment` (runs beside closed forms) · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files)
+//! · `sim` · `campaign` (many of them, under drawn faults) · `snapshots` (a job taken up again) · `check` · `experiment` (runs beside closed forms) · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files) · `gpu` (what this machine's GPUs can do)
 //! · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
 mod arguments;
 mod arrays;
 mod calibrate;
+mod campaign;
 mod capacity;
 mod capture;
 mod check;
@@ -19,7 +20,9 @@ mod expectations;
 mod experiment;
 mod failure;
 mod faults;
+mod gpu;
 mod here;
+mod interruption;
 mod overrides;
 mod present;
 mod progress;
@@ -27,9 +30,11 @@ mod reporting;
 mod schedule;
 mod seat;
 mod sim;
+mod snapshots;
 mod source;
 mod standing;
 mod supervisor;
+mod trace;
 
 use std::io;
 use std::process::ExitCode;
@@ -39,6 +44,8 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let obeyed = arguments::parse().and_then(|arguments| {
+        #[cfg(feature = "planted-bugs")]
+        plant()?;
         log_to_stderr(&arguments.command);
         obey(arguments.command)
     });
@@ -51,6 +58,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Have the bug that the environment names.
+#[cfg(feature = "planted-bugs")]
+fn plant() -> Result<(), Failure> {
+    use rackloom_protocol::planted::{PlantedBug, plant};
+    let Ok(name) = std::env::var("RACKLOOM_PLANT") else { return Ok(()) };
+    let bug = PlantedBug::ALL.into_iter().find(|bug| bug.name() == name);
+    let names = PlantedBug::ALL.map(PlantedBug::name).join(", ");
+    bug.map(plant).ok_or_else(|| {
+        Failure::bad_input(format!("there is no bug `{name}` to plant")).hint(format!("there are {names}"))
+    })
+}
+
 fn obey(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => supervisor::run(&arguments).map(ExitCode::from),
@@ -58,16 +77,20 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
         Command::Plan(arguments) => schedule::run(&arguments).map(ExitCode::from),
         Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),
-        Command::Schema => check::schema().map(ExitCode::from),
+        Command::Schema(arguments) => check::schema(arguments.of).map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
         Command::Status(arguments) => standing::status(&arguments).map(ExitCode::from),
+        Command::Inject(arguments) => standing::inject(&arguments).map(ExitCode::from),
         Command::Down(arguments) => standing::down(&arguments).map(ExitCode::from),
         Command::Experiment(arguments) => experiment::run(&arguments).map(ExitCode::from),
+        Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
+        Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::CalibrateLoop(arguments) => calibrate::take_loop(arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run(),
         Command::Seat(SeatArguments { join: Some(place) }) => standing::join(&place),
         Command::Keep => standing::keep().map(ExitCode::from),
+        Command::SweepNames => supervisor::sweep_names().map(ExitCode::from),
     }
 }
 

@@ -3,8 +3,8 @@
 //! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
 
 use rackloom_plan::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, Plan, RetryPlan,
-    Sizes, Sweep,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, PatternName,
+    PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
@@ -18,6 +18,7 @@ impl Overrides {
         plan.change(|plan| {
             plan.job.kind = kind;
             plan.seed = self.seed.unwrap_or(plan.seed);
+            plan.payload = self.payload.as_deref().and_then(PayloadMode::from_name).unwrap_or(plan.payload);
             plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
         });
         plan.override_links(|profile| {
@@ -50,25 +51,34 @@ impl JobOptions {
                 self.refuse(name, &self.about_collectives())?;
                 self.change_sweep(sweep);
             }
+            JobKind::Traffic(traffic) => {
+                self.refuse(name, &self.about_collectives())?;
+                self.refuse(name, &self.about_sweeps()[1..])?;
+                self.change_traffic(traffic);
+                return Ok(kind);
+            }
             JobKind::Litmus | JobKind::None => {
                 self.refuse(name, &self.about_collectives())?;
                 self.refuse(name, &self.about_sweeps())?;
             }
         }
+        self.refuse(name, &self.about_traffic())?;
         Ok(kind)
     }
 
     /// Whether the job takes more or less memory than the file's.
     pub(crate) fn changes_size(&self) -> bool {
-        self.job.is_some() || self.collective.is_some() || self.bytes.is_some() || self.sizes.is_some()
+        let is_another = self.job.is_some() || self.collective.is_some() || self.pattern.is_some();
+        is_another || self.bytes.is_some() || self.sizes.is_some()
     }
 
     /// Which job: the one that is named, or the one that `--collective` means, or the file's.
     fn kind(&self, of_file: JobKind) -> JobKind {
-        let asked = match (self.job, &self.collective) {
-            (Some(job), _) => job.kind(),
-            (None, Some(_)) => JobKind::Collective(CollectivePlan::default()),
-            (None, None) => return of_file,
+        let asked = match (self.job, &self.collective, &self.pattern) {
+            (Some(job), ..) => job.kind(),
+            (None, Some(_), _) => JobKind::Collective(CollectivePlan::default()),
+            (None, None, Some(_)) => JobKind::Traffic(TrafficPlan::default()),
+            (None, None, None) => return of_file,
         };
         // The file's own settings stay if it names the same job.
         if asked.name() == of_file.name() { of_file } else { asked }
@@ -109,6 +119,17 @@ impl JobOptions {
         Err(Failure::bad_input(format!("{option}{others} {verb} nothing to {collective}")).hint(hint))
     }
 
+    fn change_traffic(&self, traffic: &mut TrafficPlan) {
+        let pattern = self.pattern.as_deref().and_then(PatternName::from_name);
+        traffic.pattern = pattern.unwrap_or(traffic.pattern);
+        traffic.bytes = self.bytes.unwrap_or(traffic.bytes);
+        traffic.messages = self.messages.unwrap_or(traffic.messages);
+    }
+
+    fn about_traffic(&self) -> [(&'static str, bool); 2] {
+        [("--pattern", self.pattern.is_some()), ("--messages", self.messages.is_some())]
+    }
+
     fn change_sweep(&self, sweep: &mut Sweep) {
         sweep.sizes = match (self.bytes, self.sizes) {
             (Some(bytes), _) => Sizes::one(bytes),
@@ -147,7 +168,7 @@ impl JobOptions {
         let verb = if said.len() == 1 { "means" } else { "mean" };
         let what = format!("{} {verb} nothing to job {job}", said.join(", "));
         Err(Failure::bad_input(what)
-            .hint("say --job collective, latency or bandwidth, or name it in the file"))
+            .hint("say --job collective, latency, bandwidth or traffic, or name it in the file"))
     }
 }
 
@@ -156,15 +177,30 @@ const NODES_NAMED: usize = 8;
 
 /// The GPU node that an option names.
 pub(crate) fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+    named(plan, option, name, "GPU node", |role| role == MemberRole::Endpoint)
+}
+
+/// The GPU node or switch that an option names.
+pub(crate) fn member_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+    named(plan, option, name, "member", |_| true)
+}
+
+fn named(
+    plan: &Plan,
+    option: &str,
+    name: &str,
+    what: &str,
+    is_meant: impl Fn(MemberRole) -> bool,
+) -> Result<NodeId, Failure> {
     let node = plan.node_named(name);
-    let node = node.filter(|node| plan.members[node.index()].role == MemberRole::Endpoint);
+    let node = node.filter(|node| is_meant(plan.members[node.index()].role));
     node.ok_or_else(|| {
-        let names = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
+        let names = plan.members.iter().filter(|member| is_meant(member.role));
         let names: Vec<_> = names.map(|member| member.name.as_str()).collect();
         let (named, more) = names.split_at(names.len().min(NODES_NAMED));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        Failure::bad_input(format!("{option}: {name} is no GPU node of rack {}", plan.name))
-            .hint(format!("its GPU nodes are {}{more}", named.join(", ")))
+        Failure::bad_input(format!("{option}: {name} is no {what} of rack {}", plan.name))
+            .hint(format!("its {what}s are {}{more}", named.join(", ")))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use rackloom_jobs::report::{Context, Manifest, MemberSeat, Report, Verdict};
+use rackloom_jobs::report::{Context, EventRecord, Manifest, MemberSeat, Report, Verdict};
 use rackloom_plan::Plan;
 use rackloom_protocol::MemberRole;
 
@@ -19,6 +19,8 @@ pub(crate) struct Findings {
     pub(crate) wire: &'static str,
     pub(crate) clock: &'static str,
     pub(crate) trace_hash: Option<String>,
+    /// What the fault script did.
+    pub(crate) events: Vec<EventRecord>,
 }
 
 /// The plan's names and the engine's findings.
@@ -42,7 +44,7 @@ pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
         wire: findings.wire.to_owned(),
         job: plan.job.kind.name().to_owned(),
         failures: findings.failures,
-        events: Vec::new(),
+        events: findings.events,
     }
 }
 

@@ -4,13 +4,16 @@ use std::io;
 use std::path::Path;
 
 use rackloom_jobs::Job;
-use rackloom_jobs::report::{EventLog, MemberReport, MemberState, PortReport, Report, WireBytes};
+use rackloom_jobs::report::{
+    EventLog, EventRecord, MemberReport, MemberState, PortReport, Report, WireBytes,
+};
 use rackloom_plan::Plan;
+use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{MemberRole, NodeId, PortId};
-use rackloom_simulator::{LinkStatistics, Simulation, Stalled};
+use rackloom_simulator::{Happening, LinkStatistics, Simulation, Stalled};
 
-use crate::arguments::SimArguments;
+use crate::arguments::{Job as JobName, Overrides, SimArguments};
 use crate::arrays::{self, ArrayWriter};
 use crate::capture::SimulatedLinks;
 use crate::exit::Exit;
@@ -20,13 +23,23 @@ use crate::faults::InjectedFaults;
 use crate::progress::{Bar, Headway};
 use crate::reporting::{self, Findings};
 use crate::source::{Source, Work};
+use crate::trace;
 
 /// Occurrences in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
 const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
 
+/// Larger racks are watched under a fault script only: whoever simulates a thousand nodes without one wants speed.
+const WATCHED_MEMBERS_MAX: usize = 64;
+
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides)?
+    let mut overrides = Overrides { payload: arguments.payload.clone(), ..arguments.overrides.clone() };
+    if arguments.trace.is_some() {
+        // Nothing of the file's own job is done, so nothing of it is judged.
+        overrides.job.job = Some(JobName::None);
+    }
+    let source = Source::read(&arguments.file, &overrides)?
+        .with_faults(&arguments.faults)?
         .with_arrays(&arguments.arrays)?
         .with_capture(&arguments.capture)?;
     let work = source.possible_work()?;
@@ -34,10 +47,19 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     arrays::make_place(&arguments.arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     source.capture.make_directory()?;
-    let Work { plan, inputs, result_shapes } = work;
+    let Work { plan, faults, inputs, result_shapes } = work;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let jobs = ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect();
+    let jobs = match &arguments.trace {
+        Some(file) => trace::jobs(file, &plan)?,
+        None => ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect(),
+    };
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {
+        simulation.watch();
+    }
+    if let Some(script) = &faults {
+        simulation.play(script, &plan, plan.seed);
+    }
     let captures = source.capture.place(u64::from(std::process::id()));
     if let Some(place) = &captures {
         simulation.witness(SimulatedLinks::begin(place, &plan).map_err(cannot_capture)?);
@@ -50,10 +72,17 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
             Failure::could_not_start("cannot write the results", error).at_path(directory)
         })?;
     }
-    let mut report = report(&plan, &mut simulation, stalled.as_ref());
-    if stalled.is_none() {
-        expectations::judge(&plan, &mut report);
+    let mut report = report(&plan, faults.as_ref(), &mut simulation, stalled.as_ref());
+    if arguments.trace.is_some() {
+        "trace".clone_into(&mut report.job);
     }
+    if stalled.is_none() {
+        expectations::judge(&plan, faults.as_ref(), &mut report);
+        if faults.is_some() {
+            simulation.heal_and_probe();
+        }
+    }
+    report.add_oracles(&simulation.verdicts());
     drop(simulation);
     let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
@@ -62,7 +91,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
 }
 
 /// What is the kernel's has no model.
-fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
     if !plan.has_bridges() {
         return Ok(());
     }
@@ -104,13 +133,19 @@ fn write_results(
     Ok(())
 }
 
-fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -> Report {
+pub(crate) fn report(
+    plan: &Plan,
+    faults: Option<&FaultScript>,
+    simulation: &mut Simulation,
+    stalled: Option<&Stalled>,
+) -> Report {
     let findings = Findings {
         failures: stalled.map(failures).unwrap_or_default(),
         elapsed_ns: simulation.now().0,
         wire: "simulated",
         clock: "virtual",
         trace_hash: Some(format!("{:016x}", simulation.trace_hash())),
+        events: faults.map(|script| fault_lines(plan, script, simulation)).unwrap_or_default(),
     };
     let mut logs = event_logs(plan, simulation);
     let mut jobs = simulation.take_jobs().into_iter();
@@ -137,6 +172,14 @@ fn report(plan: &Plan, simulation: &mut Simulation, stalled: Option<&Stalled>) -
     report.wire_bytes =
         Some(WireBytes { sent: statistics.wire_bytes, accounted: statistics.accounted_bytes });
     report
+}
+
+fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
+    let line = |one: &Happening| {
+        let member = &plan.members[one.member.index()].name;
+        EventRecord::of_fault(one.at, member, one.event, &script.events[one.event], one.begins)
+    };
+    simulation.happenings().iter().map(line).collect()
 }
 
 fn failures(stalled: &Stalled) -> Vec<String> {

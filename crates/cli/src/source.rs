@@ -10,18 +10,22 @@ use std::sync::Arc;
 use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
+use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
-    CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes, Unreadable,
-    WireKind,
+    Checks, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes,
+    Unreadable, WireKind,
 };
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{ArrayOptions, JobOptions, Overrides, Processes, Transport, Wire};
+use crate::arguments::{
+    ArrayOptions, CheckpointOptions, FaultOptions, JobOptions, Overrides, Processes, Transport, Wire,
+};
 use crate::arrays::InputArrays;
 use crate::capture::CaptureOptions;
 use crate::failure::Failure;
 use crate::here::Here;
+use crate::snapshots::SnapshotOrders;
 use crate::{arrays, capacity};
 
 /// Everything from which a plan is built.
@@ -51,11 +55,39 @@ pub(crate) struct Source {
     /// Where captures go, if frames are captured.
     #[serde(default)]
     pub(crate) capture: CaptureOptions,
+    /// What befalls the rack, if anything does.
+    #[serde(default)]
+    pub(crate) faults: Option<FaultFile>,
+    /// What is saved of the job, and from where it goes on.
+    #[serde(default)]
+    pub(crate) snapshots: SnapshotOrders,
+}
+
+/// A fault script, as text for the same reasons as the rack file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct FaultFile {
+    /// The file's name, for messages.
+    name: String,
+    pub(crate) text: String,
+}
+
+impl FaultFile {
+    /// Read it; what it says is not looked at here.
+    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
+        let text = rackloom_plan::text_of(file).map_err(|Unreadable { message, .. }| {
+            Failure::bad_input(message.replace("rack file", "fault script"))
+                .at_path(file)
+                .hint("scripts that come with the project are in scripts/faults/")
+        })?;
+        Ok(Self { name: file.display().to_string(), text })
+    }
 }
 
 /// What a source comes to.
 pub(crate) struct Work {
     pub(crate) plan: Plan,
+    /// What befalls the rack.
+    pub(crate) faults: Option<FaultScript>,
     /// What the ranks give.
     pub(crate) inputs: Inputs,
     /// The shape of what each rank gets, by rank; nothing for ranks that get nothing.
@@ -77,6 +109,8 @@ impl Source {
             rack: None,
             arrays: ArrayOptions::default(),
             capture: CaptureOptions::default(),
+            faults: None,
+            snapshots: SnapshotOrders::default(),
         })
     }
 
@@ -86,7 +120,23 @@ impl Source {
         self.force_wire = processes.force_wire;
         self.host.clone_from(&processes.host);
         self.netns_names = processes.netns_names;
-        self.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
+        self.with_faults(&processes.faults)?.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
+    }
+
+    /// With a fault script, if there is one.
+    pub(crate) fn with_faults(mut self, options: &FaultOptions) -> Result<Self, Failure> {
+        self.faults = options.faults.as_deref().map(FaultFile::read).transpose()?;
+        Ok(self)
+    }
+
+    /// With snapshots of a job that this plan has.
+    pub(crate) fn with_snapshots(
+        mut self,
+        options: &CheckpointOptions,
+        plan: &Plan,
+    ) -> Result<Self, Failure> {
+        self.snapshots = SnapshotOrders::prepare(options, plan)?;
+        Ok(self)
     }
 
     pub(crate) fn named(mut self, rack: Option<String>) -> Self {
@@ -133,6 +183,14 @@ impl Source {
     pub(crate) fn ready_work(&self, processes: &Processes) -> Result<Work, Failure> {
         let work = self.possible_work()?;
         let here = Here::of(&work.plan, self.host.as_deref())?;
+        let followed = work.faults.iter().flat_map(FaultScript::followed);
+        if let Some(node) = followed.into_iter().find(|node| here.leads_abroad(&work.plan, *node)) {
+            let name = &work.plan.members[node.index()].name;
+            let what = format!(
+                "the fault script kills {name} for a time, and its link to another host is laid only once"
+            );
+            return Err(Failure::bad_input(what).hint("leave `for` out of its `kill`, or kill somebody else"));
+        }
         capacity::must_suffice(&work.plan, &here)?;
         arrays::make_place(&processes.arrays, &work.is_written())?;
         self.capture.make_directory()?;
@@ -159,14 +217,26 @@ impl Source {
         }
         let arrays = self.take_arrays(&mut plan)?;
         plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
+        let faults = self.take_faults(&mut plan)?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
-        Ok(Work { plan, inputs, result_shapes })
+        Ok(Work { plan, faults, inputs, result_shapes })
     }
 
     /// The plan alone.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
         self.work().map(|work| work.plan)
+    }
+
+    /// Read the fault script against the plan. Frames carry the end-to-end check where it flips bits.
+    fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
+        let Some(FaultFile { name, text }) = &self.faults else { return Ok(None) };
+        let script =
+            FaultScript::parse(text, name, plan).map_err(|error| Failure::bad_input(words(&error)))?;
+        if script.corrupts() {
+            plan.change(|plan| plan.checks = Checks::Always);
+        }
+        Ok(Some(script))
     }
 
     /// Open the user's arrays, if there are any, and let the plan follow them: type and size are theirs.

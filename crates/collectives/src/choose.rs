@@ -1,7 +1,7 @@
 //! Which algorithm to take: the one with the least estimated time, and the estimates of all others as the reason.
 //!
 //! Sources of the estimates are named in `estimate.rs`. They know the size, the number of ranks, the kind of topology and two
-//! measured numbers; they do not know contention with other traffic, frames, or the time for reducing. The choice decides
+//! a few measured numbers; they do not know contention with other traffic, or frames. The choice decides
 //! the order of reduction and with it the last bits of floating-point sums, so every rank must be given the same numbers.
 
 use core::fmt;
@@ -54,6 +54,9 @@ pub struct Fabric {
     pub link_ns_per_byte: f64,
     /// Time of a signal between ranks of one server.
     pub local_alpha_ns: f64,
+    /// Time that a rank takes to reduce one byte of an operand into what it has: "gamma". Zero where computing costs
+    /// nothing, as in virtual time.
+    pub reduce_ns_per_byte: f64,
 }
 
 /// The expected time of one algorithm.
@@ -90,7 +93,9 @@ pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> R
             }
             other => other,
         };
-        let time_ns = estimate::time_ns(request, bytes, fabric, algorithm);
+        let reduced_bytes = estimate::reduced_bytes(request, bytes, algorithm);
+        let time_ns =
+            estimate::time_ns(request, bytes, fabric, algorithm) + reduced_bytes * fabric.reduce_ns_per_byte;
         estimates.push(Estimate { algorithm, time_ns });
     }
     estimates.sort_by(|left, right| left.time_ns.total_cmp(&right.time_ns));

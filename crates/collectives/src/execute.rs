@@ -6,6 +6,7 @@
 //!
 //! Not here: what to do when a peer is lost. Surroundings find that out, and drop the run.
 
+use core::fmt;
 use core::ops::Range;
 
 use crate::array::ElementType;
@@ -16,7 +17,7 @@ use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Tr
 pub const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes that are reduced at a time: both blocks, and what flows through them, stay in the first-level cache, so that only own
 /// memory is waited for.
-const WORKED_BYTES_MAX: usize = 8 << 10;
+pub const WORKED_BYTES_MAX: usize = 8 << 10;
 /// Bytes that are worked on in one turn.
 pub const TURN_BYTES: usize = 1 << 20;
 
@@ -62,7 +63,6 @@ pub trait Surroundings {
 const FOLDED_BYTES_MIN: usize = 512;
 
 /// What is to be done with the values, and private room for doing it.
-#[derive(Debug)]
 pub struct Blocks {
     /// Left-hand operands and results.
     pub left: Vec<u8>,
@@ -73,6 +73,15 @@ pub struct Blocks {
     folded: Accumulator,
 }
 
+impl fmt::Debug for Blocks {
+    /// Without the bytes, which are tens of thousands.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operation, element, .. } = self;
+        let mut fields = formatter.debug_struct("Blocks");
+        fields.field("operation", operation).field("element", element).finish_non_exhaustive()
+    }
+}
+
 impl Blocks {
     /// Room for this operation on elements of this type.
     #[must_use]
@@ -80,6 +89,16 @@ impl Blocks {
         let folded = Accumulator::new(operation, element);
         let (left, right) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
         Self { left, right, operation, element, folded }
+    }
+
+    /// The first `length` bytes of both operands become the result, which lies where the left one lay.
+    ///
+    /// # Errors
+    /// When they are no whole number of elements.
+    pub fn reduce(&mut self, length: usize) -> Result<&[u8], ReduceError> {
+        let left = &mut self.left[..length];
+        reduce(self.operation, self.element, left, &self.right[..length])?;
+        Ok(left)
     }
 
     /// Whether it is room for this operation on elements of this type.
@@ -240,12 +259,22 @@ fn work_block<S: Surroundings>(
             around.read(target.buffer, at(target), left)?;
             reduce(blocks.operation, element, left, right)?;
         }
-        Local::Fold { .. } => {
+        Local::Fold { .. } if blocks.folded.is_wider() => {
             for &source in program.sources(&piece) {
                 around.read(source.buffer, at(source), right)?;
                 blocks.folded.take(right)?;
             }
             blocks.folded.finish(left)?;
+        }
+        Local::Fold { .. } => {
+            for (index, &source) in program.sources(&piece).iter().enumerate() {
+                if index == 0 {
+                    around.read(source.buffer, at(source), left)?;
+                    continue;
+                }
+                around.read(source.buffer, at(source), right)?;
+                reduce(blocks.operation, element, left, right)?;
+            }
         }
     }
     around.write(target.buffer, at(target), left)

@@ -74,6 +74,7 @@ fn combine(operation: ReduceOperation, left: f64, right: f64) -> f64 {
         Sum => left + right,
         Product => left * right,
         Min | Max => extreme(operation, left, right),
+        other => panic!("no reference for {}", other.name()),
     }
 }
 
@@ -84,6 +85,7 @@ fn combine_integers(operation: ReduceOperation, left: i128, right: i128) -> i128
         Min if left < right => left,
         Max if left > right => left,
         Min | Max => right,
+        other => panic!("no reference for {}", other.name()),
     }
 }
 

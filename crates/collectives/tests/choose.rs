@@ -5,14 +5,22 @@
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::choose::{Choice, Fabric, TopologyKind, choose};
-use rackloom_collectives::{Algorithm, Collective, Refused, Request};
+use rackloom_collectives::schedule::{Local, Program};
+use rackloom_collectives::{Algorithm, Collective, Refused, Request, build};
 
 const ALPHA_NS: f64 = 1200.0;
 /// 400 Gb/s.
 const RATE: f64 = 50.0;
 
 fn fabric(kind: TopologyKind) -> Fabric {
-    Fabric { kind, planes: 1, alpha_ns: ALPHA_NS, link_ns_per_byte: 1.0 / RATE, local_alpha_ns: 100.0 }
+    Fabric {
+        kind,
+        planes: 1,
+        alpha_ns: ALPHA_NS,
+        link_ns_per_byte: 1.0 / RATE,
+        local_alpha_ns: 100.0,
+        reduce_ns_per_byte: 0.0,
+    }
 }
 
 fn request(collective: Collective, ranks: usize, bytes: usize) -> Request<'static> {
@@ -25,6 +33,17 @@ fn chosen(collective: Collective, ranks: usize, bytes: usize, fabric: &Fabric) -
 
 fn time_ns(choice: &Choice, algorithm: Algorithm) -> f64 {
     choice.estimates.iter().find(|estimate| estimate.algorithm == algorithm).unwrap().time_ns
+}
+
+/// Elements that a program reduces into others.
+fn reduced_elements(program: &Program) -> usize {
+    let work = program.steps.iter().flat_map(|step| &step.work);
+    let reduced = work.map(|work| match work {
+        Local::Copy { .. } => 0,
+        Local::Reduce { target, .. } => target.length,
+        Local::Fold { target, .. } => (program.sources(work).len() - 1) * target.length,
+    });
+    reduced.sum()
 }
 
 fn assert_close(found: f64, expected: f64, what: &str) {
@@ -136,6 +155,45 @@ fn a_broadcast_is_cut_into_as_many_segments_as_pay() {
     let best = segments.get() as f64;
     assert_close(large.estimates[0].time_ns, time(best), "pipeline");
     assert!(time(best) <= time(best - 1.0) && time(best) <= time(best + 1.0), "{segments} segments");
+}
+
+/// Two ranks send as much one way or the other. One-shot saves a step and reduces the whole array where the others
+/// reduce half of it, so it wins iff S / 2 gamma < alpha.
+#[test]
+fn where_reducing_takes_time_nobody_does_more_of_it_than_a_step_is_worth() {
+    let gamma = 0.1;
+    let busy = Fabric { reduce_ns_per_byte: gamma, ..fabric(TopologyKind::Ring) };
+    let at = |factor: f64, fabric: &Fabric| {
+        let bytes = (factor * 2.0 * ALPHA_NS / gamma) as usize;
+        chosen(Collective::AllReduce, 2, bytes, fabric).algorithm
+    };
+    assert_eq!((at(0.99, &busy), at(1.01, &busy)), (Algorithm::OneShot, Algorithm::Ring));
+    assert_eq!(at(1.01, &fabric(TopologyKind::Ring)), Algorithm::OneShot, "where it takes none");
+}
+
+/// What the programs really reduce is what the estimates say.
+#[test]
+fn estimates_know_what_the_busiest_rank_reduces() {
+    let elements = 1 << 12;
+    for (collective, ranks) in
+        [(Collective::AllReduce, 8), (Collective::AllReduce, 6), (Collective::ReduceScatter, 8)]
+            .into_iter()
+            .chain([(Collective::Reduce { root: 1 }, 8)])
+    {
+        let request = request(collective, ranks, elements);
+        let still = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..fabric(TopologyKind::Mesh) };
+        let choice = choose(&request, 1, &Fabric { reduce_ns_per_byte: 1.0, ..still }).unwrap();
+        for estimate in choice.estimates {
+            let schedule = build(&request, estimate.algorithm).unwrap();
+            let reduced = schedule.programs.iter().map(reduced_elements).max().unwrap() as f64;
+            let what = format!("{collective} of {ranks} by {}", estimate.algorithm);
+            assert!(
+                (reduced - estimate.time_ns).abs() <= ranks as f64,
+                "{what}: {reduced}, not {}",
+                estimate.time_ns
+            );
+        }
+    }
 }
 
 /// To the root of a ring of 8 it is 4 hops, and each of its two links carries 4 arrays; a tree takes 1 + 2 + 4 hops and

@@ -39,6 +39,8 @@ pub struct Experiment {
     pub axes: Axes,
     /// The closed form between the points, by series and place; `None` where points are joined by straight lines.
     pub(crate) curve: fn(&str, f64) -> Option<f64>,
+    /// What the measured rows come to, in a few lines; not told what was expected.
+    pub(crate) answer: fn(&[Row]) -> Vec<String>,
     /// The points to measure.
     pub(crate) trials: fn(&Setup) -> Result<Vec<Trial>, Refused>,
 }
@@ -194,13 +196,15 @@ pub struct Findings {
     pub perturbed: Option<&'static str>,
     /// The lines, in the experiment's order.
     pub rows: Vec<Row>,
+    /// What they come to, made of what was measured.
+    pub answer: Vec<String>,
 }
 
 impl Findings {
-    /// Whether every line holds.
+    /// Whether every line holds, and there is one.
     #[must_use]
     pub fn hold(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict == Verdict::Pass)
+        !self.rows.is_empty() && self.rows.iter().all(|row| row.verdict == Verdict::Pass)
     }
 }
 
@@ -218,13 +222,15 @@ impl Experiment {
         };
         let trials = (self.trials)(&setup)?;
         let measured = parallel::map(&trials, |trial| (trial.run)());
-        let rows = trials.iter().zip(measured).map(|(trial, measured)| trial.judge(measured)).collect();
+        let rows: Vec<Row> =
+            trials.iter().zip(measured).map(|(trial, measured)| trial.judge(measured)).collect();
         Ok(Findings {
             name: self.name,
             question: self.question,
             formula: self.formula,
             seed: request.seed,
             perturbed: request.perturb.then_some(self.perturbs),
+            answer: (self.answer)(&rows),
             rows,
         })
     }
@@ -248,9 +254,11 @@ impl Trial {
             Some(value) if self.tolerance.admits(self.expected, value, events) => Verdict::Pass,
             Some(_) => Verdict::Fail,
         };
-        let few = events.filter(|events| *events < EVENTS_MIN && self.tolerance.rests_on_chance());
-        let few = few.map(|events| format!("rests on {events} losses, fewer than {EVENTS_MIN}"));
-        let notes = [trouble, measured.and_then(|measured| measured.note), few];
+        let rests = events.filter(|_| self.tolerance.rests_on_chance()).map(|events| match events {
+            0..EVENTS_MIN => format!("rests on {events} losses, fewer than {EVENTS_MIN}"),
+            _ => format!("over {events} losses"),
+        });
+        let notes = [trouble, measured.and_then(|measured| measured.note), rests];
         Row {
             series: self.series.clone(),
             setting: self.setting.clone(),
@@ -352,8 +360,8 @@ mod tests {
         // 3 * 50 / sqrt(n): 15 of 100 losses, 1.5 of 10,000.
         let (few, many) = (judged(tolerance, counted(100)), judged(tolerance, counted(10_000)));
         assert_eq!((few.verdict, many.verdict), (Verdict::Pass, Verdict::Fail));
-        assert!(few.note.contains("100 losses"), "{}", few.note);
-        assert_eq!(many.note, "");
+        assert_eq!(few.note, "rests on 100 losses, fewer than 1000");
+        assert_eq!(many.note, "over 10000 losses");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use rackloom_plan::units;
+
 /// One input that can be varied.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
@@ -20,12 +22,18 @@ pub struct Knob {
     pub kind: KnobKind,
 }
 
-/// What a knob's values look like.
+/// What a knob's values look like; numbers within these, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
     /// A whole number.
-    Count,
-    /// A number from 0 to 1.
+    Count(u64, u64),
+    /// A whole number of bytes, or a size with its unit.
+    Bytes(u64, u64),
+    /// A whole number of microseconds, or a time with its unit.
+    Microseconds(u64, u64),
+    /// A whole number of metres, or a length with its unit.
+    Metres(u64, u64),
+    /// A number above 0 and below 1, or per cent.
     Share,
     /// One of the usual values.
     Word,
@@ -92,32 +100,61 @@ impl Knobs {
         usual.iter().map(|value| (*value).to_owned()).collect()
     }
 
-    /// The values of a knob that counts.
+    /// The values of a knob that counts something.
     pub(crate) fn counts(&self, name: &str, reduced: bool) -> Vec<u64> {
-        self.words(name, reduced).iter().filter_map(|value| value.parse().ok()).collect()
+        let kind = self.known.iter().find(|knob| knob.name == name).map(|knob| knob.kind);
+        self.words(name, reduced).iter().filter_map(|value| kind?.whole(value)).collect()
     }
 
     /// The values of a knob that is a share.
     pub(crate) fn shares(&self, name: &str, reduced: bool) -> Vec<f64> {
-        self.words(name, reduced).iter().filter_map(|value| value.parse().ok()).collect()
+        self.words(name, reduced).iter().filter_map(|value| units::probability(value)).collect()
     }
 }
 
 impl Knob {
     fn accept(&self, value: &str) -> Result<(), Refused> {
-        let (is_fine, wanted) = match self.kind {
-            KnobKind::Count => (value.parse::<u64>().is_ok_and(|count| count > 0), "a whole number above 0"),
-            KnobKind::Share => (
-                value.parse::<f64>().is_ok_and(|share| share > 0.0 && share < 1.0),
-                "a number between 0 and 1",
-            ),
-            KnobKind::Word => (self.usual.contains(&value), "one of those it knows"),
+        let is_fine = match self.kind {
+            KnobKind::Share => units::probability(value).is_some_and(|share| share > 0.0 && share < 1.0),
+            KnobKind::Word => self.usual.contains(&value),
+            counted => counted.whole(value).is_some(),
         };
         if is_fine {
             return Ok(());
         }
-        let what = format!("`{}` of `{value}` is not {wanted}", self.name);
+        let what = format!("`{}` of `{value}` is not {}", self.name, self.kind.wanted());
         Err(Refused { what, hint: format!("write values like {}={}", self.name, self.usual.join(",")) })
+    }
+}
+
+impl KnobKind {
+    /// A value that counts something, with or without its unit.
+    fn whole(self, text: &str) -> Option<u64> {
+        let whole = |value: u64, of: u64| value.is_multiple_of(of).then_some(value / of);
+        let bare = text.parse::<u64>().ok();
+        let (value, least, most) = match self {
+            Self::Count(least, most) => (bare, least, most),
+            Self::Bytes(least, most) => (bare.or_else(|| units::size_bytes(text)), least, most),
+            Self::Microseconds(least, most) => {
+                (bare.or_else(|| whole(units::time_ns(text)?, 1_000)), least, most)
+            }
+            Self::Metres(least, most) => {
+                (bare.or_else(|| whole(units::length_mm(text)?, 1_000)), least, most)
+            }
+            Self::Share | Self::Word => return None,
+        };
+        value.filter(|value| (least..=most).contains(value))
+    }
+
+    fn wanted(self) -> String {
+        match self {
+            Self::Count(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Bytes(least, most) => format!("a size from {least} to {most} bytes"),
+            Self::Microseconds(least, most) => format!("a time from {least} to {most} whole microseconds"),
+            Self::Metres(least, most) => format!("a length from {least} to {most} whole metres"),
+            Self::Share => "a number between 0 and 1".to_owned(),
+            Self::Word => "one of those it knows".to_owned(),
+        }
     }
 }
 
@@ -126,7 +163,21 @@ mod tests {
     use super::*;
 
     const KNOWN: &[Knob] = &[
-        Knob { name: "bytes", meaning: "", usual: &["64", "128"], reduced: &["64"], kind: KnobKind::Count },
+        Knob {
+            name: "bytes",
+            meaning: "",
+            usual: &["64", "128"],
+            reduced: &["64"],
+            kind: KnobKind::Bytes(1, 4096),
+        },
+        Knob {
+            name: "beat",
+            meaning: "",
+            usual: &["10"],
+            reduced: &[],
+            kind: KnobKind::Microseconds(1, 1000),
+        },
+        Knob { name: "cable", meaning: "", usual: &["3"], reduced: &[], kind: KnobKind::Metres(1, 2000) },
         Knob { name: "link.loss", meaning: "", usual: &["0.01"], reduced: &[], kind: KnobKind::Share },
         Knob { name: "mode", meaning: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Word },
     ];
@@ -146,10 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn values_may_have_the_units_of_a_rack_file() {
+        let counts = |name, values| knobs(name, values).unwrap().counts(name, false);
+        assert_eq!(counts("bytes", &["64", "4KiB", "1kB"]), [64, 4_096, 1_000]);
+        assert_eq!((counts("beat", &["7", "1ms"]), counts("cable", &["2km"])), (vec![7, 1_000], vec![2_000]));
+        assert_eq!(knobs("link.loss", &["1%", "1e-3"]).unwrap().shares("link.loss", false), [0.01, 0.001]);
+    }
+
+    #[test]
     fn unknown_knobs_and_values_are_refused_with_what_there_is() {
         for (name, values, hint) in [
-            ("byte", &["1"][..], "bytes, link.loss, mode"),
+            ("byte", &["1"][..], "bytes, beat, cable, link.loss, mode"),
             ("bytes", &["0"], "bytes=64,128"),
+            ("bytes", &["8KiB"], "bytes=64,128"),
+            ("bytes", &["3us"], "bytes=64,128"),
+            ("beat", &["1500ns"], "beat=10"),
             ("bytes", &[], "bytes=64,128"),
             ("link.loss", &["1.5"], "link.loss=0.01"),
             ("mode", &["maybe"], "mode=on,off"),

@@ -55,6 +55,39 @@ impl Stage {
         Ok(*self.simulation.link_statistics(self.edge(link)?, Direction::Forward))
     }
 
+    /// Data frames per nanosecond in the first direction of a link: those of `measured` frames, after so many that do not count.
+    pub(crate) fn data_frames_per_ns(
+        &mut self,
+        link: &str,
+        skipped: u64,
+        measured: u64,
+    ) -> Result<f64, String> {
+        let begin = self.when_sent(link, skipped)?;
+        let end = self.when_sent(link, begin.1 + measured)?;
+        Ok((end.1 - begin.1) as f64 / end.0.since(begin.0) as f64)
+    }
+
+    /// When so many data frames have left over a link, and how many had left by then.
+    fn when_sent(&mut self, link: &str, frames: u64) -> Result<(Instant, u64), String> {
+        const STEP_NS: u64 = 100;
+        const PATIENCE_NS: u64 = 10_000_000_000;
+        let mut last = (self.simulation.now(), 0);
+        loop {
+            let now = self.simulation.now();
+            let sent = self.forward(link)?.data_frames_sent;
+            if sent > last.1 {
+                last = (now, sent);
+            }
+            if sent >= frames {
+                return Ok((now, sent));
+            }
+            if now.since(last.0) > PATIENCE_NS {
+                return Err(format!("{link} stands still: {sent} of {frames} data frames have left"));
+            }
+            self.simulation.step_until(now + STEP_NS).map_err(|stalled| stalled.to_string())?;
+        }
+    }
+
     /// The index of a link.
     pub(crate) fn edge(&self, link: &str) -> Result<u16, String> {
         let edge = self.plan.links.iter().position(|one| one.name == link);

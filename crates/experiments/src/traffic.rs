@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rackloom_jobs::{Job, JobResult, Progress, Seat};
+use rackloom_plan::random_share;
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, Key, LocalRange, Memory,
     NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
@@ -67,6 +68,8 @@ pub(crate) struct Ledger {
     pub(crate) completed_warm: u64,
     /// Operations that ended well.
     pub(crate) completed: u64,
+    /// The same by flow, in the order of the flows.
+    pub(crate) completed_of: Vec<u64>,
     /// Operations of which nobody knows whether they happened.
     pub(crate) unknown: u64,
     /// Operations that certainly did not happen.
@@ -121,7 +124,8 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// The job, and where it writes.
     pub(crate) fn new(rank: u16, nodes: u16, flows: Vec<Flow>) -> (Self, Arc<Mutex<Ledger>>) {
-        let ledger = Arc::<Mutex<Ledger>>::default();
+        let noted = Ledger { completed_of: vec![0; flows.len()], ..Ledger::default() };
+        let ledger = Arc::new(Mutex::new(noted));
         let total = flows.iter().map(|flow| flow.count).sum();
         let courses =
             flows.into_iter().map(|flow| Course { flow, issued: 0, ended: 0, open: BTreeMap::new() });
@@ -176,21 +180,26 @@ impl Traffic {
     }
 
     fn end(&mut self, now: Instant, operation: OperationId, result: Result<u64, OperationError>) {
-        let Some(course) = self.courses.get_mut((operation.0 >> FLOW_SHIFT) as usize) else { return };
+        let flow = (operation.0 >> FLOW_SHIFT) as usize;
+        let Some(course) = self.courses.get_mut(flow) else { return };
         course.ended += 1;
         let latency =
             course.open.remove(&(operation.0 & ((1 << FLOW_SHIFT) - 1))).map(|began| now.since(began));
         let tenth = self.total / 10;
         self.note(|ledger| {
             match result {
-                Ok(_) => ledger.completed += 1,
+                Ok(_) => {
+                    ledger.completed += 1;
+                    ledger.completed_of[flow] += 1;
+                }
                 Err(OperationError::OutcomeUnknown) => ledger.unknown += 1,
                 Err(_) => ledger.failed += 1,
             }
-            if result.is_ok() && ledger.completed > tenth {
+            // What ends together with the tenth took no time after it.
+            if result.is_ok() && ledger.warm.is_some_and(|warm| now > warm) {
                 ledger.completed_warm += 1;
             }
-            if ledger.completed == tenth {
+            if ledger.completed == tenth && ledger.warm.is_none() {
                 ledger.warm = Some(now);
             }
             ledger.ended = Some(now);
@@ -275,17 +284,6 @@ pub(crate) fn random_times_ns(seed: u64, count: u64, gap_ns: f64) -> Vec<u64> {
         at_ns as u64
     });
     times.collect()
-}
-
-/// A number from 0 to below 1, the same for the same seed and place.
-pub(crate) fn random_share(seed: u64, place: u64) -> f64 {
-    // SplitMix64: a counter, well stirred.
-    let mut word = seed
-        .wrapping_mul(0x2545_f491_4f6c_dd1d)
-        .wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((word ^ (word >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! A matrix counts operations; row is who sends, column who gets. What it takes on a given fabric is for a run to find.
 
-use crate::traffic::{Flow, Kind, random_share};
+use rackloom_plan::random_share;
+
+use crate::traffic::{Flow, Kind};
 
 /// Operations by sender and receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -101,7 +101,7 @@ fn a_figure_names_its_axes_and_shows_what_does_not_hold() {
     for words in [experiment.name, experiment.axes.x.label, experiment.axes.y.label, "line: closed form"] {
         assert!(holds.contains(words), "{words}");
     }
-    let hollow = |figure: &str| figure.matches(r##"r="4" fill="#ffffff""##).count();
+    let hollow = |figure: &str| figure.matches(r##" fill="#ffffff" stroke="##).count();
     assert_eq!((hollow(&holds), hollow(&fails)), (0, 2));
     assert!(holds.trim_end().ends_with("</svg>"));
 }

@@ -49,6 +49,27 @@ fn a_fifth_more_of_one_input_flips_every_verdict() {
     assert!(unmoved.is_empty(), "{unmoved}");
 }
 
+/// A verdict that hangs on the seed is chance and no result: what rests on chance holds for others too.
+#[test]
+fn other_seeds_hold_too() {
+    let seeds = |name: &str, vary: &[(&str, &str)]| {
+        let experiment = find(name).expect("it is there");
+        let vary: BTreeMap<_, _> =
+            vary.iter().map(|(knob, value)| ((*knob).to_owned(), vec![(*value).to_owned()])).collect();
+        for seed in 2..8 {
+            let request = Request { seed, reduced: true, vary: vary.clone(), ..Request::default() };
+            let findings = experiment.run(&request).unwrap_or_else(|refused| panic!("{refused}"));
+            assert!(findings.hold(), "{name}, seed {seed}\n{}", shown(&findings));
+        }
+    };
+    seeds("loss-sweep", &[("link.loss", "0.01"), ("transport.mode", "go-back-n")]);
+    seeds("lost-credits", &[]);
+    seeds("fetch-add-storm", &[]);
+    seeds("path-policies", &[]);
+    seeds("head-of-line", &[("forwarding.queues", "by-input")]);
+    seeds("bit-errors", &[]);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_numbers_and_figures() {
     let experiment = find("fetch-add-storm").expect("it is there");

@@ -4,6 +4,7 @@
 //! until it is over. The same job runs in real processes and in virtual time.
 
 use rackloom_collectives::ElementType;
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
 };
@@ -87,6 +88,14 @@ pub trait Job: Send {
     /// How far it is, for those who wait; `None` where a job has only one piece. Never shrinks.
     fn portion(&self) -> Option<Portion> {
         None
+    }
+    /// Where the job is, for faults that wait for it; `None` while it is between places, and where it has none.
+    fn reached(&self) -> Option<Place> {
+        None
+    }
+    /// Whether a job that is over has something to tell somebody all the same: give it turns as long as it has.
+    fn has_last_words(&self) -> bool {
+        false
     }
     /// A number that grows whenever the job gets further. A watchdog that sees it stand still may end the run.
     fn progress_count(&self) -> u64;

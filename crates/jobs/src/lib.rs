@@ -5,7 +5,7 @@
 //! processes and in virtual time.
 //!
 //! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
-//! [`report`] (what both engines hand in and hand out).
+//! [`pairs`] and [`traffic`] (how fast is it, alone and in a crowd?) · [`oracle`] (what must never happen) · [`report`] (what both engines hand in and hand out).
 
 pub mod arrays;
 mod build;
@@ -15,11 +15,15 @@ mod idle;
 pub mod job;
 pub mod litmus;
 pub mod measure;
+pub mod oracle;
 pub mod pairs;
 pub mod report;
+pub mod trace;
+pub mod traffic;
 
-pub use build::{build, build_on, objections};
-pub use crew::Rank;
+pub use build::{build, build_from, build_on, objections, play_trace};
+pub use crew::{Rank, data_regions};
 pub use job::{Job, Output, Portion, Progress, Seat};
 pub use measure::{Measurements, OperationKind};
+pub use oracle::{Oracle, Verdicts};
 pub use report::{JobResult, MemberReport, MemberState, PathCount, PathReport, Report, SweepRow};

@@ -13,10 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant as WallInstant};
 
 use criterion::{Criterion, Throughput, criterion_group};
-use rackloom::wires::shared_memory::{self, Doorbell};
-use rackloom::wires::{Device, Ports};
+use rackloom::wires::impaired::Impaired;
+use rackloom::wires::jack::{Idle, Jack};
+use rackloom::wires::shared_memory::{self, Doorbell, SharedMemoryDevice};
+use rackloom::wires::{Device, Ports, WakeSource};
 use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
 use rackloom_plan::Plan;
+use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{
     Access, Command, CommandRefused, Completion, Endpoint, Event, Incarnation, Instant, Key, LocalRange,
     Member, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress,
@@ -28,6 +31,8 @@ const KEY: Key = Key(0x1234);
 const RING_BYTES: u32 = 1 << 20;
 /// Operations that are under way at the same time.
 const BATCH: u64 = 32;
+/// Behind the name of a case: with the ports of a rack that stays.
+const STAYING: &str = "-staying";
 const DATA: [u8; 64] = [5; 64];
 
 struct Node {
@@ -78,12 +83,31 @@ impl Node {
     }
 }
 
+/// What a port of a rack that stays has around its device: a fault script's hand that sleeps, and a place for another cable.
+fn staying(plan: &Plan, device: SharedMemoryDevice, direction: Direction) -> Box<dyn Device> {
+    let WakeSource::Doorbell(bell) = device.wake_source() else { panic!("rings wake by doorbells") };
+    let idle = Idle::Doorbell(bell.clone());
+    let link = &plan.links[0];
+    let judge = Judge::new(plan.seed, &link.name, direction, &link.profile);
+    let impaired = Impaired::new(device, judge, None).dormant();
+    Box::new(Jack::new(Some(Box::new(impaired)), idle).0)
+}
+
 fn pair(packing: &str) -> [Node; 2] {
+    pair_with(packing, |_, device, _| Box::new(device))
+}
+
+fn pair_with(
+    packing: &str,
+    port: impl Fn(&Plan, SharedMemoryDevice, Direction) -> Box<dyn Device>,
+) -> [Node; 2] {
     let rack = format!("name: two\nshape: {{ring: {{nodes: 2}}}}\npacking: {{mode: {packing}}}\n");
     let plan = Plan::parse(&rack, "bench").expect("a rack");
     let bells = (Doorbell::create().expect("a doorbell"), Doorbell::create().expect("a doorbell"));
     let (first, second) = shared_memory::pair(RING_BYTES, &bells.0, &bells.1).expect("a link");
-    [Node::new(&plan, 0, Box::new(first)), Node::new(&plan, 1, Box::new(second))]
+    let devices = [port(&plan, first, Direction::Forward), port(&plan, second, Direction::Backward)];
+    let [first, second] = devices;
+    [Node::new(&plan, 0, first), Node::new(&plan, 1, second)]
 }
 
 fn target(index: u64, bytes: u64) -> RemoteAddress {
@@ -116,7 +140,11 @@ struct Turns {
 
 impl Turns {
     fn up(packing: &str) -> Self {
-        let mut turns = Self { nodes: pair(packing), now: Instant::ZERO };
+        Self::of(pair(packing))
+    }
+
+    fn of(nodes: [Node; 2]) -> Self {
+        let mut turns = Self { nodes, now: Instant::ZERO };
         while !turns.nodes.iter().all(|node| node.runtime.member().reaches_everyone()) {
             turns.turn();
         }
@@ -195,6 +223,9 @@ fn turns(criterion: &mut Criterion) {
     for (name, packing, command) in CASES {
         let mut turns = Turns::up(packing);
         group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut turns).batch(command)));
+        let mut turns = Turns::of(pair_with(packing, staying));
+        let name = format!("{name}{STAYING}");
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut turns).batch(command)));
     }
     group.finish();
 }
@@ -243,8 +274,9 @@ fn ring(criterion: &mut Criterion) {
 
 /// A fixed number of batches of one case in one thread, for a tool that counts instructions.
 fn count(case: &str, batches: u64) {
-    let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == case).expect("a case's name");
-    let mut turns = Turns::up(packing);
+    let plain = case.strip_suffix(STAYING).unwrap_or(case);
+    let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == plain).expect("a case's name");
+    let mut turns = if plain == case { Turns::up(packing) } else { Turns::of(pair_with(packing, staying)) };
     (0..batches).for_each(|_| black_box(&mut turns).batch(command));
     println!("{case}: {} operations", batches * BATCH);
 }

@@ -132,20 +132,48 @@ impl<T> Favoured<T> {
     /// Enter as the favourite.
     #[inline]
     pub(crate) fn enter_favoured<'l>(&'l self, favour: &'l mut Favour) -> Inside<'l, T> {
+        if self.comes_in(favour) { self.without_gate() } else { self.wait_for_intruder() }
+    }
+
+    /// Enter as the favourite, act, and leave. Who acts knows mostly that there is no gate: what is inside is then nothing that must be
+    /// written somewhere, and copied as a whole before every field has arrived there.
+    #[inline(always)]
+    pub(crate) fn visit_favoured<'l, R>(
+        &'l self,
+        favour: &'l mut Favour,
+        act: impl FnOnce(Inside<'l, T>) -> R,
+    ) -> R {
+        if self.comes_in(favour) { act(self.without_gate()) } else { self.visit_after_intruder(act) }
+    }
+
+    /// Say that the favourite is inside, and look whether somebody else is; then it is not.
+    #[inline(always)]
+    fn comes_in(&self, favour: &Favour) -> bool {
         self.check(favour);
         self.is_favourite_inside.store(true, Ordering::Relaxed);
         barrier::keep_order();
         if self.is_intruded.load(Ordering::Acquire) {
-            return self.wait_for_intruder();
+            self.is_favourite_inside.store(false, Ordering::Release);
+            return false;
         }
+        true
+    }
+
+    #[inline(always)]
+    fn without_gate(&self) -> Inside<'_, T> {
         Inside { lock: self, gate: None, value: PhantomData }
     }
 
     #[cold]
     fn wait_for_intruder(&self) -> Inside<'_, T> {
-        self.is_favourite_inside.store(false, Ordering::Release);
         // An intruder takes its word back before it opens the gate, so the gate alone says that nobody is inside.
         Inside { lock: self, gate: Some(self.lock_gate()), value: PhantomData }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn visit_after_intruder<'l, R>(&'l self, act: impl FnOnce(Inside<'l, T>) -> R) -> R {
+        act(self.wait_for_intruder())
     }
 
     /// A favour of another lock would let two in.
@@ -206,11 +234,17 @@ mod tests {
         words[1] += 1;
     }
 
+    /// Count a test as skipped, where the test runner does not swallow it.
+    fn no_barriers() {
+        let line = b"SKIPPED (1): this kernel sends no barriers to the threads of a process\n";
+        std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
+    }
+
     #[test]
     fn a_favourite_and_intruders_are_never_inside_together() {
         let lock = Favoured::new([0; 2]);
         let Some(mut favour) = lock.appoint() else {
-            println!("skipped: this kernel sends no barriers");
+            no_barriers();
             return;
         };
         thread::scope(|scope| {
@@ -228,8 +262,9 @@ mod tests {
                     }
                 });
             }
-            for _ in 0..50 * VISITS {
+            for _ in 0..25 * VISITS {
                 visit(&mut lock.enter_favoured(&mut favour));
+                lock.visit_favoured(&mut favour, |mut words| visit(&mut words));
             }
         });
         lock.dismiss(favour);
@@ -240,7 +275,7 @@ mod tests {
     fn there_is_one_favourite_at_a_time_and_its_favour_opens_no_other_lock() {
         let (first, second) = (Favoured::new(1), Favoured::new(2));
         let Some(mut favour) = first.appoint() else {
-            println!("skipped: this kernel sends no barriers");
+            no_barriers();
             return;
         };
         assert!(first.appoint().is_none() && second.appoint().is_some());

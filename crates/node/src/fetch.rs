@@ -15,3 +15,19 @@ pub(crate) fn fetch(line: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;
 }
+
+/// A line that will be written, and that another processor has had: it comes as this processor's own.
+#[inline(always)]
+pub(crate) fn fetch_to_write(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // The intrinsic becomes a fetch for reading unless the whole program is compiled for processors that have this one; where
+        // it is missing, it does nothing.
+        // SAFETY: needed because there is no other way to the instruction. It faults on no address and changes nothing but caches.
+        unsafe {
+            std::arch::asm!("prefetchw [{line}]", line = in(reg) line.addr(), options(nomem, nostack, preserves_flags));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}

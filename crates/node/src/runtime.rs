@@ -8,11 +8,12 @@
 //! There is no thread in here: whoever waits drives.
 
 use rackloom_protocol::{Event, Instant, Member, Memory, PortId, Wires, drain};
+use rustix::thread::sched_yield;
 
 use crate::clock::Clock;
 use crate::drops::{DropWatch, Drops};
 use crate::memory::HostMemory;
-use crate::waiting::{self, SLEEP_NS_MAX, WaitPolicy};
+use crate::waiting::{self, SLEEP_NS_MAX, Traffic, WaitPolicy};
 use crate::wires::Ports;
 
 /// Frames taken from one port before the next port has its turn.
@@ -35,9 +36,11 @@ pub struct Runtime<M, R = HostMemory> {
     policy: WaitPolicy,
     carriers: Vec<bool>,
     carrier_due: Instant,
-    last_traffic: Instant,
+    traffic: Traffic,
     last_receive: Instant,
     last_turn: Instant,
+    /// Frames have been taken at once since the last drain, which then need not have had anything to do with them.
+    has_taken: bool,
     drops: Option<Drops>,
 }
 
@@ -53,9 +56,10 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             policy,
             carriers,
             carrier_due: Instant::ZERO,
-            last_traffic: Instant::ZERO,
+            traffic: Traffic::default(),
             last_receive: Instant::ZERO,
             last_turn: Instant::ZERO,
+            has_taken: false,
             drops: None,
         }
     }
@@ -116,8 +120,8 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         self.last_turn = now;
         let progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
         self.ports.flush(now);
-        if progress {
-            self.last_traffic = now;
+        if std::mem::take(&mut self.has_taken) || progress {
+            self.traffic.note(now);
         }
         progress
     }
@@ -131,6 +135,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// The same, but do not sleep if `ready` says that the caller has something to do. It is asked once more after the
     /// doorbell is armed, so that whoever changes memory and then rings is never slept through.
     pub fn wait_unless(&mut self, until: Instant, mut ready: impl FnMut(&mut R) -> bool) {
+        if self.memory.is_busy() {
+            // A device rings no doorbell: look again soon, and let others have the processor meanwhile.
+            sched_yield();
+            return;
+        }
         let mut soonest = self.member.poll_timeout().min(self.ports.next_due());
         let now = self.clock.now();
         if soonest <= self.last_turn {
@@ -141,7 +150,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         if soonest > now {
             let end = soonest.min(now + SLEEP_NS_MAX);
             let ready = &mut || ready(&mut self.memory);
-            if waiting::wait(self.policy, &self.clock, &mut self.ports, self.last_traffic, end, ready) {
+            if waiting::wait(self.policy, &self.clock, &mut self.ports, &self.traffic, end, ready) {
                 self.carrier_due = Instant::ZERO;
             }
         }
@@ -158,9 +167,9 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         self.ports.ready()
     }
 
-    /// When something last happened.
-    pub(crate) const fn last_traffic(&self) -> Instant {
-        self.last_traffic
+    /// When to stop looking for frames and go to sleep.
+    pub(crate) fn awake_until(&self) -> Instant {
+        self.traffic.awake_until(self.policy)
     }
 
     /// The time of the last turn.
@@ -194,6 +203,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         (&mut self.member, &mut self.memory)
     }
 
+    /// The ports, for a fault script to change.
+    pub fn ports_mut(&mut self) -> &mut Ports {
+        &mut self.ports
+    }
+
     /// The ports, for their counters.
     #[must_use]
     pub fn ports(&self) -> &Ports {
@@ -202,11 +216,17 @@ impl<M: Member, R: Memory> Runtime<M, R> {
 
     fn receive_frames(&mut self, now: Instant, port: PortId) -> bool {
         for taken in 0..FRAMES_PER_TURN_MAX {
-            let Some(lease) = self.ports.receive(port) else { return taken > 0 };
-            let bytes = self.ports.leased(lease);
-            match &mut self.drops {
-                None => self.member.handle_frame(now, port, lease, bytes),
-                Some(drops) => drops.handle_frame(&mut self.member, now, port, lease, bytes),
+            let Self { member, ports, memory, drops, .. } = self;
+            if let Some(drops) = drops {
+                let Some(lease) = ports.receive(port) else { return taken > 0 };
+                drops.handle_frame(member, now, port, lease, ports.leased(lease));
+                continue;
+            }
+            let mut take = |bytes: &[u8]| member.take_at_once(now, port, bytes, memory);
+            match ports.offer(port, &mut take) {
+                None => return taken > 0,
+                Some(None) => self.has_taken = true,
+                Some(Some(lease)) => member.handle_frame(now, port, lease, ports.leased(lease)),
             }
         }
         true

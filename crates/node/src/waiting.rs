@@ -3,8 +3,10 @@
 //! A frame that comes within microseconds is best met awake: a sleeping CPU takes 75 microseconds to come back, a
 //! pause takes 40 nanoseconds. A frame that does not come is best met asleep, because the neighbour may need this
 //! very CPU to produce it. So: about 64 pauses, then yields for a bounded time since the last traffic, then sleep on
-//! the doorbell or the descriptors. Where more nodes run than there are CPUs, every moment awake is taken from the
-//! one that is waited for, and the node goes to sleep at once.
+//! the doorbell or the descriptors. Where more nodes run than there are CPUs, every pause is taken from the one that is
+//! waited for, so there are none. A yield is not, unless there are many more: it gives the CPU to whoever wants it, and costs
+//! less than going to sleep and being woken, which for a node in the midst of traffic would be once per batch. Who hears a
+//! lone heartbeat goes back to sleep at once.
 //!
 //! Every wait has an end, at most [`SLEEP_NS_MAX`] away.
 
@@ -19,11 +21,16 @@ use rustix::thread::sched_yield;
 use crate::clock::Clock;
 use crate::wires::{Ports, WakeSource, timespec};
 
-/// Longest sleep: also how soon an idle node notices what nobody rings for.
-pub const SLEEP_NS_MAX: u64 = 100_000_000;
+/// Longest sleep: also how soon an idle node notices what nobody rings for. As long as the links of a node at rest are
+/// silent, because every wake of 64 idle processes is a switch of processes with cold caches.
+pub const SLEEP_NS_MAX: u64 = 500_000_000;
 
 /// Longest time of all pauses together: a look at some devices is a system call, and then few of them are enough.
 const PAUSE_NS_MAX: u64 = 3_000;
+/// Turns with traffic that lie farther apart do not follow one another.
+const LULL_NS: u64 = 1_000_000;
+/// Members of a CPU among which going round takes less time than being woken.
+const MEMBERS_PER_CPU: usize = 4;
 /// Looks between two readings of the clock.
 const LOOKS_PER_CLOCK: u32 = 4;
 
@@ -36,19 +43,48 @@ pub struct WaitPolicy {
     pub pauses: u32,
     /// Then looks with a yield in between, until this long after the last traffic.
     pub yield_ns: u64,
+    /// Turns with traffic, each soon after the other, before a node yields at all.
+    pub turns_min: u32,
 }
 
 impl WaitPolicy {
     /// For nodes that have a CPU each.
-    pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000 };
-    /// For more nodes than CPUs.
-    pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0 };
+    pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000, turns_min: 0 };
+    /// For some nodes more than CPUs.
+    pub const SHARED: Self = Self { pauses: 0, yield_ns: 100_000, turns_min: 8 };
+    /// For many more nodes than CPUs: a yield then goes round through others that yield.
+    pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0, turns_min: 0 };
 
     /// The policy for this many members (processes or threads that drive one) on this host.
     #[must_use]
     pub fn for_members(members: usize) -> Self {
         let cpus = available_parallelism().map_or(1, usize::from);
-        if members <= cpus { Self::EAGER } else { Self::CROWDED }
+        match members {
+            _ if members <= cpus => Self::EAGER,
+            _ if members <= MEMBERS_PER_CPU * cpus => Self::SHARED,
+            _ => Self::CROWDED,
+        }
+    }
+}
+
+/// What has happened lately, as far as it says whether to stay awake.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    last: Instant,
+    turns: u32,
+}
+
+impl Traffic {
+    /// Something happened in the turn of this time.
+    pub(crate) fn note(&mut self, now: Instant) {
+        let follows = now.since(self.last) <= LULL_NS;
+        self.turns = if follows { self.turns.saturating_add(1) } else { 1 };
+        self.last = now;
+    }
+
+    /// When to go to sleep if nothing more happens.
+    pub(crate) fn awake_until(&self, policy: WaitPolicy) -> Instant {
+        if self.turns >= policy.turns_min { self.last + policy.yield_ns } else { self.last }
     }
 }
 
@@ -58,7 +94,7 @@ pub(crate) fn wait(
     policy: WaitPolicy,
     clock: &Clock,
     ports: &mut Ports,
-    last_traffic: Instant,
+    traffic: &Traffic,
     until: Instant,
     ready: &mut dyn FnMut() -> bool,
 ) -> bool {
@@ -72,7 +108,7 @@ pub(crate) fn wait(
         }
         spin_loop();
     }
-    let awake_until = until.min(last_traffic + policy.yield_ns);
+    let awake_until = until.min(traffic.awake_until(policy));
     while clock.now() < awake_until {
         if ports.ready() || ready() {
             return false;
@@ -140,10 +176,30 @@ mod tests {
         });
         while !ports.ready() {
             let before = clock.now();
-            wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut || false);
+            wait(WaitPolicy::CROWDED, &clock, &mut ports, &Traffic::default(), Instant::NEVER, &mut || false);
             assert!(clock.now().since(before) < SLEEP_NS_MAX, "woken by the bell and not by the clock");
         }
         sender.join().unwrap();
+    }
+
+    #[test]
+    fn a_node_that_shares_its_cpu_stays_awake_in_the_midst_of_traffic_and_not_for_a_heartbeat() {
+        let (policy, mut traffic) = (WaitPolicy::SHARED, Traffic::default());
+        let at = |turn: u32, apart_ns: u64| Instant(u64::from(turn) * apart_ns);
+        for turn in 1..100 {
+            traffic.note(at(turn, 2 * LULL_NS));
+            assert_eq!(traffic.awake_until(policy), at(turn, 2 * LULL_NS), "each is alone");
+        }
+        let mut traffic = Traffic::default();
+        for turn in 1..100 {
+            traffic.note(at(turn, LULL_NS));
+            let yields = traffic.awake_until(policy) > at(turn, LULL_NS);
+            assert_eq!(yields, turn >= policy.turns_min, "turn {turn}");
+        }
+        assert!(
+            Traffic::default().awake_until(WaitPolicy::EAGER) > Instant::ZERO,
+            "a CPU of its own is nobody else's"
+        );
     }
 
     #[test]
@@ -151,7 +207,9 @@ mod tests {
         let mut ports = Ports::new(Vec::new(), FRAME_BYTES_MAX as u16).unwrap();
         let clock = Clock::begin();
         let until = clock.now() + 2_000_000;
-        wait(WaitPolicy::EAGER, &clock, &mut ports, clock.now(), until, &mut || false);
+        let mut traffic = Traffic::default();
+        traffic.note(clock.now());
+        wait(WaitPolicy::EAGER, &clock, &mut ports, &traffic, until, &mut || false);
         assert!(clock.now() >= until);
     }
 
@@ -167,7 +225,7 @@ mod tests {
             asked += 1;
             true
         };
-        wait(WaitPolicy::CROWDED, &clock, &mut ports, Instant::ZERO, Instant::NEVER, &mut ready);
+        wait(WaitPolicy::CROWDED, &clock, &mut ports, &Traffic::default(), Instant::NEVER, &mut ready);
         assert!(clock.now().since(before) < SLEEP_NS_MAX);
         assert_eq!(asked, 1, "asked after arming, although a crowded node does not look before");
     }

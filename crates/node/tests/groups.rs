@@ -265,6 +265,10 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
             "the region is taken"
         );
         assert!(Group::join(node, GroupOptions::new(10, KEY), &[NodeId(1 - node.id().0)]).is_err());
+        for staging in [u64::MAX, 1 << 62] {
+            let joined = Group::join(node, GroupOptions::new(10, KEY).staging(staging), group.members());
+            assert!(matches!(joined, Err(Error::Invalid(why)) if why.contains("staging")), "{joined:?}");
+        }
         group.barrier().wait().unwrap();
     });
 }

@@ -9,8 +9,8 @@ use rackloom::fabric::{
 };
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
-    AllocateError, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages, Placement,
-    QuotaExceeded, Statistics, TenantLimit, Usage,
+    AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages,
+    Placement, QuotaExceeded, Statistics, TenantLimit, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
@@ -27,7 +27,9 @@ use rackloom::wires::packet::{PacketDevice, Settings};
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
 use rackloom::wires::tapped::Tapped;
 use rackloom::wires::udp::{Route, UdpDevice};
-use rackloom::wires::{Device, DeviceCounters, DeviceLease, Doorbell, Ports, PortsError, WakeSource};
+use rackloom::wires::{
+    Device, DeviceCounters, DeviceLease, Doorbell, FaultHand, Offered, Ports, PortsError, WakeSource,
+};
 use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::Endpoint;
 
@@ -45,7 +47,7 @@ types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
     Batch<'static>, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice,
-    AllocateError, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
+    AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
@@ -53,12 +55,12 @@ types!(BOTH, send_and_sync:
     HostLink, HostLinkError, RoutedWords, Route, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
-    DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, PortsError, Settings, SharedMemoryDevice,
+    DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, Offered, PortsError, Settings, SharedMemoryDevice,
     UdpDevice,
     Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device,
+    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand,
 );
 
 /// Every `pub` type of the crate's sources with its documentation.

@@ -6,10 +6,12 @@
 use std::fmt::Write;
 
 use rackloom_protocol::{
-    CreditConfig, CreditUpdates, Edge, ForwardingConfig, LinkTimers, PackingConfig, TransportConfig,
+    CreditConfig, CreditUpdates, Edge, ForwardingConfig, LinkTimers, PackingConfig, PathConfig,
+    SharedBufferConfig, TransportConfig,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::channels::ChannelPlan;
 use crate::defaults;
 use crate::expect::Expectations;
 use crate::headers::HeaderProfile;
@@ -39,8 +41,11 @@ fn text(plan: &Plan) -> String {
     settings(plan, &mut text);
     for MemberPlan { name, role, tenant, server, memory_bytes, memory } in members {
         line(&mut text, format_args!("member {name:?} {role:?} {} {server:?} {memory_bytes}", tenant.0));
-        let MemoryOptions { huge_pages, locked, numa_node } = memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device } = memory;
         line(&mut text, format_args!("memory {huge_pages} {locked} {numa_node:?}"));
+        if let Some(device) = device {
+            line(&mut text, format_args!("memory on {device}"));
+        }
     }
     for link in links {
         spell_link(link, &mut text);
@@ -64,14 +69,18 @@ fn settings(plan: &Plan, text: &mut String) {
         hosts: _,
         links: _,
         credit_choice: _,
+        // The same frames at the same times, whatever they carry.
+        payload: _,
         switch,
         wire,
         force_wire,
         checks,
         timers,
         transport,
+        paths,
         packing,
         forwarding,
+        channels,
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
@@ -102,17 +111,83 @@ fn settings(plan: &Plan, text: &mut String) {
         format_args!("frame_bytes_max {frame_bytes_max} outstanding_loads_max {outstanding_loads_max}"),
     );
     line(text, format_args!("rdma_threshold_bytes {rdma_threshold_bytes} watchdog_ns {watchdog_ns}"));
-    let LinkTimers { heartbeat_interval_ns, heartbeat_miss_max, hold_down_ns, up_count, hello_interval_ns } =
-        timers;
+    spell_timers(timers, text);
+    spell_transport(transport, text);
+    if *paths != PathConfig::default() {
+        let PathConfig { policy, order, keeps_order, relays_choose } = paths;
+        line(text, format_args!("paths {policy:?} {order:?} {keeps_order}"));
+        if *relays_choose {
+            line(text, format_args!("relays choose"));
+        }
+    }
+    let PackingConfig { mode, operations_max } = packing;
+    line(text, format_args!("packing {mode:?} {operations_max}"));
+    spell_forwarding(forwarding, text);
+    if *channels != ChannelPlan::default() {
+        let ChannelPlan { config, limits, datelines, levels_follow: _ } = channels;
+        line(text, format_args!("channels {config:?} {limits:?} {datelines:?}"));
+    }
+    // The derived spelling of a job names all of its settings.
+    let JobPlan { kind, bytes_max, rounds } = job;
+    line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
+    spell_expectations(expect, text);
+    for TenantPlan { tenant, memory_bytes_max } in tenants {
+        line(text, format_args!("tenant {} {memory_bytes_max}", tenant.0));
+    }
+}
+
+fn spell_timers(timers: &LinkTimers, text: &mut String) {
+    let LinkTimers {
+        heartbeat_interval_ns,
+        heartbeat_miss_max,
+        heartbeat_rest,
+        hold_down_ns,
+        up_count,
+        hello_interval_ns,
+    } = timers;
     line(
         text,
         format_args!(
-            "timers {heartbeat_interval_ns} {heartbeat_miss_max} {hold_down_ns} {up_count} {hello_interval_ns}"
+            "timers {heartbeat_interval_ns} {heartbeat_miss_max} {heartbeat_rest} {hold_down_ns} {up_count} {hello_interval_ns}"
         ),
     );
+}
+
+/// Said only where it is not the default, as for links, so that racks of before it hash as they did.
+fn spell_forwarding(forwarding: &ForwardingPlan, text: &mut String) {
+    if *forwarding == ForwardingPlan::default() {
+        return;
+    }
+    line(text, format_args!("forwarding {:?} {}", forwarding.mode, forwarding.latency_ns));
+    if forwarding.rules != ForwardingConfig::default() {
+        let ForwardingConfig { bubble, own_first, until_answered, in_order, mark_above_bytes, shared_buffer } =
+            forwarding.rules;
+        line(
+            text,
+            format_args!(
+                "ForwardingConfig {{ bubble: {bubble}, own_first: {own_first}, until_answered: {until_answered} }}"
+            ),
+        );
+        if in_order {
+            line(text, format_args!("queues by input"));
+        }
+        if let Some(bytes) = mark_above_bytes {
+            line(text, format_args!("marks above {bytes}"));
+        }
+        if let Some(SharedBufferConfig { bytes, alpha_thousandths, private_bytes }) = shared_buffer {
+            line(text, format_args!("shared buffer {bytes} {alpha_thousandths} {private_bytes}"));
+        }
+    }
+    if forwarding.allows_deadlock {
+        line(text, format_args!("deadlock allowed"));
+    }
+}
+
+fn spell_transport(transport: &TransportConfig, text: &mut String) {
     let TransportConfig {
         mode,
         window_packets,
+        reorder_packets,
         timeout_initial_ns,
         timeout_min_ns,
         timeout_max_ns,
@@ -126,23 +201,10 @@ fn settings(plan: &Plan, text: &mut String) {
             "transport {mode:?} {window_packets} {retry_count_max} {ack_every_packets} {ack_delay_ns}"
         ),
     );
+    if *reorder_packets != defaults::reorder_packets(*window_packets) {
+        line(text, format_args!("reorder {reorder_packets}"));
+    }
     line(text, format_args!("timeouts {timeout_initial_ns} {timeout_min_ns} {timeout_max_ns}"));
-    let PackingConfig { mode, operations_max } = packing;
-    line(text, format_args!("packing {mode:?} {operations_max}"));
-    // Said only where it is not the default, here and for links, so that racks of before it hash as they did.
-    if *forwarding != ForwardingPlan::default() {
-        line(text, format_args!("forwarding {:?} {}", forwarding.mode, forwarding.latency_ns));
-        if forwarding.rules != ForwardingConfig::default() {
-            line(text, format_args!("{:?}", forwarding.rules));
-        }
-    }
-    // The derived spelling of a job names all of its settings.
-    let JobPlan { kind, bytes_max, rounds } = job;
-    line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
-    spell_expectations(expect, text);
-    for TenantPlan { tenant, memory_bytes_max } in tenants {
-        line(text, format_args!("tenant {} {memory_bytes_max}", tenant.0));
-    }
 }
 
 fn spell_expectations(expect: &Expectations, text: &mut String) {
@@ -172,12 +234,16 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         loss,
         burst,
         loss_by_kind,
+        bit_error_rate,
         corrupt,
         duplicate,
         reorder,
         seed,
         drop_frames,
+        // What they come to stands with the credits below.
+        credits: _,
         retry,
+        pause,
     } = profile;
     // A length takes the place of the delay, and only with a length does it matter what the cable is made of.
     let delay_ns = if length_mm.is_some() { LinkProfile::DELAY_DEFAULT_NS } else { *delay_ns };
@@ -195,9 +261,15 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
+    if *bit_error_rate > 0.0 {
+        line(text, format_args!("bit errors {:x}", bit_error_rate.to_bits()));
+    }
     if let Some(retry) = retry {
         // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
         line(text, format_args!("{retry:?}"));
+    }
+    if let Some(pause) = pause {
+        line(text, format_args!("{pause:?}"));
     }
     if let Some(Burst { enter, leave, loss }) = burst {
         line(text, format_args!("burst {:x?}", [enter, leave, loss].map(|rate| rate.to_bits())));

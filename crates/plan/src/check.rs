@@ -3,13 +3,20 @@
 //! The same checks judge a fresh file and a plan that a command line has changed. They work on the finished plan and ask
 //! [`Places`] only where to point. A value that could not be read is judged nowhere: it has been complained about.
 
+mod channels;
+mod forwarding;
 mod hops;
 mod hosts;
 mod job;
 mod links;
 mod members;
 mod objections;
+mod own_credits;
+mod paths;
+mod pause;
 mod retry;
+
+pub(crate) use hops::{from as hops_from, neighbours};
 
 use std::collections::BTreeSet;
 
@@ -58,6 +65,7 @@ pub(crate) fn mistakes(
     links::check(&mut check);
     links::bridges(&mut check);
     hosts::check(&mut check);
+    channels::circles(&mut check);
     if fit == Fit::Judged {
         objections::check(&mut check, judge);
     }
@@ -162,8 +170,10 @@ impl<'run> Inspection<'run> {
         self.timers();
         self.transport();
         self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
-        self.within(&schema::FORWARDING, "latency", self.plan.forwarding.latency_ns);
+        forwarding::check(self);
         self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
+        paths::check(self);
+        channels::settings(self);
         links::credits(self);
         job::check(self);
     }
@@ -216,6 +226,7 @@ impl<'run> Inspection<'run> {
         let table = &schema::TIMERS;
         let mut fine = self.within(table, "heartbeat_interval", timers.heartbeat_interval_ns);
         fine &= self.within(table, "heartbeat_miss_max", timers.heartbeat_miss_max);
+        self.within(table, "heartbeat_rest", timers.heartbeat_rest);
         fine &= self.within(table, "hold_down", timers.hold_down_ns);
         fine &= self.within(table, "up_count", timers.up_count);
         self.within(table, "hello_interval", timers.hello_interval_ns);

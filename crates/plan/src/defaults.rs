@@ -3,6 +3,7 @@
 //! Public descriptions of scale-up fabrics publish few of these numbers; `docs/topology-file.md` marks which are ours.
 //! The values suit real processes that share a few cores: heartbeats are rare enough to cost nothing there.
 
+use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 use rackloom_protocol::{
     CreditConfig, CreditUpdates, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
 };
@@ -21,6 +22,10 @@ pub(crate) const RING_BYTES: u32 = 1 << 20;
 pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
 pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;
 pub(crate) const MEMORY_BYTES: u64 = 16 << 20;
+/// The least that a receiver keeps after a hole.
+pub(crate) const REORDER_PACKETS_MIN: u32 = 128;
+/// What the bitmap of an acknowledgement can name.
+pub(crate) const REORDER_PACKETS_MAX: u32 = BITMAP_BYTES_MAX as u32 * 8;
 pub(crate) const WATCHDOG_NS: u64 = 30_000_000_000;
 /// What credits may fill of the receive buffer that the kernel grants everybody (`docs/decisions/credits-in-truesize.md`).
 const PACKET_BUFFER_BYTES: u32 = 160 << 10;
@@ -30,6 +35,7 @@ const UDP_BUFFER_BYTES: u32 = 120 << 10;
 pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
     mode: RetransmissionMode::Selective,
     window_packets: 256,
+    reorder_packets: 256,
     timeout_initial_ns: 20_000_000,
     timeout_min_ns: 10_000_000,
     timeout_max_ns: 500_000_000,
@@ -47,10 +53,21 @@ pub(crate) const JOB: JobPlan = JobPlan { kind: JobKind::Litmus, bytes_max: 1 <<
 pub(crate) const TIMERS: LinkTimers = LinkTimers {
     heartbeat_interval_ns: 100_000_000,
     heartbeat_miss_max: 5,
+    heartbeat_rest: 5,
     hold_down_ns: hold_down_ns(100_000_000, 5),
     up_count: 3,
     hello_interval_ns: 2_000_000,
 };
+
+/// A receiver keeps whatever the sender may have in flight.
+pub(crate) fn reorder_packets(window_packets: u32) -> u32 {
+    window_packets.clamp(REORDER_PACKETS_MIN, REORDER_PACKETS_MAX)
+}
+
+/// Whoever sets the interval wants to hear of a death within so many of them, at rest as well.
+pub(crate) const fn heartbeat_rest(heartbeat_interval_ns: u64) -> u32 {
+    if heartbeat_interval_ns == TIMERS.heartbeat_interval_ns { TIMERS.heartbeat_rest } else { 1 }
+}
 
 /// A link stays down for twice the time that it takes to notice.
 pub(crate) const fn hold_down_ns(heartbeat_interval_ns: u64, heartbeat_miss_max: u32) -> u64 {

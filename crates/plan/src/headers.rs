@@ -10,7 +10,8 @@
 //! bytes accounted.
 
 use rackloom_protocol::AtomicKind;
-use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS, VERSION_KIND};
+use rackloom_protocol::wire::FrameKind;
+use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 
 /// Ethernet header: two addresses and a type.
@@ -21,9 +22,6 @@ const CHECK_BYTES: usize = 4;
 const FRAME_BYTES_MIN: usize = 64;
 /// Preamble, start delimiter and inter-frame gap.
 const PREAMBLE_AND_GAP_BYTES: usize = 20;
-/// Kinds of frames that are routed, by the low nibble of their kind byte.
-const KIND_DATA: u8 = 1;
-const KIND_ACK: u8 = 2;
 
 /// Whose headers are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,10 +99,9 @@ impl HeaderProfile {
     #[must_use]
     pub fn wire_bytes(self, frame: &[u8]) -> usize {
         let Some(headers) = self.headers() else { return wire_bytes(frame.len()) };
-        let kind = frame.get(VERSION_KIND).map_or(0, |kind| kind & 0x0f);
-        let bytes = match kind {
-            KIND_DATA => headers.frame + operations(frame, headers.operation) + headers.trailer,
-            KIND_ACK => headers.frame + headers.trailer,
+        let bytes = match FrameKind::peek(frame) {
+            Some(FrameKind::Data) => headers.frame + operations(frame, headers.operation) + headers.trailer,
+            Some(FrameKind::Ack) => headers.frame + headers.trailer,
             _ => ETHERNET_BYTES + frame.len().saturating_sub(FABRIC) + CHECK_BYTES,
         };
         on_the_wire(bytes)
@@ -136,19 +133,21 @@ const fn payload(operation: &Operation<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_protocol::wire::layout::VERSION_KIND;
+
     use super::*;
 
     /// A frame of ours with these operations.
-    fn frame(kind: u8, operations: &[Operation<'_>]) -> Vec<u8> {
+    fn frame(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         let mut frame = vec![0; OPERATIONS];
-        frame[VERSION_KIND] = 0x10 | kind;
+        frame[VERSION_KIND] = 0x10 | kind as u8;
         operations.iter().for_each(|operation| operation.encode(&mut frame));
         frame
     }
 
     fn stores(count: usize, bytes: usize) -> Vec<u8> {
         let data = vec![7; bytes];
-        frame(KIND_DATA, &vec![Operation::Store { offset: 0, data: &data }; count])
+        frame(FrameKind::Data, &vec![Operation::Store { offset: 0, data: &data }; count])
     }
 
     /// Efficiency in per mille, rounded.
@@ -182,10 +181,15 @@ mod tests {
     #[test]
     fn what_carries_no_operations_is_a_smallest_frame() {
         for profile in HeaderProfile::ALL {
-            assert_eq!(profile.wire_bytes(&frame(4, &[])[..FABRIC]), 84, "{}", profile.name());
+            assert_eq!(
+                profile.wire_bytes(&frame(FrameKind::Heartbeat, &[])[..FABRIC]),
+                84,
+                "{}",
+                profile.name()
+            );
         }
-        assert_eq!(HeaderProfile::Sue.wire_bytes(&frame(KIND_ACK, &[])), 84);
-        assert_eq!(HeaderProfile::Own.wire_bytes(&frame(KIND_ACK, &[])), OPERATIONS + 4 + 20);
+        assert_eq!(HeaderProfile::Sue.wire_bytes(&frame(FrameKind::Ack, &[])), 84);
+        assert_eq!(HeaderProfile::Own.wire_bytes(&frame(FrameKind::Ack, &[])), OPERATIONS + 4 + 20);
     }
 
     #[test]

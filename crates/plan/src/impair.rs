@@ -11,7 +11,10 @@
 use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::bit_errors::BitErrors;
+use crate::faults::Conditions;
 use crate::loss::LossByKind;
+use crate::pick::Pick;
 use crate::plan::LinkProfile;
 use crate::random::{Chance, Stream, below};
 
@@ -78,6 +81,42 @@ impl Bursts {
     }
 }
 
+/// Chances beside those of the profile; of each pair the larger counts.
+#[derive(Clone, Debug)]
+struct OnTop {
+    loss: Chance,
+    loss_by_kind: Vec<(FrameKind, Chance)>,
+    picked: Option<(Pick, Chance)>,
+    corrupt: Chance,
+    duplicate: Chance,
+    reorder: Chance,
+    is_cut: bool,
+}
+
+impl OnTop {
+    fn of(conditions: &Conditions) -> Self {
+        Self {
+            loss: Chance::new(conditions.loss),
+            loss_by_kind: chances(&conditions.loss_by_kind),
+            picked: conditions.picked.map(|(pick, loss)| (pick, Chance::new(loss))),
+            corrupt: Chance::new(conditions.corrupt),
+            duplicate: Chance::new(conditions.duplicate),
+            reorder: Chance::new(conditions.reorder),
+            is_cut: conditions.is_cut,
+        }
+    }
+
+    /// Whether a frame of this kind is lost.
+    fn loses(&self, kind: Option<FrameKind>, random: u64) -> bool {
+        let by_kind = self.loss_by_kind.iter().find(|(one, _)| Some(*one) == kind);
+        self.is_cut || self.loss.hits(random) || by_kind.is_some_and(|(_, loss)| loss.hits(random))
+    }
+}
+
+fn chances(loss_by_kind: &LossByKind) -> Vec<(FrameKind, Chance)> {
+    LossByKind::kinds().filter_map(|(kind, _)| Some((kind, Chance::new(loss_by_kind.of(kind)?)))).collect()
+}
+
 /// The judge of one direction of one link.
 #[derive(Clone, Debug)]
 pub struct Judge {
@@ -86,11 +125,14 @@ pub struct Judge {
     /// Where frames of a kind have a loss of their own.
     loss_by_kind: Vec<(FrameKind, Chance)>,
     burst: Option<Bursts>,
+    bit_errors: Option<BitErrors>,
     corrupt: Chance,
     duplicate: Chance,
     reorder: Chance,
     /// Data frames to lose, ascending, from one.
     drop_frames: Vec<u64>,
+    /// What a fault script says on top of the profile.
+    on_top: OnTop,
     frames: u64,
     data_frames: u64,
 }
@@ -110,22 +152,50 @@ impl Judge {
         Self {
             stream: Stream::new(xxh3_64_with_seed(&named, profile.seed.unwrap_or(plan_seed))),
             loss: Chance::new(profile.loss),
-            loss_by_kind: LossByKind::kinds()
-                .filter_map(|(kind, _)| Some((kind, Chance::new(profile.loss_by_kind.of(kind)?))))
-                .collect(),
+            loss_by_kind: chances(&profile.loss_by_kind),
             burst: profile.burst.map(|burst| Bursts {
                 enter: Chance::new(burst.enter),
                 leave: Chance::new(burst.leave),
                 loss: Chance::new(burst.loss),
                 is_bad: false,
             }),
+            bit_errors: (profile.bit_error_rate > 0.0).then(|| {
+                let seed = profile.seed.unwrap_or(plan_seed);
+                BitErrors::new(profile.bit_error_rate, Stream::new(xxh3_64_with_seed(&named, !seed)))
+            }),
             corrupt: Chance::new(profile.corrupt),
             duplicate: Chance::new(profile.duplicate),
             reorder: Chance::new(profile.reorder),
             drop_frames,
+            on_top: OnTop::of(&Conditions::default()),
             frames: 0,
             data_frames: 0,
         }
+    }
+
+    /// From now on these conditions hold on top of the profile. Raising a rate takes more frames and moves none.
+    pub fn set(&mut self, conditions: &Conditions) {
+        self.on_top = OnTop::of(conditions);
+    }
+
+    /// Lose the data frames with these numbers, counted from one for the next.
+    pub fn drop_from_now(&mut self, numbers: &[u64]) {
+        self.drop_frames.extend(numbers.iter().map(|number| self.data_frames.saturating_add(*number)));
+        self.drop_frames.sort_unstable();
+    }
+
+    /// Data frames that have been judged.
+    #[must_use]
+    pub const fn data_frames(&self) -> u64 {
+        self.data_frames
+    }
+
+    /// What shall happen to the next frame, which is seen whole.
+    pub fn judge_frame(&mut self, frame: &[u8]) -> Verdict {
+        let picked = self.on_top.picked.filter(|(pick, _)| pick.meets(frame)).map(|(_, loss)| loss);
+        let loses = picked.is_some_and(|loss| loss.hits(self.draw(self.frames, Draw::Loss)));
+        let verdict = self.judge(frame.len(), FrameKind::peek(frame));
+        if loses { Verdict { drop: true, ..Verdict::default() } } else { verdict }
     }
 
     /// What shall happen to the next frame, of this kind if it is of one (`drop_frames` counts frames of data only; rates
@@ -140,16 +210,19 @@ impl Judge {
         let loss = by_kind.map_or(self.loss, |(_, loss)| *loss);
         let (turn, in_burst) = (self.draw(frame, Draw::BurstTurn), self.draw(frame, Draw::BurstLoss));
         let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(turn, in_burst));
-        if listed || burst || loss.hits(self.draw(frame, Draw::Loss)) {
+        let draw = self.draw(frame, Draw::Loss);
+        let is_wrong = self.bit_errors.is_some_and(|errors| errors.lose(frame, frame_bytes));
+        if listed || burst || is_wrong || loss.hits(draw) || self.on_top.loses(kind, draw) {
             return Verdict { drop: true, ..Verdict::default() };
         }
         let bits = u64::try_from(frame_bytes).unwrap_or(u64::MAX).saturating_mul(8).min(u64::from(u32::MAX));
-        let corrupt = bits > 0 && self.corrupt.hits(self.draw(frame, Draw::Corrupt));
-        let overtaken = self.reorder.hits(self.draw(frame, Draw::Reorder));
+        let either = |one: Chance, other: Chance, random| one.hits(random) || other.hits(random);
+        let corrupt = bits > 0 && either(self.corrupt, self.on_top.corrupt, self.draw(frame, Draw::Corrupt));
+        let overtaken = either(self.reorder, self.on_top.reorder, self.draw(frame, Draw::Reorder));
         Verdict {
             drop: false,
             corrupt_bit: corrupt.then(|| below(self.draw(frame, Draw::CorruptBit), bits) as u32),
-            duplicate: self.duplicate.hits(self.draw(frame, Draw::Duplicate)),
+            duplicate: either(self.duplicate, self.on_top.duplicate, self.draw(frame, Draw::Duplicate)),
             reorder_by: if overtaken {
                 1 + below(self.draw(frame, Draw::ReorderBy), u64::from(REORDER_FRAMES_MAX)) as u8
             } else {
@@ -244,6 +317,40 @@ mod tests {
         };
         assert_eq!(dropped(Direction::Forward), [false, false, true, false, true, false]);
         assert_eq!(dropped(Direction::Backward), [false; 6]);
+    }
+
+    #[test]
+    fn conditions_hold_from_when_they_are_set_and_go_without_a_trace() {
+        let profile = lossy(0.05);
+        let (mut touched, mut alone) = (
+            Judge::new(1, "n0--n1", Direction::Forward, &profile),
+            Judge::new(1, "n0--n1", Direction::Forward, &profile),
+        );
+        let mut both = |count| -> Vec<(Verdict, Verdict)> {
+            (0..count).map(|_| (touched.judge(64, DATA), alone.judge(64, DATA))).collect()
+        };
+        assert!(both(1_000).iter().all(|(one, other)| one == other));
+        touched.set(&Conditions { is_cut: true, ..Conditions::default() });
+        let mut both = |count| -> Vec<(Verdict, Verdict)> {
+            (0..count).map(|_| (touched.judge(64, DATA), alone.judge(64, DATA))).collect()
+        };
+        assert!(both(1_000).iter().all(|(one, _)| one.drop));
+        touched.set(&Conditions { loss: 0.2, ..Conditions::default() });
+        let lost = (0..1_000).filter(|_| touched.judge(64, DATA).drop).count();
+        let usual = (0..1_000).filter(|_| alone.judge(64, DATA).drop).count();
+        assert!(lost > 150 && usual < 100, "{lost} against {usual}");
+        touched.set(&Conditions::default());
+        assert!((0..1_000).all(|_| touched.judge(64, DATA) == alone.judge(64, DATA)));
+    }
+
+    #[test]
+    fn frames_to_lose_are_counted_from_now() {
+        let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+        (0..5).for_each(|_| assert!(!judge.judge(64, DATA).drop));
+        judge.drop_from_now(&[2, 3]);
+        let dropped = [DATA, OTHER, DATA, DATA, DATA].map(|kind| judge.judge(64, kind).drop);
+        assert_eq!(dropped, [false, false, true, true, false]);
+        assert_eq!(judge.data_frames(), 9);
     }
 
     #[test]

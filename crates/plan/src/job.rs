@@ -30,6 +30,8 @@ pub enum JobKind {
     Latency(Sweep),
     /// How much many operations move.
     Bandwidth(Sweep),
+    /// Many messages at once, between whom a pattern says.
+    Traffic(TrafficPlan),
     /// Bring the links up and end.
     None,
 }
@@ -51,6 +53,23 @@ pub struct CollectivePlan {
     pub sweep: Sweep,
     /// The node that gives or gets, where the collective has one.
     pub root: NodeId,
+}
+
+/// A pattern of traffic, and how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficPlan {
+    /// Who sends to whom.
+    pub pattern: PatternName,
+    /// Bytes of one message.
+    pub bytes: u64,
+    /// Messages of each flow; of each node where targets are drawn.
+    pub messages: u32,
+}
+
+impl Default for TrafficPlan {
+    fn default() -> Self {
+        Self { pattern: PatternName::default(), bytes: 4 << 10, messages: 100 }
+    }
 }
 
 /// Sizes, and how often each is done.
@@ -132,6 +151,31 @@ words! {
 }
 
 words! {
+    /// Who sends to whom.
+    pub enum PatternName {
+        /// Each node to one other, and from one other.
+        #[default]
+        Permutation = "permutation",
+        /// Each node to nodes drawn at random.
+        Uniform = "uniform",
+        /// All nodes to the first.
+        Incast = "incast",
+        /// Each node to all others alike.
+        AllToAll = "all-to-all",
+        /// Each node to all others, of which the k-th gets a k-th of the first: tokens to experts.
+        Experts = "experts",
+        /// Each node to the next, what came from the one before.
+        Pipeline = "pipeline",
+        /// Each node to all others, round by round: a round begins where one has come from everybody. Trains of all-reduces.
+        TensorParallel = "tensor-parallel",
+        /// Half of the nodes each to one of the other half: caches of keys and values.
+        KvCache = "kv-cache",
+        /// Each node to nodes drawn at random, in acknowledged stores: flags and other small words.
+        SmallStores = "small-stores",
+    }
+}
+
+words! {
     /// How values are combined.
     pub enum OperatorName {
         /// Added.
@@ -169,7 +213,8 @@ words! {
 
 impl JobKind {
     /// The names of all jobs.
-    pub const NAMES: &'static [&'static str] = &["litmus", "collective", "latency", "bandwidth", "none"];
+    pub const NAMES: &'static [&'static str] =
+        &["litmus", "collective", "latency", "bandwidth", "traffic", "none"];
 
     /// Name in files and reports.
     #[must_use]
@@ -179,6 +224,7 @@ impl JobKind {
             Self::Collective(_) => "collective",
             Self::Latency(_) => "latency",
             Self::Bandwidth(_) => "bandwidth",
+            Self::Traffic(_) => "traffic",
             Self::None => "none",
         }
     }
@@ -191,6 +237,7 @@ impl JobKind {
             Self::Collective(CollectivePlan::default()),
             Self::Latency(Sweep::LATENCY),
             Self::Bandwidth(Sweep::BANDWIDTH),
+            Self::Traffic(TrafficPlan::default()),
             Self::None,
         ];
         jobs.into_iter().find(|job| job.name() == name)
@@ -202,7 +249,7 @@ impl JobKind {
         match self {
             Self::Collective(plan) => Some(&plan.sweep),
             Self::Latency(sweep) | Self::Bandwidth(sweep) => Some(sweep),
-            Self::Litmus | Self::None => None,
+            Self::Litmus | Self::Traffic(_) | Self::None => None,
         }
     }
 }
@@ -217,6 +264,7 @@ impl JobPlan {
             JobKind::None => 0,
             JobKind::Litmus => u64::from(self.bytes_max),
             JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => largest(sweep).saturating_mul(2),
+            JobKind::Traffic(plan) => plan.bytes.saturating_mul(ranks as u64 + 1),
             JobKind::Collective(plan) => {
                 let whole = largest(&plan.sweep);
                 let part = whole.div_ceil(ranks.max(1) as u64);

@@ -3,16 +3,21 @@
 //! A rack file (`docs/topology-file.md`) becomes a [`Plan`]: text, then a tree in which every value knows its place
 //! (`document`), then values with their units (`read`, `quantity`), the shape expanded to members and links (`shape`),
 //! and at last the whole judged (`check`). Every key, its range and its meaning are declared once (`schema`). All mistakes are reported at once, each with line, column, caret and hint.
-//! The simulator and the running nodes are given the same plan; [`impair`] decides for both what a link does to a frame.
+//! The simulator and the running nodes are given the same plan; [`impair`] decides for both what a link does to a frame, and
+//! [`faults`] what happens to the rack meanwhile.
 //!
 //! This crate opens no socket, starts no process and knows no clock.
 #![forbid(unsafe_code)]
 
+mod bit_errors;
 mod canonical;
+mod channels;
 mod check;
+pub mod deadlock;
 mod defaults;
 mod document;
 mod expect;
+pub mod faults;
 pub mod headers;
 mod hosts;
 mod hub;
@@ -21,6 +26,8 @@ mod job;
 mod loss;
 mod mistake;
 mod objection;
+mod pause;
+mod pick;
 mod places;
 mod plan;
 mod quantity;
@@ -31,22 +38,29 @@ mod schema;
 mod shape;
 mod text;
 mod timing;
+pub mod trace;
+pub mod units;
 mod words;
 
+pub use channels::ChannelPlan;
 pub use expect::{Expectations, ExpectedVerdict};
 pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
 pub use hub::SwitchKind;
 pub use job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, PatternName,
+    Sizes, Sweep, TrafficPlan,
 };
 pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
+pub use pause::PausePlan;
 pub use plan::{
-    Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan, WireKind,
+    Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryDevice, MemoryOptions, PayloadMode, Plan,
+    TenantPlan, WireKind,
 };
+pub use random::random_share;
 pub use retry::{Clock, RetryPlan};
-pub use schema::json::schema;
+pub use schema::json::{fault_schema, schema};
 pub use text::{Unreadable, text_of};
 pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};

@@ -8,7 +8,7 @@
 use rackloom_protocol::wire::FrameKind;
 
 /// Kinds of frames, in the order of their numbers.
-const KINDS: [(FrameKind, &str); 10] = [
+const KINDS: [(FrameKind, &str); 11] = [
     (FrameKind::Data, "data"),
     (FrameKind::Ack, "ack"),
     (FrameKind::Hello, "hello"),
@@ -19,7 +19,19 @@ const KINDS: [(FrameKind, &str); 10] = [
     (FrameKind::LinkNack, "link_nack"),
     (FrameKind::LinkInit, "link_init"),
     (FrameKind::LinkInitEcho, "link_init_echo"),
+    (FrameKind::Pause, "pause"),
 ];
+
+/// The names alone, in the same order.
+pub(crate) const KIND_NAMES: &[&str] = &{
+    let mut names = [""; KINDS.len()];
+    let mut place = 0;
+    while place < KINDS.len() {
+        names[place] = KINDS[place].1;
+        place += 1;
+    }
+    names
+};
 
 /// When a link loses frames in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +56,10 @@ impl Burst {
 /// Probability of loss of frames of single kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossByKind {
-    by_kind: [Option<f64>; KINDS.len()],
+    /// Zero where nothing is said.
+    by_kind: [f64; KINDS.len()],
+    /// One bit for each kind of which something is said.
+    said: u16,
 }
 
 impl LossByKind {
@@ -53,23 +68,45 @@ impl LossByKind {
         KINDS.into_iter()
     }
 
+    /// The kind with this name.
+    pub(crate) fn kind_named(name: &str) -> Option<FrameKind> {
+        Self::kinds().find(|(_, known)| *known == name).map(|(kind, _)| kind)
+    }
+
     /// What the file says about this kind.
     #[must_use]
     pub fn of(&self, kind: FrameKind) -> Option<f64> {
-        place(kind).and_then(|place| self.by_kind[place])
+        let place = place(kind)?;
+        (self.said & 1 << place != 0).then_some(self.by_kind[place])
     }
 
     /// Say something about this kind.
     pub fn set(&mut self, kind: FrameKind, probability: Option<f64>) {
         if let Some(place) = place(kind) {
-            self.by_kind[place] = probability;
+            self.by_kind[place] = probability.unwrap_or(0.0);
+            let bit = 1 << place;
+            self.said = if probability.is_some() { self.said | bit } else { self.said & !bit };
         }
+    }
+
+    /// For each kind the larger of both.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        // What is not said is zero, so that the larger of both is what is said.
+        let larger = |place: usize| self.by_kind[place].max(other.by_kind[place]);
+        Self { by_kind: std::array::from_fn(larger), said: self.said | other.said }
+    }
+
+    /// The same in part.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        Self { by_kind: self.by_kind.map(|probability| probability * share), said: self.said }
     }
 
     /// Whether frames of any kind can be lost by this.
     #[must_use]
     pub fn loses(&self) -> bool {
-        self.by_kind.iter().flatten().any(|probability| *probability > 0.0)
+        self.by_kind.iter().any(|probability| *probability > 0.0)
     }
 }
 

@@ -7,14 +7,16 @@
 //! afterwards goes through [`Plan::change`] and its kin, and [`Plan::check`] judges the result again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use rackloom_protocol::{
     CreditConfig, CreditUpdates, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId,
-    PackingConfig, PortConfig, RetryConfig, Tenant, TransportConfig,
+    PackingConfig, PathConfig, PauseConfig, PortConfig, RetryConfig, Tenant, TransportConfig,
 };
 
 use crate::canonical;
+use crate::channels::ChannelPlan;
 use crate::check::{self, Fit};
 use crate::defaults::CreditChoice;
 use crate::expect::Expectations;
@@ -25,11 +27,13 @@ use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
+use crate::pause::PausePlan;
 use crate::places::Places;
 use crate::read;
 use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
 use crate::timing::{ForwardingPlan, Medium, SideLatency};
+use crate::words::words;
 
 /// A rack and what it shall do.
 #[derive(Clone, Debug)]
@@ -62,8 +66,12 @@ pub struct Plan {
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
+    /// Which way packets take where several lead to a node.
+    pub paths: PathConfig,
     /// What it takes a member to pass a frame on; in virtual time.
     pub forwarding: ForwardingPlan,
+    /// Virtual channels of every link.
+    pub channels: ChannelPlan,
     /// Largest frame, Ethernet header included.
     pub frame_bytes_max: u16,
     /// Outstanding loads per peer.
@@ -76,6 +84,8 @@ pub struct Plan {
     pub ring_bytes: u32,
     /// Operations larger than this take the bulk path.
     pub rdma_threshold_bytes: u32,
+    /// What becomes of the bytes that long transfers carry, in virtual time.
+    pub payload: PayloadMode,
     /// What the rack shall do.
     pub job: JobPlan,
     /// What the report holds the run against.
@@ -114,6 +124,26 @@ pub struct MemoryOptions {
     pub locked: bool,
     /// On this NUMA node of the machine; `None` is anywhere.
     pub numa_node: Option<u16>,
+    /// On this device; `None` is memory of the host.
+    pub device: Option<MemoryDevice>,
+}
+
+/// What holds a node's memory in place of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryDevice {
+    /// The GPU of this number.
+    Cuda(u16),
+    /// A fake one, which is late and in odd order as this seed says.
+    Fake(u32),
+}
+
+impl fmt::Display for MemoryDevice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cuda(index) => write!(formatter, "cuda:{index}"),
+            Self::Fake(seed) => write!(formatter, "fake:{seed}"),
+        }
+    }
 }
 
 /// What a tenant may have.
@@ -161,6 +191,8 @@ pub struct LinkProfile {
     pub burst: Option<Burst>,
     /// Loss of frames of single kinds, in place of `loss`.
     pub loss_by_kind: LossByKind,
+    /// Probability that a bit on the wire is wrong, and its frame lost.
+    pub bit_error_rate: f64,
     /// Probability that a bit of a frame is flipped.
     pub corrupt: f64,
     /// Probability that a frame is delivered twice.
@@ -171,8 +203,12 @@ pub struct LinkProfile {
     pub seed: Option<u64>,
     /// Data frames to lose exactly, by number.
     pub drop_frames: DropFrames,
+    /// Credits of each direction, in place of those that all links have.
+    pub credits: Option<u32>,
     /// Link-level retry; `None` is off.
     pub retry: Option<RetryPlan>,
+    /// Pauses in place of credits; `None` is off.
+    pub pause: Option<PausePlan>,
 }
 
 /// Data frames to lose, counted from one, per direction.
@@ -194,6 +230,19 @@ pub enum WireKind {
     Packet,
     /// The same frames in UDP datagrams.
     Udp,
+}
+
+words! {
+    /// What becomes of the bytes that long transfers carry, in virtual time. When they come, and what is told of them, is the same.
+    pub enum PayloadMode {
+        /// They are moved.
+        #[default]
+        Full = "full",
+        /// A fingerprint of each block is moved in their place, and checks compare fingerprints.
+        Shadow = "shadow",
+        /// Nothing is moved, and nothing can be checked.
+        Elided = "elided",
+    }
 }
 
 /// When frames carry the end-to-end check.
@@ -231,7 +280,7 @@ impl LinkProfile {
     /// Whether frames can be lost, corrupted, duplicated or reordered.
     #[must_use]
     pub fn has_faults(&self) -> bool {
-        let rates = [self.loss, self.corrupt, self.duplicate, self.reorder];
+        let rates = [self.loss, self.bit_error_rate, self.corrupt, self.duplicate, self.reorder];
         rates.iter().any(|rate| *rate > 0.0)
             || self.drop_frames != DropFrames::default()
             || self.burst.is_some()
@@ -251,12 +300,15 @@ impl Default for LinkProfile {
             loss: 0.0,
             burst: None,
             loss_by_kind: LossByKind::default(),
+            bit_error_rate: 0.0,
             corrupt: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
             seed: None,
             drop_frames: DropFrames::default(),
+            credits: None,
             retry: None,
+            pause: None,
         }
     }
 }
@@ -346,8 +398,11 @@ impl Plan {
             neighbour,
             plane,
             credits: self.links[usize::from(edge)].credits,
+            channel_limits: self.channels.limits.clone(),
+            is_dateline: self.channels.is_dateline(edge),
             updates: self.links[usize::from(edge)].updates,
             retry: self.retry_config(usize::from(edge), clock),
+            pause: self.pause_config(usize::from(edge), clock),
         });
         MemberConfig {
             node,
@@ -356,11 +411,13 @@ impl Plan {
             tenants: self.members.iter().map(|member| member.tenant).collect(),
             ether_type: self.ether_type,
             ports: ports.collect(),
-            graph,
+            graph: graph.into(),
             timers: self.timers,
             transport: self.transport,
+            paths: self.paths,
             packing: self.packing,
             forwarding: self.forwarding.rules,
+            channels: self.channels.config.clone(),
             end_to_end_check: self.end_to_end_check(),
             outstanding_loads_max: self.outstanding_loads_max,
             frame_bytes_max: self.frame_bytes_max,
@@ -370,6 +427,19 @@ impl Plan {
     fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
         let profile = &self.links[edge].profile;
         profile.retry.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
+    }
+
+    fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
+        let profile = &self.links[edge].profile;
+        profile
+            .pause
+            .map(|pause| pause.config(profile, self.frame_bytes_max, self.channel_room_bytes(), clock))
+    }
+
+    /// What frames of one channel of a link that pauses may fill: a quarter of a ring stays free for control frames.
+    #[must_use]
+    pub fn channel_room_bytes(&self) -> u64 {
+        u64::from(self.ring_bytes) / 4 * 3 / self.channels.config.count() as u64
     }
 
     /// Whether frames carry the end-to-end check.
@@ -470,8 +540,9 @@ impl Plan {
         let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
-            link.credits.limit /= shares;
-            link.updates = self.credit_choice.updates(link.credits);
+            link.credits.limit = link.profile.credits.unwrap_or(link.credits.limit / shares);
+            let least = self.channels.least_share(link.credits.limit);
+            link.updates = self.credit_choice.updates(CreditConfig { limit: least, ..link.credits });
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

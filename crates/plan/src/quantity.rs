@@ -106,6 +106,27 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     }
 }
 
+/// A number with three decimal places at most, in thousandths.
+pub(crate) fn thousandths<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
+    let about = |what: &str| Complaint::about(format!("{} {what}", quoted(text)));
+    let (ones, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = [ones, decimals]
+        .iter()
+        .all(|part| !part.is_empty() && part.chars().all(|digit| digit.is_ascii_digit()));
+    if !is_number {
+        return Err(about("is not a number").hint("write one like `2` or `0.5`"));
+    }
+    let decimals = decimals.trim_end_matches('0');
+    if decimals.len() > 3 {
+        return Err(about("has more than three decimal places").hint("write one like `2` or `0.5`"));
+    }
+    let value = format!("{ones}{decimals:0<3}").parse::<u64>().ok().and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| {
+        let hint = "its range stands in docs/topology-file.md and in `rackloom schema`";
+        about("is too large").hint(hint).beyond_type()
+    })
+}
+
 /// How a value is written in messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
@@ -113,6 +134,7 @@ pub(crate) enum Unit {
     Nanoseconds,
     BitsPerSecond,
     Millimetres,
+    Thousandths,
     Count,
 }
 
@@ -123,6 +145,7 @@ pub(crate) fn shown(value: u64, unit: Unit) -> String {
         Unit::Nanoseconds => &TIMES,
         Unit::BitsPerSecond => &RATES,
         Unit::Millimetres => &LENGTHS,
+        Unit::Thousandths => return format!("{}", value as f64 / 1e3),
         Unit::Count => return value.to_string(),
     };
     let fitting = family.units.iter().filter(|(_, factor)| value > 0 && value.is_multiple_of(*factor));

@@ -38,6 +38,15 @@ pub(crate) const fn below(random: u64, bound: u64) -> u64 {
     ((random as u128 * bound as u128) >> 64) as u64
 }
 
+/// Number `place` of those that belong to a seed, from 0 to below 1: for whoever draws times or places at random.
+#[must_use]
+pub fn random_share(seed: u64, place: u64) -> f64 {
+    // Seeds that follow each other must not give the same numbers one place on.
+    const APART: u64 = 0x2545_F491_4F6C_DD1D;
+    let state = seed.wrapping_mul(APART).wrapping_add(place.wrapping_mul(GOLDEN));
+    (mix(state) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// A probability as an integer, so that every machine decides alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance {

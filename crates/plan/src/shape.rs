@@ -21,6 +21,8 @@ pub(crate) struct Shape {
     pub(crate) links: Vec<(String, Edge)>,
     /// What joins the nodes where no member does.
     pub(crate) switch: SwitchKind,
+    /// Its last link closes a ring.
+    pub(crate) is_ring: bool,
     ports: Vec<u16>,
     member_index: BTreeMap<String, NodeId>,
     /// The links of each pair, by both ends, the smaller first.
@@ -45,6 +47,7 @@ impl Shape {
             };
             shape.add(edge);
         }
+        shape.is_ring = nodes > 2;
         shape
     }
 

@@ -96,6 +96,8 @@ pub struct ForwardingPlan {
     pub latency_ns: u64,
     /// How it is done beside sending frames of one's own.
     pub rules: ForwardingConfig,
+    /// A rack that can stand still for ever is accepted: somebody wants to see it.
+    pub allows_deadlock: bool,
 }
 
 impl LinkProfile {

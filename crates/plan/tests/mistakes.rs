@@ -165,6 +165,25 @@ fn a_window_fits_its_acknowledgement() {
 }
 
 #[test]
+fn packets_of_one_sequence_take_several_ways_only_where_reordering_is_repaired() {
+    for policy in ["round-robin", "spray", "least-queue"] {
+        let lines = format!("transport: {{mode: go-back-n}}\npaths: {{policy: {policy}}}");
+        let error = wrong(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}\n"));
+        let [mistake] = error.mistakes.as_slice() else { panic!("{error}") };
+        assert_eq!((mistake.line, mistake.column), (4, 17), "{error}");
+        assert!(mistake.message.contains("go-back-n throws away"), "{error}");
+    }
+    for policy in ["address", "flow"] {
+        let lines = format!("transport: {{mode: go-back-n}}\npaths: {{policy: {policy}}}");
+        Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}\n"), "rack").unwrap();
+    }
+    expect("transport: {reorder_packets: 127}", &["outside 128 to 4096"]);
+    expect("transport: {reorder_packets: 4097}", &["outside 128 to 4096"]);
+    expect("paths: {policy: sprayed}", &["sprayed"]);
+    expect("paths: {order: packet}", &["packet"]);
+}
+
+#[test]
 fn credits_hold_two_frames_and_leave_room_for_control() {
     expect("credits: {limit: 67}", &["room for fewer than two frames"]);
     expect("credits: {limit: 6145}", &["less than a quarter of a ring of 1MiB"]);
@@ -430,7 +449,9 @@ fn frames_live_long_enough_for_every_way() {
     let error = wrong(&row(257, ", {a: n256, b: n0}"));
     assert_eq!(error.mistakes.len(), 1, "{error}");
     assert!(error.mistakes[0].message.contains("without `n0--n1` its ends are 256 links apart"), "{error}");
-    // A chord halves the long way round, and a second link leaves no way round to take.
+    // A chord halves the long way round, and a second link leaves no way round to take. Whether such rings stand still is
+    // another matter.
+    let row = |count, more| row(count, more) + "forwarding: {deadlock: allow}\n";
     assert!(Plan::parse(&row(257, ", {a: n256, b: n0}, {a: n0, b: n128}"), "rack.yaml").is_ok());
     let doubled = row(257, ", {a: n256, b: n0}")
         .replace("}, ", ", parallel: 2}, ")
@@ -544,6 +565,50 @@ fn retry_that_cannot_work_is_refused_where_it_is_written() {
 }
 
 #[test]
+fn relays_that_have_nothing_to_choose_are_refused() {
+    expect("paths: {relays: policy}", &["`policy: flow` gives each sequence one way"]);
+    let fine = "name: r\nshape: {ring: {nodes: 4}}\npaths: {relays: policy, policy: spray}\n";
+    assert!(Plan::parse(fine, "rack").is_ok());
+}
+
+#[test]
+fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written() {
+    let pfc = |settings: &str| {
+        format!("link: {{rate: 100Gbit/s, delay: 500ns, pfc: {{{settings}}}}}\nchannels: {{rise: hop}}\n")
+    };
+    expect("link: {pfc: maybe}", &["`link.pfc`"]);
+    expect(&pfc("xof: 5KiB"), &["unknown key `xof` in link.pfc"]);
+    expect(&pfc("xoff: 8KiB, xon: 8KiB"), &["`link.pfc.xon` is 8KiB, not below `xoff` of 8KiB"]);
+    // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one made the receiver speak.
+    expect(
+        &pfc("headroom: 21199B"),
+        &["`link.pfc.headroom` is 21199B, and 21200B can be under way when a pause is asked for"],
+    );
+    for fine in ["headroom: 21200B", "headroom: 1KiB, short_headroom: allow"] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{}", pfc(fine));
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+    expect(&pfc("quanta: 0"), &["`link.pfc.quanta` is 0, outside 1 to 65535"]);
+    expect(&pfc("xoff: 2MiB"), &["leave less than a quarter of a ring of 1MiB for control frames"]);
+    let both = format!("{}credits: {{limit: 900}}", pfc("xoff: 32KiB"));
+    expect(&both, &["`credits.limit` means nothing: every link has `link.pfc` in place of credits"]);
+    let some = format!("{both}\nlinks: {{n0--n1: {{pfc: off}}}}");
+    Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{some}"), "rack.yaml")
+        .unwrap_or_else(|error| panic!("{error}"));
+    expect(
+        "links: {n0--n1: {pfc: {xoff: 4KiB, xon: 5KiB}}}",
+        &["`links.n0--n1.pfc.xon` is 5KiB, not below `xoff` of 4KiB"],
+    );
+    // A bubble is kept by counting credits; one link without them is enough for a circle.
+    let circle = wrong("name: r\nshape: {ring: {nodes: 4}}\nlinks: {n0--n1: {pfc: on}}");
+    let message = circle.to_string();
+    assert!(
+        message.contains("n0->n1, n1->n2") && message.contains("paused links keep no bubble"),
+        "{message}"
+    );
+}
+
+#[test]
 fn credits_that_never_come_back_or_wrap_are_refused() {
     expect(
         "credits: {unit_bytes: 128B, limit: 100, update_spacing: 12801B}",
@@ -562,4 +627,61 @@ fn a_burst_says_when_it_begins_and_when_it_ends() {
     expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
     expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
     expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);
+}
+
+#[test]
+fn a_rack_that_can_stand_still_is_refused_with_the_circle_and_where_it_comes_from() {
+    let error = wrong("name: r\nshape: {ring: {nodes: 5}}\nforwarding: {bubble: false}\n");
+    let mistake = &error.mistakes[0];
+    assert_eq!((error.mistakes.len(), mistake.line, mistake.column), (1, 3, 22), "{error}");
+    for part in ["can stand still for ever", "n0->n1, n1->n2, n2->n3, n3->n4, n4->n0, and again n0->n1"] {
+        assert!(mistake.message.contains(part), "{error}");
+    }
+    assert!(mistake.hint.contains("rise: dateline") && mistake.hint.contains("deadlock: allow"), "{error}");
+    for fine in [
+        "forwarding: {bubble: false, deadlock: allow}",
+        "forwarding: {bubble: false}\nchannels: {rise: dateline}",
+        "forwarding: {bubble: false}\nchannels: {rise: hop}",
+    ] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 5}}}}\n{fine}");
+        Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}"));
+    }
+    // A second ring of the same nodes: a bubble in each does not keep both moving.
+    let doubled = "name: r\nshape: {custom: {nodes: [a, b, c, d], links: [{a: a, b: b, parallel: 2}, {a: b, b: c, parallel: 2}, \
+                   {a: c, b: d, parallel: 2}, {a: d, b: a, parallel: 2}]}}\n";
+    assert!(wrong(doubled).mistakes[0].hint.contains("rise: hop"));
+    expect("forwarding: {bubble: false}\nchannels: {rise: hop, levels: 1}", &["can stand still for ever"]);
+}
+
+#[test]
+fn channels_are_held_to_their_lanes_and_credits() {
+    expect("channels: {lanes: {bulk: 4}}", &["4 is outside 0 to 3"]);
+    expect(
+        "channels: {lanes: {request: 1, reply: 1, bulk: 1, bulk_reply: 1}}",
+        &["no class travels on lane 0"],
+    );
+    expect("channels: {rise: hop, levels: 32}", &["32 levels are 128 channels, of which a link has 32"]);
+    expect("channels: {levels: 3}", &["no frame ever comes to the other 2 levels"]);
+    expect("channels: {arbiter: weighted, weights: [1, 2]}", &["has 2 numbers for 4 lanes"]);
+    expect("channels: {weights: [1, 2, 3, 4]}", &["mean nothing without `arbiter: weighted`"]);
+    expect("channels: {datelines: [n3--n0]}", &["mean nothing without `rise: dateline`"]);
+    expect("channels: {rise: dateline, datelines: [n0--n2]}", &["there is no link `n0--n2`"]);
+    expect("channels: {rise: dateline, datelines: [n3--n0, n0--n3]}", &["names `n0--n3` twice"]);
+    expect("channels: {limits: [2000, 1000, 1000, 1000]}", &["5000 credits together, and a link has 4096"]);
+    expect(
+        "channels: {limits: [2000, 1000, 1000, 50]}",
+        &["50 credits of 128B for each of 4 channels are room for fewer"],
+    );
+    expect("channels: {limits: [0, 1000, 1000, 50]}", &["which is none of its numbers"]);
+    expect(
+        "channels: by-class\ncredits: {limit: 271}",
+        &["for each of 4 channels are room for fewer than two frames"],
+    );
+    expect(
+        "forwarding: {bubble: false, deadlock: allow}\ncredits: {limit: 33}",
+        &["room for fewer than one frame"],
+    );
+    expect("channels: by-classes", &["is not a choice"]);
+    let star = "name: s\nshape: {star: {nodes: 4}}\nchannels: {rise: dateline}";
+    assert!(wrong(star).mistakes[0].message.contains("only a ring has one of its own"));
 }

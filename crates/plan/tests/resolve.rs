@@ -3,11 +3,12 @@
 use rackloom_plan::{
     AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
     ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
-    MemoryOptions, OperatorName, Plan, SideLatency, Sizes, Sweep, TenantPlan, WireKind,
+    MemoryDevice, MemoryOptions, OperatorName, PausePlan, Plan, SideLatency, Sizes, Sweep, TenantPlan,
+    WireKind,
 };
 use rackloom_protocol::{
-    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation, NodeId, PackingMode, Plane,
-    PortId, RetransmissionMode, Tenant,
+    ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation,
+    NodeId, PackingMode, Plane, PortId, RetransmissionMode, Rise, SharedBufferConfig, Tenant,
 };
 
 const MINIMAL: &str = "name: small\nshape: {ring: {nodes: 4}}\n";
@@ -41,7 +42,8 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!((left.memory_bytes, left.tenant, left.server.as_str()), (8 << 20, Tenant(2), "attic"));
     assert_eq!((right.memory_bytes, right.tenant, right.server.as_str()), (16 << 20, Tenant(3), "annex"));
     assert_eq!((hub.memory_bytes, hub.server.as_str()), (0, "closet"));
-    let held = MemoryOptions { huge_pages: true, locked: true, numa_node: Some(1) };
+    let device = Some(MemoryDevice::Fake(7));
+    let held = MemoryOptions { huge_pages: true, locked: true, numa_node: Some(1), device };
     assert_eq!((left.memory, right.memory, hub.memory), (held, held, MemoryOptions::default()));
     assert_eq!(plan.tenants, [TenantPlan { tenant: Tenant(3), memory_bytes_max: 16 << 20 }]);
     let expect = Expectations {
@@ -67,9 +69,45 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(own.sides, SideLatency { mac_ns: 5, phy_ns: 6, fec_ns: 7 });
     assert_eq!(own.latency_ps(), 14_700 + 36_000, "the length counts, not the delay of all links");
     assert_eq!(plan.links[2].profile.latency_ns(), 1_036);
-    let rules = ForwardingConfig { bubble: false, own_first: true };
-    let forwarding = ForwardingPlan { mode: ForwardingMode::StoreAndForward, latency_ns: 250, rules };
+    let pause = PausePlan {
+        xoff_bytes: 32 << 10,
+        xon_bytes: Some(8 << 10),
+        headroom_bytes: Some(48 << 10),
+        allows_short_headroom: true,
+        quanta: 512,
+        response_delay_ns: 300,
+        watchdog_ns: 3_000_000,
+    };
+    assert_eq!((own.pause, plan.links[2].profile.pause), (Some(pause), None));
+    let shared_buffer =
+        Some(SharedBufferConfig { bytes: 512 << 10, alpha_thousandths: 125, private_bytes: 12 << 10 });
+    let rules = ForwardingConfig {
+        bubble: false,
+        own_first: true,
+        until_answered: true,
+        in_order: true,
+        mark_above_bytes: Some(24 << 10),
+        shared_buffer,
+    };
+    assert_eq!((own.bit_error_rate, own.credits), (1e-9, None));
+    assert_eq!((plan.links[2].profile.credits, plan.links[2].credits.limit), (Some(2_000), 2_000));
+    let forwarding = ForwardingPlan {
+        mode: ForwardingMode::StoreAndForward,
+        latency_ns: 250,
+        rules,
+        allows_deadlock: true,
+    };
     assert_eq!(plan.forwarding, forwarding);
+    let channels = ChannelConfig {
+        lane_of: [0, 1, 2, 2],
+        levels: 2,
+        rise: Rise::Dateline,
+        arbiter: ArbiterKind::Weighted,
+        weights: vec![4, 4, 1],
+    };
+    assert_eq!((&plan.channels.config, &plan.channels.datelines[..]), (&channels, &[2][..]));
+    let port = &plan.member_config(NodeId(1), Incarnation(1)).ports[0];
+    assert!(port.is_dateline && port.channel_limits == [200, 200, 200, 100, 100, 100]);
     // 4 KiB are 64 credits of 64 bytes.
     assert_eq!(plan.links[0].updates, CreditUpdates { spacing: 64, resync: false });
     assert_eq!(plan.links[0].profile.retry, None);
@@ -80,7 +118,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(retry.flush, FlushPolicy::Discard);
     assert_eq!(own.burst, Some(Burst { enter: 0.005, leave: 0.2, loss: 0.5 }));
     let by_kind: Vec<_> = LossByKind::kinds().map(|(kind, _)| own.loss_by_kind.of(kind)).collect();
-    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08].map(Some));
+    assert_eq!(by_kind, [0.1, 0.2, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09].map(Some));
     assert_eq!((own.loss, own.corrupt, own.duplicate, own.reorder), (0.25, 0.125, 0.5, 0.01));
     assert_eq!(own.drop_frames, DropFrames { forward: vec![901], backward: vec![] });
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 64, overhead_bytes: 8, limit: 1000 });
@@ -163,6 +201,8 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "defaults: {memory: {huge_pages: true}}",
         "nodes: {n1: {memory: {locked: true}}}",
         "nodes: {n1: {memory: {numa_node: 0}}}",
+        "nodes: {n1: {memory: {device: 'cuda:0'}}}",
+        "nodes: {n1: {memory: {device: 'fake:0'}}}",
         "servers: {box: [n0, n1]}",
         "tenants: {0: {memory_max: 1GiB}}",
         "credits: {limit: 2000}",
@@ -198,7 +238,7 @@ servers: {listed: [n1]}
 ",
     );
     let held = |node: usize| {
-        let MemoryOptions { huge_pages, locked, numa_node } = plan.members[node].memory;
+        let MemoryOptions { huge_pages, locked, numa_node, .. } = plan.members[node].memory;
         (plan.members[node].memory_bytes >> 20, huge_pages, locked, numa_node)
     };
     assert_eq!(held(0), (8, true, false, None));

@@ -115,7 +115,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
         count += 1;
     }
-    assert_eq!(count, 12);
+    assert_eq!(count, 14);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 6);
     Plan::parse(examples[0], "first example").unwrap_or_else(|error| panic!("{error}"));
     let shape = format!("name: custom\n{}", examples[1]);
     Plan::parse(&shape, "second example").unwrap_or_else(|error| panic!("{error}"));
@@ -132,4 +132,8 @@ fn the_example_of_the_document_reads() {
     Plan::parse(&hosts, "third example").unwrap_or_else(|error| panic!("{error}"));
     let retry = format!("name: retry\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[3]);
     Plan::parse(&retry, "fourth example").unwrap_or_else(|error| panic!("{error}"));
+    let pauses = format!("name: pauses\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[4]);
+    Plan::parse(&pauses, "fifth example").unwrap_or_else(|error| panic!("{error}"));
+    let buffer = format!("name: buffer\nshape: {{star: {{nodes: 4}}}}\n{}", examples[5]);
+    Plan::parse(&buffer, "sixth example").unwrap_or_else(|error| panic!("{error}"));
 }

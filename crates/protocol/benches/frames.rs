@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rackloom_protocol::ids::Class;
+use rackloom_protocol::ids::{Channel, Class};
 use rackloom_protocol::wire::check::crc32c;
 use rackloom_protocol::wire::frame::{FabricHeader, Frame, FrameKind, LinkHeader};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_LIMIT_START, OPERATIONS};
@@ -37,6 +37,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         tenant: Tenant(0),
         entropy: 1,
         ack_now: false,
+        again: false,
         ack: None,
         source_incarnation: 1,
         destination_incarnation: 2,
@@ -49,6 +50,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         epoch: 1,
         length: (frame.len() - FABRIC) as u16,
         hop_limit: HOP_LIMIT_START,
+        channel: Channel(0),
         session: 1,
         sequence: 1,
         link_ack: 0,
@@ -58,6 +60,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         has_hop_check: true,
         hop_check_covers_all: false,
         is_unprotected: false,
+        is_marked: false,
     };
     link.write(&mut frame, ETHER_TYPE, SOURCE, DESTINATION);
     frame

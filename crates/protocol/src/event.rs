@@ -1,7 +1,8 @@
 //! Whatever happens, as data: declared once, read by tracing, metrics, reports, tests and the trace hash.
 
+use crate::config::OrderScope;
 use crate::error::OperationError;
-use crate::ids::{NodeId, PortId, RegionId};
+use crate::ids::{Channel, Class, NodeId, PortId, RegionId};
 use crate::link::state::LinkState;
 use crate::operation::OperationId;
 
@@ -62,6 +63,18 @@ pub enum Event {
         /// Frames that were given up.
         frames: u32,
     },
+    /// The watchdog has stopped heeding the neighbour's pauses: data of this channel had waited too long.
+    PauseDefied {
+        /// The port.
+        port: PortId,
+        /// The channel.
+        channel: Channel,
+    },
+    /// A member says that it leaves, having ended what it had begun; that it is lost follows.
+    NodeLeft {
+        /// The member.
+        node: NodeId,
+    },
     /// No live path leads to a member any more.
     NodeLost {
         /// The member.
@@ -77,6 +90,17 @@ pub enum Event {
         /// The member.
         node: NodeId,
     },
+    /// The order that the rack promises did not hold.
+    OrderBroken {
+        /// Whose operations these are; at the node that issues them itself where classes overtake each other.
+        source: NodeId,
+        /// Their class.
+        class: Class,
+        /// The promise.
+        scope: OrderScope,
+        /// The packet that came too early or too late; the operation, where classes overtake each other.
+        number: u32,
+    },
     /// This owner refused a remote access.
     AccessRefused {
         /// Who asked.
@@ -85,6 +109,13 @@ pub enum Event {
         region: RegionId,
         /// Why it was refused.
         error: OperationError,
+    },
+    /// A flush fails because of a node; the completion follows and says how.
+    FlushFailed {
+        /// The flush's name.
+        operation: OperationId,
+        /// The node that was lost, or that refused a posted store.
+        node: NodeId,
     },
 }
 

@@ -32,6 +32,9 @@ id!(
     /// One port of one member, counted from zero in the order in which the plan lists the member's links.
     PortId(u16), "port");
 id!(
+    /// One virtual channel of a link.
+    Channel(u8), "channel ");
+id!(
     /// One plane of a multi-plane rack.
     Plane(u8), "plane");
 id!(

@@ -21,6 +21,8 @@ pub mod ids;
 pub mod link;
 pub mod memory;
 pub mod operation;
+pub mod per_channel;
+pub mod planted;
 pub mod route;
 pub mod surroundings;
 pub mod switch;
@@ -29,8 +31,9 @@ pub mod transport;
 pub mod wire;
 
 pub use config::{
-    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, LinkTimers, MemberConfig, PackingConfig,
-    PackingMode, PortConfig, RetransmissionMode, RetryConfig, TransportConfig,
+    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, LinkTimers, MemberConfig, OrderScope,
+    PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RetransmissionMode,
+    RetryConfig, SharedBufferConfig, TransportConfig,
 };
 pub use endpoint::Endpoint;
 pub use error::{CommandRefused, OperationError};
@@ -45,7 +48,8 @@ pub use operation::{
     Atomic, AtomicKind, Command, Completion, Condition, LocalRange, OperationId, RemoteAddress, Signal,
     SignalKind, Width,
 };
+pub use route::channels::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Rise};
 pub use route::graph::{Edge, Graph, MemberRole};
-pub use surroundings::{Member, Memory, Wires, drain};
+pub use surroundings::{Comparison, Fill, Loan, Member, Memory, Wires, Write, drain};
 pub use switch::Switch;
 pub use time::Instant;

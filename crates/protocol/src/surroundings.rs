@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::ids::{PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
-use crate::memory::{LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
+use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
 use crate::switch::waits::Wait;
 use crate::time::Instant;
@@ -20,6 +20,13 @@ use crate::wire;
 pub trait Member {
     /// A frame came in. `bytes` stay readable under `lease` until the member releases it.
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]);
+    /// A frame came in, and memory is at hand. True: the member has taken it, memory has done what it asks for, and nothing refers
+    /// to it any more. False: nothing has happened, and [`Member::handle_frame`] is to have it. Both ways come to the same; this one
+    /// spares a commonplace frame its lease and its place in the queue of memory.
+    fn take_at_once(&mut self, now: Instant, port: PortId, bytes: &[u8], memory: &mut dyn Memory) -> bool {
+        let _ = (now, port, bytes, memory);
+        false
+    }
     /// Memory answered.
     fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>);
     /// The caller wants something. A switch takes no commands.
@@ -45,6 +52,13 @@ pub trait Member {
     }
     /// Write the next frame for `port` into `out`, which holds at least the largest frame.
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
+    /// Frames of this member's own that differ from the last one through `port` in their numbers only: `fill` is given what
+    /// writes them one after another, complete to the last byte. Whether any has left. Frames that are sent by
+    /// [`Member::poll_transmit`] are the same; this way spares each of them the questions whose answers are the same for all.
+    fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {
+        let _ = (now, port, memory, fill);
+        false
+    }
     /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it. Called
     /// between `poll_transmit` and the device, where the frame was [`Passage::Kept`].
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
@@ -56,6 +70,10 @@ pub trait Member {
     fn poll_event(&mut self) -> Option<Event>;
     /// When `handle_timeout` must be called next; [`Instant::NEVER`] if nothing runs.
     fn poll_timeout(&self) -> Instant;
+    /// Whether what was asked for since the last call lets ports send that had been asked before: then all must be asked again.
+    fn must_be_asked_again(&mut self) -> bool {
+        false
+    }
     /// Number of ports.
     fn port_count(&self) -> usize;
     /// What has passed through a port.
@@ -70,6 +88,12 @@ pub trait Member {
         None
     }
 }
+
+/// Writes the next frame into room for one and says how long it is; `None` if there is no other.
+pub type Write<'w> = dyn FnMut(&mut [u8]) -> Option<usize> + 'w;
+
+/// Calls its argument with room for a frame, again and again, as long as there is room and it writes something.
+pub type Fill<'f> = dyn FnMut(&mut Write<'_>) + 'f;
 
 /// A frame that a member wants sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,10 +162,40 @@ pub trait Wires {
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize);
     /// Send the first `length` bytes of the room. `doorbell`: wake a sleeping receiver.
     fn commit(&mut self, port: PortId, length: usize, doorbell: bool);
+    /// Send frames as `write` writes them, until it writes none or there is no room.
+    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
+        while let Some(length) = self.slot(port).and_then(&mut *write) {
+            self.commit(port, length, true);
+        }
+    }
     /// The bytes of a leased frame.
     fn leased(&self, lease: LeaseId) -> &[u8];
+    /// The same, for memory that is about to take what the frame carries.
+    fn unload(&mut self, lease: LeaseId) -> &[u8] {
+        self.leased(lease)
+    }
+    /// Let the frame in the room that [`Wires::slot`] gave carry what [`Memory::lend`] gave, in place of so many bytes at `at`.
+    /// `is_whole`: the frame's bytes are looked at before it leaves, and these are zeros.
+    fn load(&mut self, port: PortId, at: usize, length: usize, loan: Loan, is_whole: bool) {
+        let _ = (port, at, length, loan, is_whole);
+    }
     /// The member no longer refers to this frame.
     fn release(&mut self, lease: LeaseId);
+}
+
+/// What memory lends to its own wires: a number that means something to both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loan(pub u32);
+
+/// What came of holding memory against what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// All bytes are right, or what is known of them is.
+    Same,
+    /// At least one is wrong. Where single bytes are not known, those that were found mean nothing.
+    Different,
+    /// The memory keeps no such bytes.
+    NotKept,
 }
 
 /// The memory of one member.
@@ -149,9 +203,46 @@ pub trait Memory {
     /// Carry out a request. `frame` holds the leased frame of a write. `None`: the answer comes later, through
     /// [`Member::handle_memory_done`].
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>>;
+    /// Copy these ranges of a frame into a region, visibly, before the call ends. False: this memory does not, or could not; then
+    /// the same comes as a request.
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        let _ = (region, ranges, frame);
+        false
+    }
+    /// The next answer to a request that was not answered at once, in the order of asking.
+    fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        None
+    }
+    /// Whether such answers are still to come: nobody rings for them, so surroundings ask again soon.
+    fn is_busy(&self) -> bool {
+        false
+    }
     /// Read bytes that are about to be sent. The range lies within a registered region; surroundings revoke a region before
     /// they take its bytes away.
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
+    /// Whether bytes that are about to be sent are read, and never lent: then a member may read them by itself.
+    fn reads_at_once(&self) -> bool {
+        false
+    }
+    /// Lend bytes that are about to be sent to wires that carry something in their place, if both are of that kind: a device that
+    /// is only a model need not move them. `is_whole`: somebody looks at the whole frame before it leaves.
+    fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
+        let _ = (region, offset, length, is_whole);
+        None
+    }
+    /// Hold bytes that came from elsewhere against what they must be. `found` holds at least as many, and afterwards those that
+    /// are there.
+    fn compare(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        expected: &[u8],
+        found: &mut [u8],
+    ) -> Result<Comparison, MemoryFault> {
+        let found = &mut found[..expected.len()];
+        self.read(region, offset, found)?;
+        Ok(if found == expected { Comparison::Same } else { Comparison::Different })
+    }
     /// Write bytes on behalf of the member's own caller.
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
 }
@@ -170,7 +261,7 @@ pub fn drain<M, W, R>(
 where
     M: Member + ?Sized,
     W: Wires + ?Sized,
-    R: Memory + ?Sized,
+    R: Memory,
 {
     member.settle(now);
     let mut progress = drain_memory(member, now, wires, memory);
@@ -178,12 +269,18 @@ where
     while let Some(port) = member.next_port(now, from) {
         from = PortId(port.0 + 1);
         while member.wants_transmit(now, port) {
+            if member.send_run(now, port, memory, &mut |write| wires.fill(port, write)) {
+                progress = true;
+                continue;
+            }
             let Some(out) = wires.slot(port) else { break };
-            let Some(transmit) = member.poll_transmit(now, port, out) else { break };
-            complete(member, now, port, &transmit, wires, memory);
+            // Borrowed, not moved: its fields have just been written one by one, and a copy of the whole would wait for all of them.
+            let Some(transmit) = &member.poll_transmit(now, port, out) else { break };
+            complete(member, now, port, transmit, wires, memory);
             progress = true;
         }
     }
+    progress |= member.must_be_asked_again();
     while let Some(lease) = member.poll_release() {
         wires.release(lease);
     }
@@ -194,7 +291,7 @@ where
     progress
 }
 
-fn drain_memory<M, W, R>(member: &mut M, now: Instant, wires: &W, memory: &mut R) -> bool
+fn drain_memory<M, W, R>(member: &mut M, now: Instant, wires: &mut W, memory: &mut R) -> bool
 where
     M: Member + ?Sized,
     W: Wires + ?Sized,
@@ -204,7 +301,7 @@ where
     while let Some(request) = member.poll_memory() {
         let token = request.token;
         let frame = match request.access {
-            MemoryAccess::Write { lease, .. } => wires.leased(lease),
+            MemoryAccess::Write { lease, .. } => wires.unload(lease),
             MemoryAccess::Read { .. } | MemoryAccess::Atomic { .. } => &[],
         };
         if let Some(done) = memory.execute(&request, frame) {
@@ -213,6 +310,10 @@ where
             let done = if matches!(done, MemoryDone::Written) { MemoryDone::Written } else { done };
             member.handle_memory_done(now, token, done);
         }
+        progress = true;
+    }
+    while let Some((token, done)) = memory.poll_done() {
+        member.handle_memory_done(now, token, done);
         progress = true;
     }
     progress
@@ -233,13 +334,16 @@ fn complete<M, W, R>(
     if let Body::Lease { lease, at, length } = transmit.body {
         wires.copy_lease(port, lease, at, length);
     }
-    if let Body::Memory { region, offset, at, length } = transmit.body
-        && let Some(out) = wires.slot(port)
-    {
-        // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's own
-        // caller has broken his promise to keep the source.
-        if memory.read(region, offset, &mut out[at..at + length]).is_err() {
-            out[at..at + length].fill(0);
+    if let Body::Memory { region, offset, at, length } = transmit.body {
+        let is_whole = transmit.end_to_end_check || transmit.passage == Passage::Kept;
+        if let Some(loan) = memory.lend(region, offset, length, is_whole) {
+            wires.load(port, at, length, loan, is_whole);
+        } else if let Some(out) = wires.slot(port) {
+            // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's own
+            // caller has broken his promise to keep the source.
+            if memory.read(region, offset, &mut out[at..at + length]).is_err() {
+                out[at..at + length].fill(0);
+            }
         }
     }
     if transmit.end_to_end_check

@@ -28,7 +28,7 @@ fn delivered(fabric: &mut Fabric) -> usize {
 
 #[test]
 fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
-    let rules = ForwardingConfig { bubble: false, own_first: true };
+    let rules = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
     // Buffers for one, two, four and sixteen of the largest frames.
     for frames in [1, 2, 4, 16] {
         let mut fabric = everyone_sends(rules, 35 * frames);
@@ -44,7 +44,10 @@ fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
 fn with_the_bubble_it_delivers_everything() {
     for own_first in [false, true] {
         for frames in [2, 4, 16] {
-            let mut fabric = everyone_sends(ForwardingConfig { bubble: true, own_first }, 35 * frames);
+            let mut fabric = everyone_sends(
+                ForwardingConfig { bubble: true, own_first, ..ForwardingConfig::default() },
+                35 * frames,
+            );
             for id in 0..8 {
                 assert_eq!(fabric.finish(id), Ok(0), "own first: {own_first}, {frames} frames of buffer");
             }

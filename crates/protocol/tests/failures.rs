@@ -60,6 +60,76 @@ fn operations_to_a_dead_node_end_as_errors_and_say_the_truth() {
     assert_eq!(refused, Err(CommandRefused::Unreachable(NodeId(2))));
 }
 
+fn flush(id: u64, target: Option<u16>) -> Command<'static> {
+    Command::Flush { operation: OperationId(id), target: target.map(NodeId) }
+}
+
+#[test]
+fn posted_stores_that_a_death_has_swallowed_show_in_the_next_flush() {
+    for target in [None, Some(2)] {
+        let mut fabric = Fabric::up(ring(4), &selective());
+        fabric.command(1, posted(at(3, 0), &[1])).unwrap();
+        fabric.kill(2);
+        fabric.command(1, posted(at(2, 0), &[1])).unwrap();
+        fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 1, 2).is_some());
+        fabric.command(1, flush(1, Some(3))).unwrap();
+        assert_eq!(fabric.finish(1), Ok(0), "what went elsewhere is there");
+        fabric.command(1, flush(2, target)).unwrap();
+        assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown));
+        fabric.command(1, flush(3, None)).unwrap();
+        assert_eq!(fabric.finish(3), Ok(0), "it is said once");
+    }
+}
+
+#[test]
+fn posted_stores_that_were_visible_before_the_death_are_no_failure() {
+    let mut fabric = Fabric::up(ring(4), &selective());
+    fabric.command(1, posted(at(2, 0), &[1])).unwrap();
+    fabric.run_for(1_000_000);
+    fabric.kill(2);
+    fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 1, 2).is_some());
+    fabric.command(1, flush(1, None)).unwrap();
+    assert_eq!(fabric.finish(1), Ok(0));
+}
+
+#[test]
+fn a_flush_that_a_death_ends_speaks_for_the_posted_stores_before_it_only() {
+    for is_one_behind in [false, true] {
+        let mut fabric = Fabric::up(ring(4), &selective());
+        fabric.kill(2);
+        fabric.command(1, posted(at(2, 0), &[1])).unwrap();
+        fabric.command(1, flush(1, None)).unwrap();
+        if is_one_behind {
+            fabric.command(1, posted(at(2, 8), &[1])).unwrap();
+        }
+        assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
+        fabric.command(1, flush(2, None)).unwrap();
+        let expected = if is_one_behind { Err(OperationError::OutcomeUnknown) } else { Ok(0) };
+        assert_eq!(fabric.finish(2), expected);
+    }
+}
+
+#[test]
+fn a_refused_posted_store_is_not_forgotten_when_its_target_dies_or_begins_anew() {
+    for restarts in [false, true] {
+        let options = selective();
+        let mut fabric = Fabric::up(ring(4), &options);
+        let wrong = RemoteAddress { key: Key(1), ..at(2, 0) };
+        fabric.command(1, posted(wrong, &[1])).unwrap();
+        fabric.run_for(1_000_000);
+        fabric.kill(2);
+        if restarts {
+            fabric.restart(2, &options);
+            fabric.run_for(20_000_000);
+            assert!(fabric.endpoint(1).is_reachable(NodeId(2)));
+        } else {
+            fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 1, 2).is_some());
+        }
+        fabric.command(1, flush(1, Some(2))).unwrap();
+        assert_eq!(fabric.finish(1), Err(OperationError::EarlierFailure));
+    }
+}
+
 #[test]
 fn a_wait_for_a_dead_node_ends() {
     let mut fabric = Fabric::up(star(3, 1), &selective());
@@ -74,6 +144,99 @@ fn a_wait_for_a_dead_node_ends() {
     fabric.command(0, wait).unwrap();
     fabric.kill(1);
     assert_eq!(fabric.finish(1), Err(OperationError::Unreachable));
+}
+
+#[test]
+fn a_command_that_names_nobody_or_a_lost_node_is_refused() {
+    let mut fabric = Fabric::up(star(3, 1), &selective());
+    let naming = |node: u16| {
+        let peer = Some(NodeId(node));
+        let wait = Command::WaitUntil {
+            operation: OperationId(1),
+            region: REGION,
+            offset: 0,
+            condition: Condition::Equal,
+            value: 1,
+            depends_on: peer,
+        };
+        let receive = Command::Receive {
+            operation: OperationId(1),
+            source: peer,
+            tag: 0,
+            ignore: 0,
+            into: local(0, 8),
+        };
+        let store = store(1, at(node, 0), &[1]);
+        (vec![Command::Fence { target: peer }, flush(1, Some(node)), receive, store], wait)
+    };
+    let (myself, switch, nobody) = (0, 3, 99);
+    for node in [myself, switch, nobody] {
+        let (commands, wait) = naming(node);
+        for command in commands.into_iter().chain([wait]) {
+            let refused = fabric.command(0, command);
+            assert_eq!(refused, Err(CommandRefused::NoSuchNode(NodeId(node))), "{command:?}");
+        }
+    }
+    fabric.kill(1);
+    fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 0, 1).is_some());
+    for command in naming(1).0 {
+        let refused = fabric.command(0, command);
+        assert_eq!(refused, Err(CommandRefused::Unreachable(NodeId(1))), "{command:?}");
+    }
+}
+
+#[test]
+fn a_flush_that_fails_says_because_of_whom() {
+    let mut fabric = Fabric::up(ring(4), &selective());
+    let wrong = RemoteAddress { key: Key(1), ..at(0, 0) };
+    fabric.command(1, posted(wrong, &[1])).unwrap();
+    fabric.run_for(1_000_000);
+    fabric.kill(2);
+    fabric.command(1, posted(at(2, 0), &[1])).unwrap();
+    fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 1, 2).is_some());
+    for operation in 1..=3 {
+        fabric.command(1, flush(operation, None)).unwrap();
+    }
+    let ends: Vec<_> = (1..=3).map(|operation| fabric.finish(operation)).collect();
+    let mut blamed = fabric.events.iter().filter_map(|(_, _, event)| match event {
+        Event::FlushFailed { operation, node } => Some((operation.0, *node)),
+        _ => None,
+    });
+    let mut pairs: Vec<_> =
+        blamed.by_ref().map(|(operation, node)| (node, ends[operation as usize - 1])).collect();
+    pairs.sort_unstable();
+    let (refused, lost) = (OperationError::EarlierFailure, OperationError::OutcomeUnknown);
+    assert_eq!(pairs, [(NodeId(0), Err(refused)), (NodeId(2), Err(lost))]);
+    assert_eq!(ends[2], Ok(0));
+}
+
+fn wait_for_seven(id: u64) -> Command<'static> {
+    let (operation, condition, depends_on) = (OperationId(id), Condition::Equal, Some(NodeId(1)));
+    Command::WaitUntil { operation, region: REGION, offset: 0, condition, value: 7, depends_on }
+}
+
+#[test]
+fn what_a_dead_node_has_written_fulfils_a_wait() {
+    let mut fabric = Fabric::up(star(3, 1), &selective());
+    fabric.command(1, store(1, at(0, 0), &[7])).unwrap();
+    fabric.finish(1).unwrap();
+    fabric.kill(1);
+    fabric.run_until("the death is noticed", |fabric| lost_at(fabric, 0, 1).is_some());
+    fabric.command(0, wait_for_seven(2)).unwrap();
+    assert_eq!(fabric.finish(2), Ok(7));
+    fabric.memory(0)[0] = 6;
+    fabric.command(0, wait_for_seven(3)).unwrap();
+    assert_eq!(fabric.finish(3), Err(OperationError::Unreachable));
+}
+
+#[test]
+fn a_wait_that_the_owner_has_fulfilled_himself_does_not_end_as_a_loss() {
+    let mut fabric = Fabric::up(star(3, 1), &selective());
+    fabric.command(0, wait_for_seven(1)).unwrap();
+    // The owner's own write wakes nobody: nobody looks until the death.
+    fabric.memory(0)[0] = 7;
+    fabric.kill(1);
+    assert_eq!(fabric.finish(1), Ok(7));
 }
 
 #[test]
@@ -158,6 +321,40 @@ fn a_star_that_loses_a_plane_uses_the_other_and_with_no_plane_left_says_so() {
     assert!(lost_at(&fabric, 0, 3).is_some());
 }
 
+/// Three nodes and two planes, and node 0 has lost the one plane before the other has been up there.
+fn half_up() -> Fabric {
+    let mut fabric = Fabric::new(star(3, 2), &selective());
+    fabric.filter = cut(&[0]);
+    fabric.run_until("bring-up over one plane", Fabric::everyone_reaches_everyone);
+    let now = fabric.now;
+    assert!(now.0 < TIMERS.detection_ns() / 2, "time is left");
+    fabric.command(0, store(1, at(1, 0), &[7])).unwrap();
+    fabric.endpoint(0).handle_carrier(now, PortId(1), false);
+    fabric
+}
+
+#[test]
+fn a_path_that_goes_before_the_second_has_come_is_nobodys_death() {
+    let mut fabric = half_up();
+    fabric.run_for(20_000);
+    fabric.command(2, store(2, at(0, 0), &[8])).unwrap();
+    fabric.command(0, store(3, at(2, 0), &[9])).unwrap();
+    fabric.filter = Box::new(|_, _, _, _| true);
+    for operation in 1..=3 {
+        assert_eq!(fabric.finish(operation), Ok(0), "over the plane that came second");
+    }
+    let is_loss = |event: &Event| matches!(event, Event::NodeLost { .. });
+    assert!(!fabric.events.iter().any(|(_, _, event)| is_loss(event)), "{:?}", fabric.events);
+}
+
+#[test]
+fn a_path_that_does_not_come_is_awaited_for_as_long_as_a_silent_neighbour() {
+    let mut fabric = half_up();
+    assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
+    let lost = lost_at(&fabric, 0, 1).expect("it has been given up");
+    assert_eq!(lost, Instant(TIMERS.detection_ns()), "counted from the beginning of node 0");
+}
+
 #[test]
 fn return_is_slower_than_departure() {
     let mut fabric = Fabric::up(ring(2), &selective());
@@ -221,6 +418,84 @@ fn a_restarted_node_gets_nothing_of_its_former_life() {
             .iter()
             .any(|(_, node, event)| { *node == 1 && *event == Event::NodeRestarted { node: NodeId(2) } })
     );
+}
+
+/// Lose what member `origin` says of its links, whoever passes it on.
+fn unheard(origin: u16) -> Filter {
+    Box::new(move |_, _, _, bytes| {
+        let is_report = bytes[layout::VERSION_KIND] & 15 == wire::frame::FrameKind::Report as u8;
+        let body = layout::FABRIC;
+        !(is_report && bytes[body..body + 2] == origin.to_le_bytes())
+    })
+}
+
+// W-63
+#[test]
+fn nobody_is_reached_on_the_word_of_a_life_that_is_over() {
+    let mut fabric = Fabric::up(ring(4), &selective());
+    fabric.kill(2);
+    fabric.run_until("the death is noticed", |fabric| {
+        (0..4).all(|node| node == 2 || lost_at(fabric, node, 2).is_some())
+    });
+    fabric.restart(2, &selective());
+    fabric.filter = unheard(2);
+    fabric.run_for(5_000_000);
+    assert_eq!(fabric.endpoint(1).link_state(PortId(0)), LinkState::Up, "the links are up");
+    assert_eq!(fabric.endpoint(3).link_state(PortId(1)), LinkState::Up);
+    for node in [0, 1, 3] {
+        assert!(!fabric.endpoint(node).is_reachable(NodeId(2)), "node {node} goes by the old life's word");
+    }
+    fabric.filter = Box::new(|_, _, _, _| true);
+    fabric.run_until("the new life is heard of", Fabric::everyone_reaches_everyone);
+    for node in [0, 1, 3] {
+        fabric.command(node, store(node as u64, at(2, 0), &[1])).unwrap();
+        assert_eq!(fabric.finish(node as u64), Ok(0), "from node {node}");
+    }
+}
+
+// W-64
+#[test]
+fn a_node_that_came_back_is_reached_by_the_word_of_its_new_life_and_not_of_its_old_one() {
+    for (what, graph, victim, lossy_seed) in [
+        ("ring of 2", ring(2), 1, None),
+        ("ring of 4", ring(4), 2, None),
+        ("ring of 5, lossy", ring(5), 2, Some(3)),
+        ("star of 2 planes", star(3, 2), 1, None),
+        ("star of 2 planes, lossy", star(4, 2), 1, Some(5)),
+        ("mesh of 4", mesh(4), 3, None),
+        ("mesh of 4, lossy", mesh(4), 3, Some(0)),
+    ] {
+        let options = selective();
+        let nodes = graph.endpoint_count();
+        let others: Vec<usize> = (0..nodes).filter(|node| *node != victim).collect();
+        let mut fabric = Fabric::up(graph, &options);
+        if let Some(seed) = lossy_seed {
+            fabric.filter = lossy(100, seed);
+        }
+        fabric.kill(victim);
+        fabric.run_until("the death is noticed by all", |fabric| {
+            others.iter().all(|other| lost_at(fabric, *other, victim as u16).is_some())
+        });
+        fabric.restart(victim, &options);
+        // Whoever finds that it reaches the node uses it in that very moment.
+        let mut asked: Vec<usize> = Vec::new();
+        for _ in 0..1_000_000 {
+            for other in &others {
+                if !asked.contains(other) && fabric.endpoint(*other).is_reachable(NodeId(victim as u16)) {
+                    asked.push(*other);
+                    let offset = 8 * *other as u64;
+                    fabric.command(*other, store(*other as u64, at(victim as u16, offset), &[9])).unwrap();
+                }
+            }
+            if asked.len() == others.len() {
+                break;
+            }
+            fabric.step();
+        }
+        for other in &others {
+            assert_eq!(fabric.finish(*other as u64), Ok(0), "{what}: member {other}");
+        }
+    }
 }
 
 #[test]

@@ -199,6 +199,36 @@ fn the_death_of_either_side_ends_sends_and_receives() {
 }
 
 #[test]
+fn receives_from_anybody_end_when_nobody_is_left() {
+    let mut fabric = Fabric::up(ring(3), &options(RetransmissionMode::Selective));
+    fabric.command(2, send(1, 0, 7, 0, 5)).unwrap();
+    fabric.finish(1).unwrap();
+    fabric.command(0, receive(2, None, 1, 0, 10)).unwrap();
+    fabric.kill(1);
+    fabric.run_for(5_000_000);
+    assert_eq!(fabric.outcome(2), None, "one is left");
+    fabric.kill(2);
+    assert_eq!(fabric.finish(2), Err(OperationError::Unreachable));
+    fabric.command(0, receive(3, None, 7, 0, 10)).unwrap();
+    assert_eq!(fabric.finish(3), Ok(5), "what has come is still a message");
+    fabric.command(0, receive(4, None, 7, 0, 10)).unwrap();
+    assert_eq!(fabric.finish(4), Err(OperationError::Unreachable));
+}
+
+#[test]
+fn a_receive_from_anybody_waits_for_the_first_to_come() {
+    let mut fabric = Fabric::new(ring(2), &options(RetransmissionMode::Selective));
+    fabric.kill(1);
+    fabric.command(0, receive(1, None, 1, 0, 10)).unwrap();
+    fabric.run_for(5_000_000);
+    assert_eq!(fabric.outcome(1), None, "nobody was ever met");
+    fabric.restart(1, &options(RetransmissionMode::Selective));
+    fabric.run_until("both are up", Fabric::everyone_reaches_everyone);
+    fabric.command(1, send(2, 0, 1, 0, 5)).unwrap();
+    assert_eq!(fabric.finish(1), Ok(5));
+}
+
+#[test]
 fn an_offer_of_a_dead_sender_is_forgotten() {
     let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
     fabric.command(2, send(1, 0, 1, 0, 100_000)).unwrap();

@@ -3,6 +3,11 @@
 //! The time does not include bringing the rack up, nor touching its memory for the first time. Elements are data frames that reach their final node: 4096 bytes each,
 //! and one hop more on a star than on the ring, where the target is the next neighbour.
 //!
+//! `RACKLOOM_PAYLOAD=shadow` or `elided` does it without moving payload, `RACKLOOM_LLR=on` with link-level retry on every link.
+//!
+//! `RACKLOOM_RAW=on` adds to what `RACKLOOM_COUNT` prints how long copying the same bytes takes in a plain loop: between as many memories, frame
+//! by frame as nodes in step send them, and in runs as long as the engine's.
+//!
 //! `RACKLOOM_COUNT=CASE:ROUNDS` brings the rack of one case up once and prints what the engine did for so many permutations: for
 //! profilers, and for racks that are too large to be brought up again and again.
 
@@ -11,7 +16,8 @@ use std::time::{Duration, Instant as WallInstant};
 use criterion::{Criterion, Throughput, criterion_group};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant,
+    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    SignalKind, Tenant,
 };
 use rackloom_simulator::Simulation;
 
@@ -21,6 +27,8 @@ const PUT_BYTES: u64 = 2 << 20;
 /// Of the cases that tell what a frame costs by the size of the rack: a large one needs no more memory than there is.
 const SHORT_PUT_BYTES: u64 = 256 << 10;
 const FRAME_PAYLOAD_BYTES: u64 = 4096;
+/// What a put's signal is written to, behind source and target.
+const WORD_BYTES: u64 = 8;
 const STEP_NS: u64 = 50_000;
 
 /// A case: its name, the rack, and how far away the target of each node is.
@@ -62,19 +70,21 @@ struct Rack {
     simulation: Simulation,
     nodes: u16,
     put_bytes: u64,
-    round: u8,
+    round: u32,
 }
 
 impl Rack {
     fn up(case: &Case) -> Self {
+        let said = |name, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+        let (payload, llr) = (said("RACKLOOM_PAYLOAD", "full"), said("RACKLOOM_LLR", "off"));
         let rack = format!(
-            "name: bench\nshape: {{{}: {{nodes: {}}}}}\nlink: {{rate: 400Gbit/s}}\n",
+            "name: bench\nshape: {{{}: {{nodes: {}}}}}\nlink: {{rate: 400Gbit/s, llr: {llr}}}\npayload: {payload}\njob: none\n",
             case.shape, case.nodes
         );
         let plan = Plan::parse(&rack, "bench").expect("a rack");
         let mut simulation = Simulation::new(&plan, 1, Vec::new());
         let nodes = case.nodes;
-        let (region, length, key, access) = (REGION, 2 * case.put_bytes, KEY, Access::ALL);
+        let (region, length, key, access) = (REGION, 2 * case.put_bytes + WORD_BYTES, KEY, Access::ALL);
         for node in (0..nodes).map(NodeId) {
             simulation.memory_mut(node).add(REGION, length as usize);
             simulation.memory_mut(node).bytes_mut(REGION).fill(0x5a);
@@ -93,10 +103,9 @@ impl Rack {
         self.simulation.step_until(until).expect("time goes on");
     }
 
-    /// One put from every node, and on until the last byte of each has come: it is another in every round.
+    /// One put from every node, and on until the signal of each has come, which follows its bytes.
     fn permute(&mut self, distance: u16) {
         self.round = self.round.wrapping_add(1);
-        let last = self.put_bytes as usize - 1;
         for node in 0..self.nodes {
             let (region, key) = (REGION, KEY);
             let target = RemoteAddress {
@@ -105,15 +114,17 @@ impl Rack {
                 offset: self.put_bytes,
                 key,
             };
-            self.simulation.memory_mut(NodeId(node)).bytes_mut(REGION)[last] = self.round;
             let source = LocalRange { region, offset: 0, length: self.put_bytes };
-            let put = Command::Put { operation: OperationId(0), target, source, signal: None };
+            let (offset, kind, value) = (2 * self.put_bytes, SignalKind::Set, u64::from(self.round));
+            let signal = Some(Signal { region, offset, key, kind, value });
+            let put = Command::Put { operation: OperationId(0), target, source, signal };
             self.simulation.command(NodeId(node), put).expect("takes a put");
         }
         let mut served = 0;
         while served < self.nodes {
-            match self.simulation.memory(NodeId(served)).bytes(REGION).last() {
-                Some(byte) if *byte == self.round => served += 1,
+            match self.simulation.memory(NodeId(served)).bytes(REGION).last_chunk::<{ WORD_BYTES as usize }>()
+            {
+                Some(word) if u64::from_le_bytes(*word) == u64::from(self.round) => served += 1,
                 _ => self.pass(),
             }
         }
@@ -164,6 +175,37 @@ fn count(what: &str) {
         after.frames_alive_max,
         rack.simulation.trace_hash(),
     );
+    if std::env::var("RACKLOOM_RAW").is_ok_and(|raw| raw == "on") {
+        drop(rack);
+        tell_raw(case);
+    }
+}
+
+/// Time per frame to copy what one permutation moves, so many frames of a node behind one another.
+fn raw_copy_ns(case: &Case, frames_at_a_time: u64) -> f64 {
+    let (half, step) = (case.put_bytes as usize, (frames_at_a_time * FRAME_PAYLOAD_BYTES) as usize);
+    let mut memories: Vec<_> = (0..case.nodes).map(|_| vec![0x5a_u8; 2 * half]).collect();
+    let begin = WallInstant::now();
+    for at in (0..half).step_by(step) {
+        for node in 0..case.nodes {
+            let target = (node + case.distance) % case.nodes;
+            let pair = memories.get_disjoint_mut([usize::from(node), usize::from(target)]);
+            let [source, target] = pair.expect("two nodes");
+            let end = half.min(at + step);
+            target[half + at..half + end].copy_from_slice(&source[at..end]);
+        }
+    }
+    begin.elapsed().as_secs_f64() * 1e9 / case.frames() as f64
+}
+
+/// Tell how long plain copies take: a frame at a time, and as many as the engine copies at once.
+fn tell_raw(case: &Case) {
+    let of_engine = (32 << 20) / FRAME_PAYLOAD_BYTES / u64::from(case.nodes);
+    for frames_at_a_time in [1, of_engine.max(1)] {
+        let mut takes = [(); 3].map(|()| raw_copy_ns(case, frames_at_a_time));
+        takes.sort_by(f64::total_cmp);
+        println!("plain copy, {frames_at_a_time} frames of a node at a time: {:.0} ns per frame", takes[1]);
+    }
 }
 
 criterion_group!(benches, permutations);

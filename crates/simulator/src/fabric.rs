@@ -6,14 +6,20 @@
 //!
 //! Members appear here only as the ends of channels; whether one is dead or paused is decided in [`crate::rack`].
 
+use std::rc::Rc;
+
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingPlan, LinkPlan};
 use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
 use crate::frames::{FrameId, FrameSlab};
 use crate::link::{Channel, ChannelId, LinkStatistics};
+use crate::payload::{Books, Payload};
 use crate::queue::{EventQueue, Occurrence};
 use crate::trace::{Fate, Trace};
+
+/// Occurrences until memory is tidied again, at least.
+const OCCURRENCES_TO_TIDYING: u64 = 1 << 14;
 
 /// Called for every frame that a member commits, before any fault befalls it: when, on which edge of the graph, in
 /// which direction, and its bytes.
@@ -34,6 +40,7 @@ pub(crate) struct Fabric {
     pub(crate) queue: EventQueue,
     pub(crate) frames: FrameSlab,
     pub(crate) trace: Trace,
+    books: Rc<Books>,
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
     witness: Option<Box<dyn FrameWitness>>,
@@ -41,7 +48,16 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     /// The links of a plan. `seed` drives their faults.
-    pub(crate) fn new(links: &[LinkPlan], crossing: ForwardingPlan, seed: u64, room_bytes: usize) -> Self {
+    pub(crate) fn new(
+        links: &[LinkPlan],
+        crossing: ForwardingPlan,
+        seed: u64,
+        room_bytes: usize,
+        books: Rc<Books>,
+    ) -> Self {
+        books.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
+        let keeps = |link: &LinkPlan| link.profile.retry.is_some() || !link.updates.resync;
+        books.is_kept.set(links.iter().any(keeps));
         let mut channels = Vec::with_capacity(links.len() * 2);
         for link in links {
             let (a, b) = ((link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port));
@@ -53,7 +69,8 @@ impl Fabric {
         }
         Self {
             queue: EventQueue::default(),
-            frames: FrameSlab::new(room_bytes),
+            frames: FrameSlab::new(room_bytes, Rc::clone(&books)),
+            books,
             trace: Trace::default(),
             channels,
             hook: None,
@@ -61,12 +78,36 @@ impl Fabric {
         }
     }
 
+    /// Give up memory that is not needed any more. To be called between turns. Returns after how many occurrences that is worth a
+    /// look again.
+    pub(crate) fn tidy(&mut self) -> u64 {
+        // Rooms that senders asked for and wrote nothing in.
+        for room in self.channels.iter_mut().filter_map(|channel| channel.room.take()) {
+            self.frames.release(room);
+        }
+        self.frames.tidy();
+        self.queue.tidy();
+        OCCURRENCES_TO_TIDYING.max(4 * self.frames.len() as u64)
+    }
+
+    /// Somebody looks at frames under way, or turns their bits over: from now on they are whole.
+    pub(crate) fn keep_whole(&self) {
+        self.books.is_watched.set(true);
+    }
+
     pub(crate) fn set_hook(&mut self, hook: FrameHook) {
+        self.keep_whole();
         self.hook = Some(hook);
     }
 
     pub(crate) fn set_witness(&mut self, witness: Box<dyn FrameWitness>) {
+        self.keep_whole();
         self.witness = Some(witness);
+    }
+
+    /// Nobody sees what happens to frames any more.
+    pub(crate) fn dismiss_witness(&mut self) {
+        self.witness = None;
     }
 
     pub(crate) const fn has_witness(&self) -> bool {
@@ -118,13 +159,13 @@ impl Fabric {
     pub(crate) fn commit(&mut self, now: Instant, id: ChannelId, length: usize) {
         let channel = &mut self.channels[id.index()];
         let Some(room) = channel.room.take() else { return };
-        let frame = self.frames.seal(room, length, channel.life);
-        let bytes = self.frames.bytes(frame);
+        let bytes = self.frames.draft(room, length);
         if let Some(hook) = &mut self.hook {
             hook(now, id.edge(), id.direction(), bytes);
         }
         let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
+        let frame = self.frames.seal(room, length, channel.life);
         if let Some(bit) = verdict.corrupt_bit.filter(|_| !verdict.drop) {
             self.frames.flip_bit(frame, bit);
             channel.statistics.frames_corrupted += 1;
@@ -164,8 +205,12 @@ impl Fabric {
         self.channels[id.index()].overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held)));
     }
 
-    /// A frame that was held back has waited long enough; whether it was still waiting.
+    /// A frame that was held back has waited long enough; whether it was still waiting. One that was overtaken has arrived long ago
+    /// and may be gone, its place with it.
     pub(crate) fn hold_over(&mut self, now: Instant, frame: FrameId) -> bool {
+        if !self.frames.has(frame) {
+            return false;
+        }
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].hold_is_over(frame, now)
     }
@@ -206,7 +251,20 @@ impl Fabric {
         let (id, _) = self.frames.carrier(frame);
         self.channels[id.index()].statistics.frames_delivered += 1;
         self.trace.frame(now, id, Fate::Delivered, self.frames.traced(frame));
-        self.frames.bytes(frame)
+        self.frames.full(frame)
+    }
+
+    /// The frame in the channel's room carries what its sender's memory lends.
+    pub(crate) fn load(&mut self, id: ChannelId, payload: Payload, is_whole: bool) {
+        if let Some(room) = self.channel(id).room {
+            self.frames.load(room, payload, is_whole || self.books.is_watched.get());
+        }
+    }
+
+    /// A member's memory is about to take something from a frame: its bytes.
+    pub(crate) fn unload(&mut self, frame: FrameId) -> &[u8] {
+        self.books.unload(self.frames.payload(frame));
+        self.frames.full(frame)
     }
 
     pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, event: &Event) {

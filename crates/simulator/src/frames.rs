@@ -4,16 +4,26 @@
 //! travels by number, is held by the receiver, and is free again when the receiver releases it. Once the rack
 //! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
 //!
+//! Rooms that nobody has needed for a while are given up (`tidy`): a rack that comes up needs a hundred times as many as one at rest.
+//!
 //! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
 //! the smallest kind of room that holds it, and the large room goes to the next sender at once.
 //!
-//! A large body is not looked at twice: what was computed of it goes along when a frame is handed over to the next hop.
+//! A large body is not looked at twice: what was computed of it goes along when a frame is handed over to the next hop. And a
+//! payload that its sender's memory lends ([`crate::payload`]) has no bytes here (`short`).
 //!
 //! Who may touch a room, and when, is decided by the fabric; here it is only written down.
 
+mod short;
+mod tidy;
+
+use std::rc::Rc;
+
 use crc_fast::crc64_nvme;
 
+use self::short::Blank;
 use crate::link::ChannelId;
+use crate::payload::{Books, Payload};
 use crate::trace::Traced;
 
 /// The place of a frame in the slab.
@@ -35,23 +45,39 @@ const LARGE: usize = SMALL_ROOMS_BYTES.len();
 /// Hops write into this part of a frame; what follows stays as it is from end to end.
 const HEAD_BYTES: usize = 64;
 
+/// One cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Frame {
     room: Box<[u8]>,
-    length: u32,
+    length: u16,
+    /// Bytes in the room; less than the length where the payload is left out.
+    stored: u16,
     channel: ChannelId,
     /// Which life of the channel carries the frame; a cut begins another.
     channel_life: u32,
     kind: u8,
     is_free: bool,
+    /// Lent bytes that the frame carries.
+    payload: Payload,
     body: Body,
 }
 
-/// What is known of the bytes of a frame from [`HEAD_BYTES`] on.
+impl Frame {
+    fn stored(&self) -> &[u8] {
+        &self.room[..usize::from(self.stored)]
+    }
+
+    const fn is_short(&self) -> bool {
+        self.stored < self.length
+    }
+}
+
+/// What is known of the stored bytes of a frame from [`HEAD_BYTES`] on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Body {
     /// Where they ended when the hash was taken; a frame of another length has another body. 0: nothing is known.
-    end: u32,
+    end: u16,
     hash: u64,
 }
 
@@ -59,14 +85,32 @@ struct Body {
 #[derive(Debug)]
 pub(crate) struct FrameSlab {
     frames: Vec<Frame>,
-    /// By kind of room.
+    /// By kind of room, the last one freed at the end.
     free: [Vec<u32>; LARGE + 1],
+    /// By kind of room: as many as that were never taken since the slab was tidied last.
+    unused: [usize; LARGE + 1],
+    /// Frames whose room was given up.
+    bare: Vec<u32>,
     large_room_bytes: usize,
+    books: Rc<Books>,
+    alive: usize,
+    alive_max: usize,
+    blank: Blank,
 }
 
 impl FrameSlab {
-    pub(crate) fn new(large_room_bytes: usize) -> Self {
-        Self { frames: Vec::new(), free: Default::default(), large_room_bytes }
+    pub(crate) fn new(large_room_bytes: usize, books: Rc<Books>) -> Self {
+        Self {
+            frames: Vec::new(),
+            free: Default::default(),
+            unused: Default::default(),
+            bare: Vec::new(),
+            large_room_bytes,
+            books,
+            alive: 0,
+            alive_max: 0,
+            blank: Blank::new(large_room_bytes),
+        }
     }
 
     /// A room for a frame of `channel` of any size. What it holds is left over from earlier frames.
@@ -76,22 +120,35 @@ impl FrameSlab {
 
     fn take_kind(&mut self, kind: usize, channel: ChannelId) -> FrameId {
         if let Some(index) = self.free[kind].pop() {
+            self.unused[kind] = self.unused[kind].min(self.free[kind].len());
             let frame = &mut self.frames[index as usize];
-            (frame.length, frame.channel, frame.is_free) = (0, channel, false);
-            frame.body = Body::default();
+            (frame.length, frame.stored, frame.channel, frame.is_free) = (0, 0, channel, false);
+            (frame.payload, frame.body) = (Payload::default(), Body::default());
             return FrameId(index);
         }
+        self.make(kind, channel)
+    }
+
+    /// A frame with a new room.
+    #[cold]
+    fn make(&mut self, kind: usize, channel: ChannelId) -> FrameId {
         let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
-        let room = vec![0; bytes].into_boxed_slice();
-        self.frames.push(Frame {
-            room,
+        let frame = Frame {
+            room: vec![0; bytes].into_boxed_slice(),
             length: 0,
+            stored: 0,
             channel,
             channel_life: 0,
             kind: kind as u8,
             is_free: false,
+            payload: Payload::default(),
             body: Body::default(),
-        });
+        };
+        if let Some(index) = self.bare.pop() {
+            self.frames[index as usize] = frame;
+            return FrameId(index);
+        }
+        self.frames.push(frame);
         FrameId(self.frames.len() as u32 - 1)
     }
 
@@ -106,30 +163,44 @@ impl FrameSlab {
         &mut self.frames[id.index()].room
     }
 
+    /// What is being written, as long as it will be.
+    pub(crate) fn draft(&self, id: FrameId, length: usize) -> &[u8] {
+        let room = &self.frames[id.index()].room;
+        &room[..length.min(room.len())]
+    }
+
     /// The frame is written: fix its length, and the life of the channel that carries it. Its number may change.
     pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
         let length = length.min(self.large_room_bytes);
-        let kind = self.kind_for(length);
+        self.recognise_payload(written, length);
+        let left_out = self.left_out(written);
+        let stored = length - left_out.len();
+        let kind = self.kind_for(stored);
         let mut id = written;
         if kind != LARGE {
             id = self.take_kind(kind, self.frames[written.index()].channel);
-            self.copy(written, id, 0, length);
+            self.shorten(written, id, left_out, length);
             self.release(written);
+        } else if !left_out.is_empty() {
+            // Too much beside the payload for a small room; what lies in its place is left over from elsewhere.
+            self.frames[id.index()].room[left_out].fill(0);
         }
         let frame = &mut self.frames[id.index()];
-        (frame.length, frame.channel_life) = (length as u32, channel_life);
+        frame.stored = if kind == LARGE { length as u16 } else { stored as u16 };
+        (frame.length, frame.channel_life) = (length as u16, channel_life);
+        self.note_alive();
         // Now, while the sender's bytes are in cache: thousands of other frames are looked at before this one arrives.
         self.body_hash(id);
         id
     }
 
-    /// A hash of the frame's bytes from [`HEAD_BYTES`] on; 0 if there are none. Taken once, however many hops they pass. A CRC of 64
-    /// bits, because that is the quickest where the processor multiplies without carries, and the same everywhere.
+    /// A hash of the frame's stored bytes from [`HEAD_BYTES`] on; 0 if there are none. Taken once, however many hops they pass. A
+    /// CRC of 64 bits, because that is the quickest where the processor multiplies without carries, and the same everywhere.
     fn body_hash(&mut self, id: FrameId) -> u64 {
         let frame = &mut self.frames[id.index()];
-        let Some(bytes) = frame.room[..frame.length as usize].get(HEAD_BYTES..) else { return 0 };
-        if frame.body.end != frame.length {
-            frame.body = Body { end: frame.length, hash: crc64_nvme(bytes) };
+        let Some(bytes) = frame.stored().get(HEAD_BYTES..) else { return 0 };
+        if frame.body.end != frame.stored {
+            frame.body = Body { end: frame.stored, hash: crc64_nvme(bytes) };
         }
         frame.body.hash
     }
@@ -137,14 +208,19 @@ impl FrameSlab {
     /// What of the frame goes into the hash of a run.
     pub(crate) fn traced(&mut self, id: FrameId) -> Traced<'_> {
         let body_hash = self.body_hash(id);
-        let bytes = self.bytes(id);
-        Traced { length: bytes.len(), head: &bytes[..bytes.len().min(HEAD_BYTES)], body_hash }
+        let frame = &self.frames[id.index()];
+        let head = &frame.room[..HEAD_BYTES.min(frame.stored.into())];
+        Traced { length: frame.length.into(), head, body_hash }
     }
 
-    /// The frame's bytes.
+    /// The frame's bytes, as far as they are stored.
     pub(crate) fn bytes(&self, id: FrameId) -> &[u8] {
-        let frame = &self.frames[id.index()];
-        &frame.room[..frame.length as usize]
+        self.frames[id.index()].stored()
+    }
+
+    /// Whether there is such a frame, used or not.
+    pub(crate) fn has(&self, id: FrameId) -> bool {
+        id.index() < self.frames.len()
     }
 
     /// The channel that carries the frame, and which life of it.
@@ -156,17 +232,10 @@ impl FrameSlab {
     /// Turn one bit of the frame over.
     pub(crate) fn flip_bit(&mut self, id: FrameId, bit: u32) {
         let frame = &mut self.frames[id.index()];
-        let length = frame.length as usize;
-        if let Some(byte) = frame.room[..length].get_mut(bit as usize / 8) {
+        let stored = usize::from(frame.stored);
+        if let Some(byte) = frame.room[..stored].get_mut(bit as usize / 8) {
             *byte ^= 1 << (bit % 8);
             frame.body = Body::default();
-        }
-    }
-
-    /// Copy part of one frame to the same place in another's room.
-    pub(crate) fn copy(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
-        if let Ok([from, to]) = self.frames.get_disjoint_mut([from.index(), to.index()]) {
-            to.room[at..at + length].copy_from_slice(&from.room[at..at + length]);
         }
     }
 
@@ -174,26 +243,42 @@ impl FrameSlab {
     /// from elsewhere: nobody may read it again.
     pub(crate) fn hand_over(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
         let Ok([source, target]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
-        if source.room.len() == target.room.len() && length > at {
+        target.payload = std::mem::take(&mut source.payload);
+        if at <= HEAD_BYTES {
+            target.body = source.body;
+        }
+        source.body = Body::default();
+        if source.is_short() {
+            let (end, missing) = (target.payload.end(), usize::from(source.length - source.stored));
+            let head = end - missing;
+            target.room[at..head].copy_from_slice(&source.room[at..head]);
+            if self.books.is_kept.get() || self.books.is_watched.get() {
+                target.room[head..end].fill(0);
+            }
+            let tail = &source.room[head..usize::from(source.stored)];
+            target.room[end..end + tail.len()].copy_from_slice(tail);
+        } else if source.room.len() == target.room.len() && length > at {
             // A large frame: its few new bytes move into its room, and the rooms change places.
             source.room[..at].copy_from_slice(&target.room[..at]);
             std::mem::swap(&mut source.room, &mut target.room);
-            if at <= HEAD_BYTES {
-                target.body = source.body;
-            }
-            source.body = Body::default();
         } else {
-            self.copy(from, to, at, length);
+            target.room[at..at + length].copy_from_slice(&source.room[at..at + length]);
         }
     }
 
     /// A second frame like this one.
     pub(crate) fn duplicate(&mut self, id: FrameId) -> FrameId {
-        let length = self.bytes(id).len();
-        let (channel, life) = self.carrier(id);
-        let copy = self.take(channel);
-        self.copy(id, copy, 0, length);
-        self.seal(copy, length, life)
+        let frame = &self.frames[id.index()];
+        let copy = self.take_kind(usize::from(frame.kind), frame.channel);
+        if let Ok([frame, copy]) = self.frames.get_disjoint_mut([id.index(), copy.index()]) {
+            let stored = usize::from(frame.stored);
+            copy.room[..stored].copy_from_slice(&frame.room[..stored]);
+            (copy.length, copy.stored, copy.channel_life) = (frame.length, frame.stored, frame.channel_life);
+            (copy.payload, copy.body) = (frame.payload, frame.body);
+            self.books.share(&frame.payload);
+        }
+        self.note_alive();
+        copy
     }
 
     /// Give the room back. Giving back what is free already has no effect.
@@ -202,24 +287,38 @@ impl FrameSlab {
         if std::mem::replace(&mut frame.is_free, true) {
             return;
         }
+        self.books.give_back(&std::mem::take(&mut frame.payload));
+        self.alive -= usize::from(frame.length > 0);
+        frame.length = 0;
         self.free[usize::from(frame.kind)].push(id.0);
     }
 
-    /// Rooms that were ever needed at the same time.
-    pub(crate) fn rooms(&self) -> usize {
-        self.frames.len()
+    fn note_alive(&mut self) {
+        self.alive += 1;
+        self.alive_max = self.alive_max.max(self.alive);
+    }
+
+    /// Frames that ever existed at the same time; what is still being written is none.
+    pub(crate) const fn alive_max(&self) -> usize {
+        self.alive_max
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::PayloadMode;
+
     use super::*;
 
     const CHANNEL: ChannelId = ChannelId(3);
 
+    fn slab(large_room_bytes: usize) -> FrameSlab {
+        FrameSlab::new(large_room_bytes, Rc::new(Books::new(PayloadMode::Full, 1)))
+    }
+
     #[test]
     fn rooms_are_used_again_and_never_twice_at_once() {
-        let mut frames = FrameSlab::new(128);
+        let mut frames = slab(128);
         let first = frames.take(CHANNEL);
         let second = frames.take(CHANNEL);
         assert_ne!(first, second);
@@ -227,12 +326,12 @@ mod tests {
         frames.release(first);
         assert_eq!(frames.take(CHANNEL), first);
         assert_ne!(frames.take(CHANNEL), first, "released twice, taken twice");
-        assert_eq!(frames.rooms(), 3);
+        assert_eq!(frames.frames.len(), 3);
     }
 
     #[test]
     fn a_duplicate_has_the_bytes_and_a_room_of_its_own() {
-        let mut frames = FrameSlab::new(64);
+        let mut frames = slab(64);
         let frame = frames.take(CHANNEL);
         frames.room_mut(frame)[..4].copy_from_slice(&[1, 2, 3, 4]);
         let frame = frames.seal(frame, 4, 9);
@@ -246,7 +345,7 @@ mod tests {
     #[test]
     fn a_frame_that_is_handed_over_has_its_new_head_and_its_old_body() {
         for room in [64, 4_096] {
-            let mut frames = FrameSlab::new(room);
+            let mut frames = slab(room);
             let old = frames.take(CHANNEL);
             frames.room_mut(old)[..8].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
             let old = frames.seal(old, 8, 0);
@@ -262,7 +361,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_body_goes_along_until_it_changes() {
-        let mut frames = FrameSlab::new(4_096);
+        let mut frames = slab(4_096);
         let whole: Vec<u8> = (0..4_000).map(|at| at as u8).collect();
         let expected = crc64_nvme(&whole[HEAD_BYTES..]);
         let old = frames.take(CHANNEL);
@@ -296,7 +395,7 @@ mod tests {
 
     #[test]
     fn small_frames_leave_the_large_room_to_the_next() {
-        let mut frames = FrameSlab::new(4_096);
+        let mut frames = slab(4_096);
         for (length, room) in [(1, 128), (128, 128), (129, 768), (768, 768), (769, 4_096), (4_096, 4_096)] {
             let written = frames.take(CHANNEL);
             frames.room_mut(written)[length - 1] = 77;
@@ -305,6 +404,6 @@ mod tests {
             assert_eq!(frames.room_mut(frame).len(), room);
         }
         // Two of each kind; all large frames were written in the same room until one stayed in it.
-        assert_eq!(frames.rooms(), 6);
+        assert_eq!((frames.frames.len(), frames.alive_max()), (6, 6));
     }
 }

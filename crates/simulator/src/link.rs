@@ -14,6 +14,7 @@
 //!
 //! Nothing is scheduled here; the fabric does that.
 
+use rackloom_plan::faults::Conditions;
 use rackloom_plan::headers::wire_bytes;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingMode, ForwardingPlan, HeaderProfile, LinkProfile};
@@ -25,22 +26,18 @@ use crate::frames::FrameId;
 
 /// Longest time that a frame waits to be overtaken, beyond its own arrival.
 pub const REORDER_HOLD_MAX_NS: u64 = 50_000;
-/// Where the low nibble tells data frames from control frames.
-const KIND_OFFSET: usize = 16;
-const KIND_DATA: u8 = 1;
-const KIND_ACK: u8 = 2;
 
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
 
 /// Whether a frame carries operations.
 pub(crate) fn is_data(frame: &[u8]) -> bool {
-    frame.get(KIND_OFFSET).is_some_and(|kind| kind & 0x0f == KIND_DATA)
+    FrameKind::peek(frame) == Some(FrameKind::Data)
 }
 
 /// Whether a frame is on its way from one member to another that need not be neighbours.
 fn is_routed(frame: &[u8]) -> bool {
-    frame.get(KIND_OFFSET).is_some_and(|kind| matches!(kind & 0x0f, KIND_DATA | KIND_ACK))
+    FrameKind::peek(frame).is_some_and(FrameKind::is_routed)
 }
 
 /// One direction of one link.
@@ -131,6 +128,8 @@ pub(crate) struct Channel {
     /// When the last routed frame arrives, and none before it any more.
     last_arrival_ps: u64,
     judge: Option<Judge>,
+    /// What a fault script says of the link now.
+    conditions: Conditions,
     held: Vec<Held>,
 }
 
@@ -158,7 +157,34 @@ impl Channel {
             busy_until_ps: 0,
             last_arrival_ps: 0,
             judge,
+            conditions: Conditions::default(),
             held: Vec::new(),
+        }
+    }
+
+    /// Let a fault script change the link: somebody must judge its frames from now on, if nobody does.
+    pub(crate) fn expect_faults(&mut self, judge: impl FnOnce() -> Judge) {
+        self.judge.get_or_insert_with(judge);
+    }
+
+    /// From now on these conditions hold. What is under way on a cable that is cut is gone. Returns whether the sender's
+    /// carrier changes with them.
+    pub(crate) fn set_conditions(&mut self, conditions: &Conditions) -> bool {
+        let carrier_changes = conditions.is_unplugged != self.conditions.is_unplugged;
+        if conditions.is_cut && !self.conditions.is_cut {
+            self.life += 1;
+        }
+        self.conditions = *conditions;
+        if let Some(judge) = &mut self.judge {
+            judge.set(conditions);
+        }
+        carrier_changes
+    }
+
+    /// Lose the data frames with these numbers, counted from one for the next.
+    pub(crate) fn drop_from_now(&mut self, numbers: &[u64]) {
+        if let Some(judge) = &mut self.judge {
+            judge.drop_from_now(numbers);
         }
     }
 
@@ -173,7 +199,9 @@ impl Channel {
         let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));
         self.busy_until_ps = start_ps.saturating_add(self.serialisation_ps(bytes));
         let (seen_ps, passing_ps) = self.cross(frame, start_ps);
-        let arrival_ps = seen_ps.saturating_add(self.latency_ps).saturating_add(passing_ps);
+        let more_ps = self.conditions.delay_ns.saturating_mul(PICOSECONDS_PER_NANOSECOND);
+        let latency_ps = self.latency_ps.saturating_add(more_ps);
+        let arrival_ps = seen_ps.saturating_add(latency_ps).saturating_add(passing_ps);
         let arrival_ps = if is_routed(frame) { self.in_order(arrival_ps) } else { arrival_ps };
         Instant(arrival_ps.div_ceil(PICOSECONDS_PER_NANOSECOND))
     }
@@ -219,16 +247,13 @@ impl Channel {
         let Some(rate) = self.rate_bits_per_s else { return 0 };
         let bits_ps = u128::from(wire_bytes * 8) * u128::from(PICOSECONDS_PER_SECOND);
         let rate = u128::from(rate.max(1));
-        u64::try_from((bits_ps + rate / 2) / rate).unwrap_or(u64::MAX)
+        self.conditions.stretched(u64::try_from((bits_ps + rate / 2) / rate).unwrap_or(u64::MAX))
     }
 
     /// What befalls the frame that was just transmitted.
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
         let is_data = is_data(frame);
-        let mut verdict = self
-            .judge
-            .as_mut()
-            .map_or_else(Verdict::default, |judge| judge.judge(frame.len(), FrameKind::peek(frame)));
+        let mut verdict = self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge_frame(frame));
         verdict.drop |= self.tampering.cut || self.tampering.drop_all;
         if is_data && self.tampering.drop_data_frame > 0 {
             self.tampering.drop_data_frame -= 1;
@@ -264,6 +289,8 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_protocol::wire::layout::VERSION_KIND;
+
     use super::*;
 
     fn channel(rate_bits_per_s: Option<u64>, delay_ns: u64) -> Channel {
@@ -274,7 +301,7 @@ mod tests {
     /// A data frame between these members.
     fn routed(source: u8, destination: u8, bytes: usize) -> Vec<u8> {
         let mut frame = vec![0; bytes];
-        frame[KIND_OFFSET] = KIND_DATA;
+        frame[VERSION_KIND] = FrameKind::Data as u8;
         (frame[SOURCE], frame[DESTINATION]) = (source, destination);
         frame
     }
@@ -393,7 +420,7 @@ mod tests {
         let mut channel = channel(None, 0);
         channel.tampering.drop_data_frame = 2;
         let mut data = [0; 20];
-        data[KIND_OFFSET] = KIND_DATA;
+        data[VERSION_KIND] = FrameKind::Data as u8;
         let control = [0; 20];
         let drops: Vec<bool> =
             [&control, &data, &control, &data, &data].map(|frame| channel.judge(frame).drop).to_vec();

@@ -9,7 +9,7 @@ pub enum MemberState {
     Running,
     /// Alive, and its job is over.
     Finished,
-    /// Standing still.
+    /// Standing still, and its job is not over.
     Paused,
     /// Dead.
     Killed,

@@ -23,6 +23,8 @@ use crate::link::ChannelId;
 const SHOWN_NS: u64 = 1 << 13;
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = (SHOWN_NS / WORD_BITS) as usize;
+/// As many entries are kept in any case.
+const ENTRIES_KEPT: usize = 4_096;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
@@ -190,6 +192,28 @@ impl EventQueue {
         list.last = number;
     }
 
+    /// Give up entries that are not needed any more, if they are most of them: a rack that comes up has a hundred times as much before
+    /// it as one at rest.
+    pub(crate) fn tidy(&mut self) {
+        let lists = self.lists.iter().filter(|list| list.first != NONE);
+        let used: usize = lists.map(|list| self.chain(list.first).count()).sum();
+        if self.entries.len() > ENTRIES_KEPT && self.entries.len() / 8 > used {
+            let old = std::mem::take(self);
+            (self.begin, self.scheduled) = (old.begin, old.scheduled);
+            for list in old.lists.iter().filter(|list| list.first != NONE) {
+                old.chain(list.first).for_each(|scheduled| self.show(scheduled));
+            }
+            self.later = old.later;
+            self.later.shrink_to(2 * self.later.len());
+        }
+    }
+
+    /// A list, from this entry on.
+    fn chain(&self, first: u32) -> impl Iterator<Item = Scheduled> + '_ {
+        let entry = |number: u32| self.entries.get(number as usize);
+        std::iter::successors(entry(first), move |last| entry(last.next)).map(|entry| entry.scheduled)
+    }
+
     /// The first nanosecond on the wheel with something in it.
     fn next_shown(&self) -> Option<Instant> {
         let begin = place(self.begin) as u64;
@@ -259,6 +283,9 @@ mod tests {
                 expected.insert((at, number), ());
                 number += 1;
             }
+            if random(300) == 0 {
+                queue.tidy();
+            }
             if random(3) == 0 {
                 continue;
             }
@@ -272,6 +299,19 @@ mod tests {
         let drained: Vec<_> = drained(&mut queue).into_iter().map(|(at, _)| at).collect();
         assert_eq!(drained, rest.iter().map(|(at, _)| *at).collect::<Vec<_>>());
         assert_eq!(queue.next_at(), None);
+    }
+
+    #[test]
+    fn what_is_left_of_many_needs_little_room_and_keeps_its_order() {
+        let mut queue = EventQueue::default();
+        (0..20_000_u32)
+            .for_each(|number| queue.push(Instant(u64::from(number) / 10), Occurrence::Action(number)));
+        (0..19_000).for_each(|_| assert!(queue.pop_due(Instant::NEVER).is_some()));
+        queue.push(Instant(50_000), Occurrence::Action(20_000));
+        queue.tidy();
+        assert!(queue.entries.len() <= 1_000, "{}", queue.entries.len());
+        let numbers = drained(&mut queue).into_iter().map(|(_, what)| what);
+        assert!(numbers.eq((19_000..=20_000).map(Occurrence::Action)));
     }
 
     #[test]

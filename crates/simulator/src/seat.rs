@@ -1,21 +1,27 @@
-//! One member with its memory and its job, and what a turn of it is.
+//! One member with its job, and what a turn of it is.
 //!
 //! A turn is always the same: frames port by port; then, as long as anything comes of it, the job's own turn, the
 //! timeout if it is due, one drain, events to the job. That is also the order of the real event loop, which is why
 //! the two engines put the same frames on the wires.
 
+use std::rc::Rc;
+
 use rackloom_jobs::{Job, Progress};
-use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_plan::faults::Troubles;
 use rackloom_protocol::{
-    Endpoint, Event, Instant, Member, Memory, MemoryDone, MemoryFault, MemoryRequest, NodeId, PortId,
-    RegionId, Switch, drain,
+    Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, PortId, RegionConfig, Switch, drain,
 };
+
+use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
 
 use crate::fabric::Fabric;
 use crate::frames::FrameId;
 use crate::leases::Leases;
 use crate::link::ChannelId;
+use crate::memories::Memories;
 use crate::outcome::MemberState;
+use crate::payload::Books;
+use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
 /// Rounds of job and drain in one turn; a job that wants more goes on in the next turn of the same moment, where the
@@ -72,7 +78,7 @@ impl Body {
         &mut self,
         now: Instant,
         wires: &mut MemberWires<'_>,
-        memory: &mut CountedMemory<'_>,
+        memory: &mut SeatMemory<'_>,
         events: &mut Vec<Event>,
     ) -> bool {
         let mut keep = |event| events.push(event);
@@ -98,9 +104,10 @@ pub(crate) enum Life {
 pub(crate) struct Seat {
     pub(crate) body: Body,
     pub(crate) node: NodeId,
-    pub(crate) memory: VectorMemory,
     pub(crate) job: Option<Box<dyn Job>>,
     pub(crate) life: Life,
+    /// What a fault script makes of its memory.
+    pub(crate) troubles: Option<Box<Troubles>>,
     /// The job has ended.
     pub(crate) finished: bool,
     /// The earliest scheduled timer of this member; later ones are stale.
@@ -113,8 +120,31 @@ pub(crate) struct Seat {
     pub(crate) outgoing: Vec<ChannelId>,
     /// The frames that it holds.
     pub(crate) leases: Leases,
+    /// A region of its job that others may read.
+    pub(crate) probed: Option<RegionConfig>,
+    /// Others had this seat before: frames for them may still come.
+    pub(crate) has_forebears: bool,
     memory_requests: u64,
     job_progress: u64,
+}
+
+/// An endpoint whose commands the ledger hears of.
+struct Overheard<'a> {
+    endpoint: &'a mut Endpoint,
+    books: Rc<Books>,
+    node: NodeId,
+}
+
+impl rackloom_jobs::Seat for Overheard<'_> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+        self.endpoint.handle_command(now, command)?;
+        self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
+        Ok(())
+    }
+
+    fn is_reachable(&self, node: NodeId) -> bool {
+        self.endpoint.is_reachable(node)
+    }
 }
 
 /// What came of a turn.
@@ -135,15 +165,17 @@ impl Seat {
         Self {
             body,
             node,
-            memory: VectorMemory::default(),
             job: None,
             life: Life::Alive,
+            troubles: None,
             finished: false,
             timer_at: Instant::NEVER,
             wake_at: Instant::NEVER,
             parked: Vec::new(),
             outgoing,
             leases: Leases::default(),
+            probed: None,
+            has_forebears: false,
             memory_requests: 0,
             job_progress: 0,
         }
@@ -157,8 +189,8 @@ impl Seat {
     pub(crate) fn state(&self) -> MemberState {
         match self.life {
             Life::Dead => MemberState::Killed,
+            Life::Alive | Life::Paused if self.finished => MemberState::Finished,
             Life::Paused => MemberState::Paused,
-            Life::Alive if self.finished => MemberState::Finished,
             Life::Alive => MemberState::Running,
         }
     }
@@ -169,23 +201,43 @@ impl Seat {
         now: Instant,
         due: &[Due],
         fabric: &mut Fabric,
+        memories: &mut Memories,
         events: &mut Vec<Event>,
     ) -> Turn {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
             let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
             let bytes = fabric.deliver(now, frame);
+            let stale = self.drops_if_stale(port, bytes);
             self.body.member_mut().handle_frame(now, port, self.leases.give(frame), bytes);
             let counters = self.body.member().port_counters(port);
+            if let Some(dropped) = stale {
+                let is_used = counters.dropped.iter().sum::<u64>() == dropped;
+                memories.with_ledger(|ledger| ledger.used_stale(now, self.node, is_used));
+            }
             if let Some(reason) = before.and_then(|before| counters.dropped_since(&before)) {
                 fabric.not_used(now, frame, reason);
             }
         }
         let memory_requests = self.memory_requests;
-        let mut turn = self.rounds(now, fabric, events);
+        let mut troubles = self.troubles.take();
+        let mut turn = self.rounds(now, fabric, memories, troubles.as_deref_mut(), events);
+        self.troubles = troubles;
         turn.worked = self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
         turn.job_advanced = turn.finished || self.job_has_advanced();
         turn
+    }
+
+    /// Frames dropped at a port so far, if the one at hand carries operations for an earlier life of this member.
+    fn drops_if_stale(&self, port: PortId, bytes: &[u8]) -> Option<u64> {
+        let Body::Endpoint(endpoint) = &self.body else { return None };
+        if !self.has_forebears || FrameKind::peek(bytes) != Some(FrameKind::Data) {
+            return None;
+        }
+        let header = FabricHeader::of(bytes).ok()?;
+        let is_stale = header.destination == self.node
+            && header.destination_incarnation != endpoint.config().incarnation.tag();
+        is_stale.then(|| endpoint.port_counters(port).dropped.iter().sum())
     }
 
     fn job_has_advanced(&mut self) -> bool {
@@ -194,17 +246,37 @@ impl Seat {
     }
 
     /// The job's turn, the timeout, a drain, events to the job: until nothing more comes of it.
-    fn rounds(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> Turn {
+    fn rounds(
+        &mut self,
+        now: Instant,
+        fabric: &mut Fabric,
+        memories: &mut Memories,
+        mut trouble: Option<&mut Troubles>,
+        events: &mut Vec<Event>,
+    ) -> Turn {
         let mut turn = Turn::default();
+        let mut requests = self.memory_requests;
         for _ in 0..ROUNDS_MAX {
-            self.advance(now, &mut turn);
+            let trouble = trouble.as_deref_mut().map(|troubles| (now, troubles));
+            let mut memory = memories.of_turn(self.node, &mut requests, trouble);
+            self.advance(now, &mut memory, &mut turn);
             if self.body.member().poll_timeout() <= now {
                 self.body.member_mut().handle_timeout(now);
             }
             let told = events.len();
-            if !self.drain(now, fabric, events) {
+            let mut wires = MemberWires {
+                fabric,
+                now,
+                node: self.node,
+                outgoing: &self.outgoing,
+                leases: &mut self.leases,
+            };
+            let progress = self.body.drain(now, &mut wires, &mut memory, events);
+            self.memory_requests = requests;
+            if !progress {
                 return turn;
             }
+            memories.tell(now, self.node, &events[told..]);
             if let Some(job) = &mut self.job {
                 events[told..].iter().for_each(|event| job.handle_event(now, event));
             }
@@ -213,44 +285,19 @@ impl Seat {
         turn
     }
 
-    fn advance(&mut self, now: Instant, turn: &mut Turn) {
+    fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, turn: &mut Turn) {
         let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { return };
-        if self.finished {
+        if self.finished && !job.has_last_words() {
             return;
         }
-        match job.advance(now, &mut **endpoint, &mut self.memory) {
+        let books = Rc::clone(&memory.memories.books);
+        let mut overheard = Overheard { endpoint, books, node: self.node };
+        match job.advance(now, &mut overheard, memory) {
             Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {
-                self.finished = true;
-                (turn.finished, turn.wake_at) = (true, None);
+                turn.finished |= !self.finished;
+                (self.finished, turn.wake_at) = (true, None);
             }
         }
-    }
-
-    fn drain(&mut self, now: Instant, fabric: &mut Fabric, events: &mut Vec<Event>) -> bool {
-        let mut wires = MemberWires { fabric, now, outgoing: &self.outgoing, leases: &mut self.leases };
-        let mut memory = CountedMemory { memory: &mut self.memory, requests: &mut self.memory_requests };
-        self.body.drain(now, &mut wires, &mut memory, events)
-    }
-}
-
-/// Memory that counts what is asked of it on behalf of others: the watchdog's measure of progress.
-struct CountedMemory<'m> {
-    memory: &'m mut VectorMemory,
-    requests: &'m mut u64,
-}
-
-impl Memory for CountedMemory<'_> {
-    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        *self.requests += 1;
-        self.memory.execute(request, frame)
-    }
-
-    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.memory.read(region, offset, out)
-    }
-
-    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.memory.write(region, offset, bytes)
     }
 }

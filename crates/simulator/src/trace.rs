@@ -1,7 +1,8 @@
 //! The hash of everything that happened, so that two runs can be compared by sixteen digits.
 //!
 //! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member goes in, in
-//! order. What a long frame carries goes in as a hash of its own, so that a payload is read once and not at every hop. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
+//! order. What a long frame carries goes in as a hash of its own, so that it is read once and not at every hop; where a memory only
+//! lends it, that is done when another one has copied it, and joins the rest at the end. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
 //! anything that could matter differ in it. It is not a signature: nobody is kept from forging it.
 
 use std::hash::Hash;
@@ -82,15 +83,20 @@ impl Trace {
         self.state.update(&head);
     }
 
-    /// The hash until now.
-    pub(crate) fn digest(&self) -> u64 {
-        self.state.digest()
+    /// The hash until now. `payloads`: of what memories have taken from each other; 0 if that is nothing.
+    pub(crate) fn digest(&self, payloads: u64) -> u64 {
+        if payloads == 0 {
+            return self.state.digest();
+        }
+        let mut all = self.state.clone();
+        all.update(&payloads.to_le_bytes());
+        all.digest()
     }
 }
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Trace({:016x})", self.digest())
+        write!(formatter, "Trace({:016x})", self.digest(0))
     }
 }
 
@@ -101,7 +107,7 @@ mod tests {
     fn hash(record: impl FnOnce(&mut Trace)) -> u64 {
         let mut trace = Trace::default();
         record(&mut trace);
-        trace.digest()
+        trace.digest(0)
     }
 
     const fn whole(head: &[u8]) -> Traced<'_> {
@@ -123,6 +129,8 @@ mod tests {
             hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, whole(b"abd"))),
             hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, long(1))),
             hash(|trace| trace.frame(Instant(5), ChannelId(2), Fate::Delivered, long(2))),
+            Trace::default().digest(1),
+            Trace::default().digest(2),
             hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeLost { node: NodeId(1) })),
             hash(|trace| trace.event(Instant(5), NodeId(2), &Event::NodeReached { node: NodeId(1) })),
         ];

@@ -3,17 +3,19 @@
 //! A view made for one turn; it owns nothing. A port's device is full while its channel is busy: the member is asked
 //! again when the channel opens, so it packs when the link grants.
 
-use rackloom_protocol::{Instant, LeaseId, PortId, Wires};
+use rackloom_protocol::{Instant, LeaseId, Loan, NodeId, PortId, Wires};
 
 use crate::fabric::Fabric;
 use crate::leases::Leases;
 use crate::link::ChannelId;
+use crate::payload::Payload;
 
 /// One member's wires during one turn.
 #[derive(Debug)]
 pub(crate) struct MemberWires<'f> {
     pub(crate) fabric: &'f mut Fabric,
     pub(crate) now: Instant,
+    pub(crate) node: NodeId,
     /// The channel that leaves each port.
     pub(crate) outgoing: &'f [ChannelId],
     pub(crate) leases: &'f mut Leases,
@@ -36,8 +38,18 @@ impl Wires for MemberWires<'_> {
         self.fabric.commit(self.now, self.outgoing[port.index()], length);
     }
 
+    /// As far as it is stored; [`drain`](rackloom_protocol::drain) unloads what it reads.
     fn leased(&self, lease: LeaseId) -> &[u8] {
         self.leases.frame(lease).map_or(&[], |frame| self.fabric.frames.bytes(frame))
+    }
+
+    fn unload(&mut self, lease: LeaseId) -> &[u8] {
+        self.leases.frame(lease).map_or(&[], |frame| self.fabric.unload(frame))
+    }
+
+    fn load(&mut self, port: PortId, at: usize, length: usize, loan: Loan, is_whole: bool) {
+        let payload = Payload { at: at as u16, length: length as u16, source: self.node, loan: loan.0 };
+        self.fabric.load(self.outgoing[port.index()], payload, is_whole);
     }
 
     fn release(&mut self, lease: LeaseId) {

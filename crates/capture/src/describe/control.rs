@@ -1,7 +1,7 @@
-//! What neighbours say to each other, as fields: Hello, heartbeat, link report, credit, link-level retry.
+//! What neighbours say to each other, as fields: Hello, heartbeat, link report, credit, link-level retry, pause.
 
 use rackloom_protocol::wire::FrameKind;
-use rackloom_protocol::wire::control::{Heartbeat, Hello, LinkReport, numbering};
+use rackloom_protocol::wire::control::{Heartbeat, Hello, LinkReport, numbering, pause_quanta};
 use serde::Serialize;
 
 /// The body of a frame that is not routed.
@@ -35,6 +35,8 @@ pub enum Control {
         heard: u32,
         /// The link's state.
         state: &'static str,
+        /// Until the sender's next, at most.
+        intervals: u16,
         /// Of all link reports.
         digest: u32,
     },
@@ -63,6 +65,11 @@ pub enum Control {
     Echo {
         /// What they are called.
         number: u32,
+    },
+    /// Send no data of the channel for a while, or go on.
+    Pause {
+        /// For how long: in units of 512 bits of the link; 0 is to go on.
+        quanta: u16,
     },
 }
 
@@ -94,18 +101,20 @@ impl Control {
                 }
             }
             FrameKind::Heartbeat => {
-                let Heartbeat { number, heard, state, digest } = Heartbeat::read(body)?;
-                Self::Heartbeat { number, heard, state: state.name(), digest }
+                let Heartbeat { number, heard, state, intervals, digest } = Heartbeat::read(body)?;
+                Self::Heartbeat { number, heard, state: state.name(), intervals, digest }
             }
             FrameKind::Report => {
                 let report = LinkReport::read(body)?;
-                let edges = report.edges.into_iter().map(|(edge, up)| Edge { edge, up }).collect();
+                let edges =
+                    report.edges.into_iter().map(|(edge, life)| Edge { edge, up: life.is_some() }).collect();
                 let (origin, life, number) = (report.origin.0, report.incarnation.0, report.number);
                 Self::Report { origin, life, number, edges }
             }
             FrameKind::Credit => Self::Credit { answer_wanted: *body.first()? == 1 },
             FrameKind::LinkInit => Self::Init { number: numbering(body)? },
             FrameKind::LinkInitEcho => Self::Echo { number: numbering(body)? },
+            FrameKind::Pause => Self::Pause { quanta: pause_quanta(body)? },
         })
     }
 }

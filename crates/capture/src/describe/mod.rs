@@ -14,6 +14,8 @@ use rackloom_protocol::wire::{Frame, FrameKind};
 use rackloom_protocol::{Class, DropReason};
 use serde::Serialize;
 
+use crate::foreign;
+
 pub use control::{Control, Edge};
 pub use operation::OperationFields;
 
@@ -28,6 +30,9 @@ pub struct Described {
     pub ether_type: u16,
     /// Bytes of the frame.
     pub frame_bytes: usize,
+    /// Which protocol it is of, if it is none of ours and known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
     /// Why nothing more is said, in the words in which a receiver counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<&'static str>,
@@ -56,6 +61,8 @@ pub struct LinkFields {
     pub length: u16,
     /// Hops left.
     pub hop_limit: u8,
+    /// Virtual channel of the link.
+    pub channel: u8,
     /// Low bits of the sender's life.
     pub session: u16,
     /// Link sequence.
@@ -66,6 +73,9 @@ pub struct LinkFields {
     pub consumed: u32,
     /// Credits freed.
     pub freed: u32,
+    /// It has met congestion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked: Option<bool>,
 }
 
 /// The fabric header.
@@ -85,6 +95,8 @@ pub struct FabricFields {
     pub entropy: u16,
     /// The sender wants to be acknowledged at once.
     pub ack_now: bool,
+    /// The packet has been sent before.
+    pub again: bool,
     /// Life of the source.
     pub source_life: u32,
     /// Life of the destination, as the source knows it.
@@ -119,6 +131,7 @@ pub fn describe(bytes: &[u8]) -> Described {
         source_mac: mac(bytes, SOURCE_MAC),
         ether_type: bytes.get(ETHER_TYPE..LINK).map_or(0, |field| u16::from_be_bytes([field[0], field[1]])),
         frame_bytes: bytes.len(),
+        foreign: None,
         problem: None,
         link: None,
         fabric: None,
@@ -127,7 +140,10 @@ pub fn describe(bytes: &[u8]) -> Described {
     };
     match parse(bytes) {
         Ok(frame) => fill(&mut described, &frame),
-        Err(reason) => described.problem = Some(reason.name()),
+        Err(reason) => {
+            described.problem = Some(reason.name());
+            described.foreign = foreign::in_words(bytes);
+        }
     }
     described
 }
@@ -160,15 +176,17 @@ fn parse(bytes: &[u8]) -> Result<Frame<'_>, DropReason> {
 fn fill(described: &mut Described, frame: &Frame<'_>) {
     let link = &frame.link;
     described.link = Some(LinkFields {
-        kind: kind_name(link.kind),
+        kind: link.kind.name(),
         epoch: link.epoch,
         length: link.length,
         hop_limit: link.hop_limit,
+        channel: link.channel.0,
         session: link.session,
         seq: link.sequence,
         link_ack: link.link_ack,
         consumed: link.consumed,
         freed: link.freed,
+        marked: link.is_marked.then_some(true),
     });
     if !link.kind.is_routed() {
         described.control = Control::of(link.kind, frame.body());
@@ -194,6 +212,7 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
         tenant: header.tenant.0,
         entropy: header.entropy,
         ack_now: header.ack_now,
+        again: header.again,
         source_life: header.source_incarnation,
         destination_life: header.destination_incarnation,
         psn: header.psn,
@@ -208,36 +227,11 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
     };
 }
 
-/// Lower-case name of a kind of frame.
-#[must_use]
-pub const fn kind_name(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::Data => "data",
-        FrameKind::Ack => "ack",
-        FrameKind::Hello => "hello",
-        FrameKind::Heartbeat => "heartbeat",
-        FrameKind::Report => "report",
-        FrameKind::Credit => "credit",
-        FrameKind::LinkAck => "link-ack",
-        FrameKind::LinkNack => "link-nack",
-        FrameKind::LinkInit => "link-init",
-        FrameKind::LinkInitEcho => "link-init-echo",
-    }
-}
-
 /// All kinds of frame by name, in order of their numbers.
-pub const KINDS: [&str; 10] = [
-    "data",
-    "ack",
-    "hello",
-    "heartbeat",
-    "report",
-    "credit",
-    "link-ack",
-    "link-nack",
-    "link-init",
-    "link-init-echo",
-];
+#[must_use]
+pub fn kinds() -> [&'static str; FrameKind::ALL.len()] {
+    FrameKind::ALL.map(FrameKind::name)
+}
 
 /// All classes by name, in order of their numbers.
 #[must_use]

@@ -40,6 +40,9 @@ pub struct OperationFields {
     /// `set` or `add`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<&'static str>,
+    /// Operations right before a signal that it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u32>,
     /// First byte of the whole put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
@@ -76,6 +79,9 @@ pub struct OperationFields {
     /// A hole was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hole: Option<bool>,
+    /// A packet was taken that had met congestion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked: Option<bool>,
     /// Packets beyond the hole, as hexadecimal bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bitmap: Option<String>,
@@ -124,7 +130,8 @@ fn fields(operation: &Operation<'_>) -> OperationFields {
             compare: Some(atomic.compare),
             ..named("atomic")
         },
-        Operation::Signal { offset, kind, value } => OperationFields {
+        Operation::Signal { offset, kind, value, counted } => OperationFields {
+            counted: Some(counted),
             offset: Some(offset),
             signal: Some(if kind == SignalKind::Set { "set" } else { "add" }),
             value: Some(value),
@@ -176,12 +183,13 @@ fn answer(operation: &Operation<'_>) -> OperationFields {
             reason: OperationError::from_wire_code(code).map(OperationError::name),
             ..about("refusal", operation)
         },
-        Operation::Ack { class, psn, operation, hole, bitmap } => OperationFields {
+        Operation::Ack { class, psn, operation, hole, marked, bitmap } => OperationFields {
             op: "ack",
             of_class: Some(class.name()),
             next_psn: Some(psn),
             next_op: Some(operation),
             hole: Some(hole),
+            marked: marked.then_some(true),
             bitmap: (!bitmap.is_empty()).then(|| bitmap.iter().map(|byte| format!("{byte:02x}")).collect()),
             ..OperationFields::default()
         },

@@ -85,7 +85,10 @@ mod tests {
         for (arguments, hint) in [
             (&["run", "r", "--loss", "1.5"][..], "write a share such as 0.01 or 1%"),
             (&["run", "r", "--sizes", "8KiB..4KiB"], "write the smaller size first, as in 8B..1MiB"),
-            (&["run", "r", "--job", "hope"], "--job is one of litmus, collective, latency, bandwidth, none"),
+            (
+                &["run", "r", "--job", "hope"],
+                "--job is one of litmus, collective, latency, bandwidth, traffic, none",
+            ),
             (&["run", "r", "--repetitions", "0"], "`rackloom run --help` says what --repetitions takes"),
             (&["run", "r", "--bytes", "8", "--sizes", "8..9"], "leave one of them out"),
             (&["run", "r", "--losss"], "did you mean --loss?"),

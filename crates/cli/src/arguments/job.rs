@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, JobKind, OperatorName, Sizes};
+use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, JobKind, OperatorName, PatternName, Sizes};
 use serde::{Deserialize, Serialize};
 
 /// The jobs.
@@ -22,6 +22,8 @@ pub(crate) enum Job {
     Latency,
     /// How much many operations move
     Bandwidth,
+    /// Many messages at once, between whom a pattern says, every byte checked
+    Traffic,
     /// Bring the links up, and nothing more
     None,
 }
@@ -47,7 +49,13 @@ pub(crate) struct JobOptions {
     /// The node that gives or gets, where the collective has one
     #[arg(long, value_name = "NODE")]
     pub(crate) root: Option<String>,
-    /// Size of the array, such as 1MiB
+    /// Who sends to whom; means --job traffic
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
+    pub(crate) pattern: Option<String>,
+    /// Messages of each flow, or of each node where targets are drawn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) messages: Option<u32>,
+    /// Size of the array or of one message, such as 1MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) bytes: Option<u64>,
     /// Several sizes, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
@@ -94,6 +102,7 @@ impl Job {
             Self::Collective => "collective",
             Self::Latency => "latency",
             Self::Bandwidth => "bandwidth",
+            Self::Traffic => "traffic",
             Self::None => "none",
         };
         // Every name is one of the plan's; a test goes through them.

@@ -2,8 +2,10 @@
 //!
 //! Nothing here reads a file or judges a plan.
 
+mod campaign;
 mod complaint;
 mod experiment;
+mod inject;
 mod job;
 mod plan;
 
@@ -13,8 +15,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::campaign::CampaignArguments;
 pub(crate) use self::complaint::parse;
 pub(crate) use self::experiment::ExperimentArguments;
+pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
 pub(crate) use self::plan::PlanArguments;
 
@@ -38,6 +42,9 @@ pub(crate) enum Command {
     /// Run the same rack in virtual time: one seed, one outcome
     #[command(after_help = Exit::help())]
     Sim(SimArguments),
+    /// Run many drawn fault scripts against a rack in virtual time, and make small what fails
+    #[command(after_help = Exit::help())]
+    Campaign(CampaignArguments),
     /// Print the plan of a rack file, or every mistake in it
     #[command(after_help = Exit::help())]
     Check(CheckArguments),
@@ -47,14 +54,17 @@ pub(crate) enum Command {
     /// Print what a capture holds, one line per frame
     #[command(after_help = Exit::help())]
     Decode(DecodeArguments),
-    /// Print a JSON schema of rack files, for editors
-    Schema,
+    /// Print a JSON schema of rack files or fault scripts, for editors
+    Schema(SchemaArguments),
     /// Start a rack in the background; it stays until `down`
     #[command(after_help = Exit::help())]
     Up(UpArguments),
     /// Show the racks that are up, and how their members are
     #[command(after_help = Exit::help())]
     Status(StatusArguments),
+    /// Let faults befall a rack that is up
+    #[command(after_help = Exit::help())]
+    Inject(InjectArguments),
     /// End a rack that is up
     #[command(after_help = Exit::help())]
     Down(DownArguments),
@@ -64,6 +74,9 @@ pub(crate) enum Command {
     /// Run named experiments in virtual time, each beside the closed form that it must meet
     #[command(after_help = Exit::help())]
     Experiment(ExperimentArguments),
+    /// What this machine's GPUs can do
+    #[command(after_help = Exit::help())]
+    Gpu(GpuArguments),
     /// One take of a raw loop; started by `calibrate`
     #[command(hide = true)]
     CalibrateLoop(LoopArguments),
@@ -73,6 +86,26 @@ pub(crate) enum Command {
     /// The supervisor of a rack that stays; started by `up`
     #[command(hide = true)]
     Keep,
+    /// Wait for the end of standard input, then take away what the process that had it has named; started with `--netns-names`
+    #[command(hide = true)]
+    SweepNames,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GpuArguments {
+    #[command(subcommand)]
+    pub(crate) command: GpuCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GpuCommand {
+    /// List devices, who reaches whose memory, and how memory can be shared
+    #[command(after_help = Exit::help())]
+    Info {
+        /// Print JSON instead of tables
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What a rack of processes is asked beyond its file, whether it ends by itself or stays.
@@ -91,9 +124,33 @@ pub(crate) struct Processes {
     #[arg(long)]
     pub(crate) netns_names: bool,
     #[command(flatten)]
+    pub(crate) faults: FaultOptions,
+    #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
     pub(crate) capture: CaptureOptions,
+}
+
+/// Snapshots of a collective job.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct CheckpointOptions {
+    /// Save snapshots of the collective in this directory, from which a later run can go on
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Save after every so many runs of the collective, in place of each
+    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) every: Option<u32>,
+    /// Go on from the newest whole set of snapshots in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) restore: Option<PathBuf>,
+}
+
+/// What shall befall the rack.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FaultOptions {
+    /// A fault script: what befalls the rack, when, and what must come of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -104,6 +161,8 @@ pub(crate) struct RunArguments {
     pub(crate) overrides: Overrides,
     #[command(flatten)]
     pub(crate) processes: Processes,
+    #[command(flatten)]
+    pub(crate) checkpoints: CheckpointOptions,
     #[command(flatten)]
     pub(crate) output: Output,
     /// Once all links are up, write who runs where (names and process ids) to this file
@@ -120,8 +179,8 @@ pub(crate) struct UpArguments {
     /// Name of the rack, in place of the file's
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// GPU nodes whose seats are left for other processes to take
-    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    /// GPU nodes and switches whose seats are left for other processes to take
+    #[arg(long, value_name = "MEMBER,...", value_delimiter = ',')]
     pub(crate) vacant: Vec<String>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
@@ -147,6 +206,9 @@ pub(crate) struct DownArguments {
     /// Every rack that is up
     #[arg(long, conflicts_with = "name")]
     pub(crate) all: bool,
+    /// Only this member, which leaves in order; the rack stays, and the seat can be taken again
+    #[arg(long, value_name = "MEMBER", conflicts_with_all = ["all", "json"])]
+    pub(crate) seat: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -212,6 +274,14 @@ pub(crate) struct SimArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
+    /// What becomes of the bytes of long transfers: moved, fingerprints in their place, or nothing
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(rackloom_plan::PayloadMode::NAMES))]
+    pub(crate) payload: Option<String>,
+    /// Play a trace in place of the file's job: lines of time, source, destination, bytes, kind, as comma-separated values
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "collective", "pattern", "input", "output"])]
+    pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) faults: FaultOptions,
     #[command(flatten)]
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
@@ -232,7 +302,7 @@ pub(crate) struct DecodeArguments {
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
     /// Only frames of this kind (data, ack, hello, heartbeat, report, credit, link-ack, ...), or that hold such an operation (store, get, ...)
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(crate::decode::KINDS), hide_possible_values = true)]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(crate::decode::kinds()), hide_possible_values = true)]
     pub(crate) kind: Option<String>,
     /// Stop after so many frames that are shown
     #[arg(long, value_name = "N")]
@@ -243,6 +313,21 @@ pub(crate) struct DecodeArguments {
 pub(crate) struct CheckArguments {
     /// The rack file
     pub(crate) file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct SchemaArguments {
+    /// Of which files
+    #[arg(value_enum, default_value = "racks")]
+    pub(crate) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Rack files
+    Racks,
+    /// Fault scripts
+    Faults,
 }
 
 #[derive(Debug, Args)]
@@ -285,6 +370,10 @@ pub(crate) struct Overrides {
     /// Share of frames that arrive after a later one
     #[arg(long, value_name = "P", value_parser = share)]
     pub(crate) reorder: Option<f64>,
+    /// What becomes of payloads; virtual time alone has the choice.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(crate) payload: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]

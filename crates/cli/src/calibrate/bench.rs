@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rackloom_calibrate::Pair;
 
-use super::interruption::Interruption;
 use super::row::Obstacle;
 use super::{idle, simulated};
+use crate::interruption::Interruption;
 
 /// A take that only tries the machinery is so much shorter.
 const QUICK_DIVISOR: u64 = 50;
@@ -24,7 +24,7 @@ pub(super) struct Bench {
     interruption: Arc<Interruption>,
     /// What was taken for one row and answers another one's question, too.
     pub(super) permutations: Shared<simulated::Taken>,
-    pub(super) idle_racks: Shared<idle::Taken>,
+    pub(super) idle_racks: [Shared<idle::Taken>; 2],
 }
 
 /// Takes that several rows read; whoever comes first takes them.
@@ -63,7 +63,7 @@ impl Bench {
             scratch: Scratch::new()?,
             interruption,
             permutations: Shared::default(),
-            idle_racks: Shared::default(),
+            idle_racks: Default::default(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Rows of a rack that does nothing: how fast it is there, what it costs to keep.
 //!
-//! A ring of 64 is brought up by the command itself, looked at through `/proc`, and taken down.
+//! A ring or a star of 64 is brought up by the command itself, looked at through `/proc`, and taken down.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,9 @@ use super::row::{Obstacle, Row, Sides, Unit};
 const NODES: u32 = 64;
 /// How long an idle rack is watched; `--quick` shortens it.
 const WATCH_MS: u64 = 2000;
-/// First it comes to rest: nodes that have just found each other tell everybody.
-const REST_MS: u64 = 500;
+/// First it comes to rest: nodes that have just found each other tell everybody, and only links that have been quiet for a while
+/// rest. Two seconds after it was up, a ring of 64 no longer beat more often than it does for ever.
+const REST_MS: u64 = 3000;
 
 pub(super) fn rows() -> Vec<Row> {
     let row = |name, ours, unit, goal, begin| Row { name, ours, raw: "", unit, goal, expected: None, begin };
@@ -25,7 +26,7 @@ pub(super) fn rows() -> Vec<Row> {
             "a ring of 64 processes, from the command to all links up",
             Unit::Nanoseconds,
             Goal::at_most(1e9, 0.5e9),
-            |bench| alone(bench, |taken| taken.bring_up_ns),
+            |bench| alone(bench, Shape::Ring, |taken| taken.bring_up_ns),
         ),
         row(
             "bring-up-packet",
@@ -39,16 +40,47 @@ pub(super) fn rows() -> Vec<Row> {
             "64 idle nodes in a ring, share of one processor",
             Unit::Percent,
             Goal::at_most(1.0, 1.0),
-            |bench| alone(bench, |taken| taken.processor_percent),
+            |bench| alone(bench, Shape::Ring, |taken| taken.processor_percent),
+        ),
+        row(
+            "idle-star",
+            "64 idle nodes and the switch between them, share of one processor",
+            Unit::Percent,
+            Goal::at_most(1.0, 1.0),
+            |bench| alone(bench, Shape::Star, |taken| taken.processor_percent),
         ),
         row(
             "idle-memory",
             "64 idle nodes in a ring, memory of each beside regions and rings",
             Unit::Bytes,
             Goal::at_most((1 << 20) as f64, (1 << 20) as f64),
-            |bench| alone(bench, |taken| taken.memory_bytes),
+            |bench| alone(bench, Shape::Ring, |taken| taken.memory_bytes),
         ),
     ]
+}
+
+/// What joins the nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Ring,
+    Star,
+}
+
+impl Shape {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::Star => "star",
+        }
+    }
+
+    /// Processes of the rack.
+    const fn members(self) -> usize {
+        match self {
+            Self::Ring => NODES as usize,
+            Self::Star => NODES as usize + 1,
+        }
+    }
 }
 
 /// What one such rack took.
@@ -59,21 +91,22 @@ pub(super) struct Taken {
     memory_bytes: f64,
 }
 
-fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn alone(bench: &Bench, shape: Shape, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
     let mut number = 0;
     let ours = move || {
         number += 1;
-        Ok(figure(&bench.idle_racks.take(number - 1, || watch(bench))?))
+        let racks = &bench.idle_racks[shape as usize];
+        Ok(figure(&racks.take(number - 1, || watch(bench, shape))?))
     };
     Ok(Sides { raw: None, ours: Box::new(ours) })
 }
 
 fn bring_up_on_packet(bench: &Bench) -> Result<f64, Obstacle> {
-    Ok(Rack::up_on(bench, "packet")?.took.as_nanos() as f64)
+    Ok(Rack::up(bench, Shape::Ring, "packet")?.took.as_nanos() as f64)
 }
 
-fn watch(bench: &Bench) -> Result<Taken, Obstacle> {
-    let rack = Rack::up(bench)?;
+fn watch(bench: &Bench, shape: Shape) -> Result<Taken, Obstacle> {
+    let rack = Rack::up(bench, shape, "shared-memory")?;
     Ok(Taken {
         bring_up_ns: rack.took.as_nanos() as f64,
         processor_percent: rack.processor_percent()?,
@@ -84,42 +117,37 @@ fn watch(bench: &Bench) -> Result<Taken, Obstacle> {
 /// A rack that is up for as long as this lives.
 struct Rack<'b> {
     bench: &'b Bench,
+    shape: Shape,
     name: String,
     took: Duration,
 }
 
 impl<'b> Rack<'b> {
-    fn up(bench: &'b Bench) -> Result<Self, Obstacle> {
-        Self::up_on(bench, "shared-memory")
-    }
-
-    fn up_on(bench: &'b Bench, wire: &str) -> Result<Self, Obstacle> {
-        let file = rack_file(
-            bench,
-            "idle",
-            &format!("name: idle\nshape: {{ring: {{nodes: {NODES}}}}}\nring_bytes: 64KiB\n"),
-        )?;
+    fn up(bench: &'b Bench, shape: Shape, wire: &str) -> Result<Self, Obstacle> {
+        let kind = shape.name();
+        let text = format!("name: idle\nshape: {{{kind}: {{nodes: {NODES}}}}}\nring_bytes: 64KiB\n");
+        let file = rack_file(bench, &format!("idle-{kind}"), &text)?;
         let name = format!("calibrate-{}", std::process::id());
         let begun = Instant::now();
         // A rack that takes too long to answer may stand all the same: it goes with this value.
-        let mut rack = Self { bench, name, took: Duration::ZERO };
+        let mut rack = Self { bench, shape, name, took: Duration::ZERO };
         rackloom(bench, On::All, &words(&format!("up {file} --name {} --wire {wire}", rack.name)))?;
         rack.took = begun.elapsed();
         Ok(rack)
     }
 
-    /// The processes of the nodes.
+    /// The processes of the members.
     fn processes(&self) -> Result<Vec<u64>, Obstacle> {
         let printed = rackloom(self.bench, On::All, &words(&format!("status {} --json", self.name)))?;
         let status: Value = serde_json::from_str(&printed)
             .map_err(|error| Obstacle::Failed(format!("a status cannot be read: {error}")))?;
         let members = status["racks"][0]["members"].as_array().map_or(&[][..], Vec::as_slice);
         let processes: Vec<_> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
-        let is_whole = processes.len() == NODES as usize;
+        let is_whole = processes.len() == self.shape.members();
         is_whole.then_some(processes).ok_or_else(|| Obstacle::Failed("the idle rack is not whole".to_owned()))
     }
 
-    /// Processor time of all nodes over a while, as a share of one processor.
+    /// Processor time of all members over a while, as a share of one processor.
     fn processor_percent(&self) -> Result<f64, Obstacle> {
         let processes = self.processes()?;
         std::thread::sleep(Duration::from_millis(self.bench.count(REST_MS)));

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use rackloom_calibrate::{Comparison, Doubt, Raw, Turns, Verdict};
+use rackloom_calibrate::{Comparison, Doubt, Raw, TAKES_MIN, Turns};
 
 use super::bench::Bench;
 use super::progress::Progress;
@@ -45,12 +45,9 @@ pub(super) fn verdict(measured: &Measured) -> (&'static str, Option<String>) {
     }
 }
 
-/// Whether this row makes the whole fail.
-pub(super) fn is_bad(measured: &Measured) -> bool {
-    match measured {
-        Ok(comparison) => comparison.verdict() == Verdict::Below,
-        Err(obstacle) => matches!(obstacle, Obstacle::Failed(_)),
-    }
+/// Whether something broke, whatever the figures are worth.
+pub(super) fn is_broken(measured: &Measured) -> bool {
+    matches!(measured, Err(Obstacle::Failed(_)))
 }
 
 fn reason(doubt: Doubt) -> String {
@@ -60,6 +57,13 @@ fn reason(doubt: Doubt) -> String {
                 "the measure itself varied by {:.0} %; hint: end what else runs here, and repeat",
                 share * 100.0
             )
+        }
+        Doubt::Torn(share) => format!(
+            "ours varied by {:.0} %, and its takes do not agree on a verdict; hint: end what else runs here, and repeat",
+            share * 100.0
+        ),
+        Doubt::Few(takes) => {
+            format!("{takes} takes do not tell how far they lie apart; hint: `--rounds` {TAKES_MIN} or more")
         }
         Doubt::Slow(share) => format!(
             "the raw loop reached {share:.2} of what is expected of it, and a slow raw loop flatters; hint: end what else runs here, and repeat"
@@ -105,7 +109,7 @@ mod tests {
         let (word, reason) = verdict(&measured);
         assert_eq!(word, "noisy");
         assert!(reason.unwrap().contains("varied by 50 %"));
-        assert!(!is_bad(&measured), "noise is nobody's fault");
+        assert!(!is_broken(&measured), "noise is nobody's fault");
     }
 
     #[test]
@@ -119,9 +123,9 @@ mod tests {
     #[test]
     fn what_fails_is_bad_and_what_cannot_be_had_is_not() {
         let fails = measured(&row(|_| Err(Obstacle::Failed("broke".to_owned())), None));
-        assert_eq!((verdict(&fails), is_bad(&fails)), (("failed", Some("broke".to_owned())), true));
+        assert_eq!((verdict(&fails), is_broken(&fails)), (("failed", Some("broke".to_owned())), true));
         let absent = measured(&row(|_| Err(Obstacle::NotHere("forbidden".to_owned())), None));
-        assert_eq!((verdict(&absent).0, is_bad(&absent)), ("not measured", false));
+        assert_eq!((verdict(&absent).0, is_broken(&absent)), ("not measured", false));
     }
 
     #[test]
@@ -132,6 +136,6 @@ mod tests {
         };
         let interrupted = measured(&row(asks, None));
         assert_eq!(verdict(&interrupted), ("not measured", Some("interrupted".to_owned())));
-        assert!(!is_bad(&interrupted));
+        assert!(!is_broken(&interrupted));
     }
 }

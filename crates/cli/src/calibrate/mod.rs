@@ -3,20 +3,20 @@
 //! Each row takes turns between a raw loop (`rackloom_calibrate`) and our own run of the same work, and is judged by the
 //! ratio. Reading order: `row` (what a row is) · `rows` (all of them) · our own runs: `fabric` (through the public API),
 //! `direct` (by mapped memory), `racks` and `idle` (through the command itself, `program`), `simulated` · the raw side: `raw` (each
-//! take a command of its own), `cable` (that of the packet wire) · `measure` (turns, and what hinders) · `progress` and `interruption` (for those who wait, or do not) · `report` and `show`
+//! take a command of its own), `cable` (that of the packet wire) · `measure` (turns, and what hinders) · `progress` (for those who wait) · `report` and `show`
 //! (for machines and for people).
 //!
 //! What a figure means and which of our runs stands for the product is said in `docs/measuring.md`.
 
 mod bench;
 mod cable;
+mod core;
 mod direct;
 mod fabric;
 mod facts;
 mod idle;
-mod interruption;
+mod load;
 mod measure;
-mod packed;
 mod program;
 mod progress;
 mod racks;

@@ -3,7 +3,7 @@
 use rackloom_calibrate::{Expected, Goal, processors};
 
 use super::bench::Bench;
-use super::packed::STORES_PER_FRAME;
+use super::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
 use super::program::{On, job_ns, rack_file, raw_loop, words};
 use super::raw::RawLoop;
 use super::row::{Obstacle, Row, Sides, Unit};
@@ -12,16 +12,33 @@ use super::row::{Obstacle, Row, Sides, Unit};
 const FRAMES: u64 = 200_000;
 const LARGE_FRAMES: u64 = 50_000;
 const PACKED_STORES: u64 = 2_000_000;
+const STORES: u64 = 200_000;
 const MESSAGES: u64 = 20_000;
 const TRIPS: u64 = 20_000;
 /// Payload of a put that fills a frame of 9014 bytes: a multiple of 256 behind at most 130 bytes of headers.
 const JUMBO_PUT_BYTES: u64 = 8704;
 const RANKS: u32 = 16;
-/// Steps of a ring all-reduce: of two ranks, and of all.
-const STEPS_OF_TWO: u32 = 2;
-const STEPS: u32 = 2 * (RANKS - 1);
+/// What they reduce.
+const ARRAY: &str = "4MiB";
 
 pub(super) fn packet() -> Vec<Row> {
+    let mut rows = single_frames();
+    rows.extend(packed_and_joined());
+    rows.push(Row {
+        name: "packet-star",
+        ours: "packet wire, puts of 64 KiB through a switch's process",
+        raw: "the same puts over one cable, without a switch",
+        unit: Unit::PerSecond,
+        // Each frame crosses the kernel twice, so half is all there can be.
+        goal: Goal::at_least(0.35, 0.45),
+        expected: None,
+        begin: packet_star,
+    });
+    rows
+}
+
+/// An operation to a frame, and a frame to a packet.
+fn single_frames() -> Vec<Row> {
     let row = |name, ours, raw, floor_and_good: (f64, f64), expected, begin| Row {
         name,
         ours,
@@ -34,11 +51,11 @@ pub(super) fn packet() -> Vec<Row> {
     vec![
         row(
             "packet-64",
-            "packet wire, stores of 64 B, a frame each, 16 under way",
+            "packet wire, acknowledged stores of 64 B, a frame each, 256 under way",
             "frames of 64 B by sendmmsg and recvmmsg with credits",
             (0.75, 0.90),
             Expected::PACKET_64_PER_S,
-            |bench| frames(bench, RawLoop::Packet64, FRAMES, "store", 64),
+            |bench| cores(bench, RawLoop::Packet64, 1.0, RawLoop::StoresOnPacket, STORES, 1.0),
         ),
         row(
             "packet-4096",
@@ -65,6 +82,12 @@ pub(super) fn packet() -> Vec<Row> {
             expected: Some(Expected::PACKET_ROUND_TRIP_NS),
             begin: packet_round_trip,
         },
+    ]
+}
+
+/// Many operations to a frame, or many frames to a piece that the kernel cuts.
+fn packed_and_joined() -> Vec<Row> {
+    vec![
         Row {
             name: "packet-packed",
             ours: "packet wire, posted stores of 64 B that share frames of 1514 B, until all are visible",
@@ -72,7 +95,16 @@ pub(super) fn packet() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.60, 0.80),
             expected: None,
-            begin: |bench| packed(bench, RawLoop::Packet1500, RawLoop::PackedOnPacket),
+            begin: |bench| {
+                cores(
+                    bench,
+                    RawLoop::Packet1500,
+                    STORES_PER_FRAME,
+                    RawLoop::PackedOnPacket,
+                    PACKED_STORES,
+                    1.0,
+                )
+            },
         },
         Row {
             name: "udp-packed",
@@ -81,17 +113,28 @@ pub(super) fn packet() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.45, 0.65),
             expected: None,
-            begin: |bench| packed(bench, RawLoop::SuperFrames, RawLoop::PackedOnUdp),
+            begin: |bench| {
+                cores(
+                    bench,
+                    RawLoop::SuperFrames1500,
+                    STORES_PER_FRAME,
+                    RawLoop::PackedOnUdp,
+                    PACKED_STORES,
+                    1.0,
+                )
+            },
         },
         Row {
-            name: "packet-star",
-            ours: "packet wire, puts of 64 KiB through a switch's process",
-            raw: "the same puts over one cable, without a switch",
+            name: "udp-frames",
+            ours: "udp wire, puts of 4 KiB that fill a frame each, 256 under way; bytes of payload",
+            raw: "datagrams of 4240 B in pieces of 15 (UDP_SEGMENT, UDP_GRO); bytes",
             unit: Unit::PerSecond,
-            // Each frame crosses the kernel twice, so half is all there can be.
-            goal: Goal::at_least(0.35, 0.45),
+            goal: Goal::at_least(0.45, 0.65),
             expected: None,
-            begin: packet_star,
+            begin: |bench| {
+                let (raw_bytes, our_bytes) = (FRAME_BYTES as f64, PUT_BYTES as f64);
+                cores(bench, RawLoop::SuperFrames4240, raw_bytes, RawLoop::PutsOnUdp, FRAMES, our_bytes)
+            },
         },
     ]
 }
@@ -100,7 +143,7 @@ pub(super) fn collectives() -> Vec<Row> {
     vec![
         Row {
             name: "all-reduce",
-            ours: "all-reduce of 1 MiB (f32 sum) by 2 processes",
+            ours: "all-reduce of 1 MiB (f32 sum) by 2 processes, frames of 9014 B",
             raw: "copy, flag, add, copy, flag by 2 processes",
             unit: Unit::Nanoseconds,
             // The same work per time as 0.35 and 0.6 of the raw loop's rate.
@@ -110,7 +153,7 @@ pub(super) fn collectives() -> Vec<Row> {
         },
         Row {
             name: "sixteen-ranks",
-            ours: "ring all-reduce of 4 MiB by 16 processes on all processors",
+            ours: "ring all-reduce of 4 MiB by 16 processes on all processors, frames of 9014 B",
             raw: "the work of these ranks, taken from 2 with a processor each, over the processors",
             unit: Unit::Nanoseconds,
             goal: Goal::at_most(2.0, 1.3),
@@ -120,6 +163,8 @@ pub(super) fn collectives() -> Vec<Row> {
     ]
 }
 
+/// Two nodes, and the largest frames that there are: half as many headers for a large array as with the usual ones.
+const TWO_LARGE_FRAMES: &str = "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014B\n";
 /// Two nodes whose operations have a frame each.
 const TWO_UNPACKED: &str =
     "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014B\npacking: {mode: \"off\"}\n";
@@ -144,12 +189,20 @@ fn frames<'b>(
     ))
 }
 
-fn packed(bench: &Bench, raw: RawLoop, ours: RawLoop) -> Result<Sides<'_>, Obstacle> {
+/// A raw loop of frames beside a core and a device in each of two processes; a frame and an operation count for so much.
+fn cores(
+    bench: &Bench,
+    raw: RawLoop,
+    raw_worth: f64,
+    ours: RawLoop,
+    operations: u64,
+    our_worth: f64,
+) -> Result<Sides<'_>, Obstacle> {
     bench.pair()?;
-    let (frames, stores) = (bench.count(FRAMES), bench.count(PACKED_STORES));
+    let (frames, operations) = (bench.count(FRAMES), bench.count(operations));
     Ok(Sides::new(
-        move || Ok(raw_loop(bench, raw, frames)? * STORES_PER_FRAME),
-        move || raw_loop(bench, ours, stores),
+        move || Ok(raw_loop(bench, raw, frames)? * raw_worth),
+        move || Ok(raw_loop(bench, ours, operations)? * our_worth),
     ))
 }
 
@@ -184,7 +237,7 @@ fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
 
 fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     bench.pair()?;
-    let file = rack_file(bench, "two", "name: calibrate-two\nshape: {ring: {nodes: 2}}\n")?;
+    let file = rack_file(bench, "two", TWO_LARGE_FRAMES)?;
     let count = bench.count(500);
     let run = format!("--job collective --collective all-reduce --bytes 1MiB --repetitions {count} --json -");
     let arguments: Vec<_> = ["run".to_owned(), file].into_iter().chain(words(&run)).collect();
@@ -194,13 +247,19 @@ fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-/// A rank alone has a processor to itself: two ranks on two processors, with parts of the same size. What a step takes there is
-/// the work of a step; all ranks have so many steps, and the processors share them.
+/// What of an array each of so many ranks sends in a ring all-reduce, and receives.
+fn share_moved(ranks: u32) -> f64 {
+    f64::from(2 * (ranks - 1)) / f64::from(ranks)
+}
+
+/// A rank alone has a processor to itself: two ranks on two processors, with arrays of the same size, so that they lie as far
+/// from the processor. What a byte takes there is the work of a byte; all ranks move so many, and the processors share them.
 fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     bench.pair()?;
     let processors = processors::allowed()?.len().min(RANKS as usize) as f64;
-    let two = rack_file(bench, "two", "name: calibrate-two\nshape: {ring: {nodes: 2}}\n")?;
-    let all = format!("name: calibrate-{RANKS}\nshape: {{ring: {{nodes: {RANKS}}}}}\n");
+    let two = rack_file(bench, "two", TWO_LARGE_FRAMES)?;
+    let all =
+        format!("name: calibrate-{RANKS}\nshape: {{ring: {{nodes: {RANKS}}}}}\nframe_bytes_max: 9014B\n");
     let all = rack_file(bench, "ranks", &all)?;
     let line = |bytes: &str, repetitions: u64| {
         words(&format!(
@@ -210,9 +269,9 @@ fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let begin = |file: String, line: Vec<String>| -> Vec<String> {
         ["run".to_owned(), file].into_iter().chain(line).collect()
     };
-    let alone = begin(two, line("512KiB", bench.count(300)));
-    let crowd = begin(all, line("4MiB", bench.count(50).min(10)));
-    let work = f64::from(STEPS) / f64::from(STEPS_OF_TWO) * f64::from(RANKS) / processors;
+    let alone = begin(two, line(ARRAY, bench.count(50)));
+    let crowd = begin(all, line(ARRAY, bench.count(50).min(10)));
+    let work = share_moved(RANKS) / share_moved(2) * f64::from(RANKS) / processors;
     Ok(Sides::new(
         move || Ok(job_ns(bench, On::Pair, "all-reduce", &alone)? * work),
         move || job_ns(bench, On::All, "all-reduce", &crowd),

@@ -11,7 +11,7 @@ use rackloom_calibrate::udp::SuperFrames;
 use rackloom_calibrate::{Pair, cache_line, kernel};
 
 use super::cable;
-use super::packed;
+use super::load::{self, FRAME_BYTES};
 use super::row::Obstacle;
 use crate::arguments::{LoopArguments, Output};
 use crate::exit::Exit;
@@ -52,11 +52,17 @@ pub(crate) enum RawLoop {
     /// A frame of 64 B there and one back; nanoseconds
     PacketRoundTrip,
     /// Datagrams of 1500 B in pieces that the kernel cuts; per second
-    SuperFrames,
+    SuperFrames1500,
+    /// The same of 4240 B
+    SuperFrames4240,
     /// Ours, for comparison: packed stores of 64 B on the packet wire; per second
     PackedOnPacket,
     /// The same on the udp wire
     PackedOnUdp,
+    /// Ours: acknowledged stores of 64 B, a frame each, on the packet wire; per second
+    StoresOnPacket,
+    /// Ours: puts that fill a frame of the usual size each, on the udp wire; per second
+    PutsOnUdp,
 }
 
 impl RawLoop {
@@ -86,14 +92,19 @@ impl RawLoop {
             Self::Packet4096 => cable::measure(pair, Some(PAGE), count)?,
             Self::Packet9000 => cable::measure(pair, Some(9000), count)?,
             Self::PacketRoundTrip => cable::measure(pair, None, count)?,
-            Self::SuperFrames => {
-                let frames = SuperFrames::new()?;
-                pair.run_processes(|| frames.segments_per_s(count), || frames.take(count))?
-            }
-            Self::PackedOnPacket => packed::on_packet(pair, count)?,
-            Self::PackedOnUdp => packed::on_udp(pair, count)?,
+            Self::SuperFrames1500 => super_frames(pair, 1500, count)?,
+            Self::SuperFrames4240 => super_frames(pair, FRAME_BYTES, count)?,
+            Self::PackedOnPacket => load::packed_on_packet(pair, count)?,
+            Self::PackedOnUdp => load::packed_on_udp(pair, count)?,
+            Self::StoresOnPacket => load::stores_on_packet(pair, count)?,
+            Self::PutsOnUdp => load::puts_on_udp(pair, count)?,
         })
     }
+}
+
+fn super_frames(pair: Pair, segment_bytes: usize, count: u64) -> Result<f64, Obstacle> {
+    let frames = SuperFrames::new(segment_bytes)?;
+    Ok(pair.run_processes(|| frames.segments_per_s(count), || frames.take(count))?)
 }
 
 /// One take.

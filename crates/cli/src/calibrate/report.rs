@@ -29,6 +29,25 @@ pub(super) struct Circumstances {
     pub(super) interrupted: bool,
 }
 
+/// Whether the compiler did its best.
+const IS_OPTIMISED: bool = !cfg!(debug_assertions);
+
+impl Circumstances {
+    /// Whether figures taken like this say anything.
+    const fn counts(self) -> bool {
+        IS_OPTIMISED && !self.quick
+    }
+
+    /// Why they do not.
+    pub(super) fn reservation(self) -> &'static str {
+        match (self.quick, IS_OPTIMISED) {
+            (true, _) => "; --quick: figures of so short takes mean nothing",
+            (false, false) => "; figures of a build without optimisation mean nothing",
+            (false, true) => "",
+        }
+    }
+}
+
 /// What the rows come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,7 +56,7 @@ pub(super) enum Overall {
     Pass,
     /// A row lies below its floor, or something broke.
     Fail,
-    /// None of that, but a row could not be judged for noise, or none could be had.
+    /// None of that, but a row could not be judged for noise, none could be had, or figures taken like this say nothing.
     NoVerdict,
 }
 
@@ -111,7 +130,7 @@ pub(super) struct RowReport {
     pub(super) verdict: &'static str,
     pub(super) reason: Option<String>,
     #[serde(skip)]
-    is_bad: bool,
+    is_broken: bool,
     #[serde(skip)]
     is_interrupted: bool,
 }
@@ -143,7 +162,7 @@ impl RowReport {
             good: row.goal.good,
             verdict,
             reason,
-            is_bad: measure::is_bad(measured),
+            is_broken: measure::is_broken(measured),
             is_interrupted: matches!(measured, Err(Obstacle::Interrupted)),
         }
     }
@@ -160,7 +179,7 @@ impl Report {
         let Machine { processors, model, kernel, is_guest } = machine;
         let load = [load_before, rackloom_calibrate::machine::load()];
         Self {
-            verdict: overall(&rows),
+            verdict: overall(&rows, circumstances.counts()),
             circumstances,
             machine: MachineReport { processors, model, kernel, is_guest, load },
             facts,
@@ -168,17 +187,18 @@ impl Report {
             manifest: ManifestReport {
                 version: env!("CARGO_PKG_VERSION"),
                 commit: env!("RACKLOOM_COMMIT"),
-                is_optimised: !cfg!(debug_assertions),
+                is_optimised: IS_OPTIMISED,
             },
         }
     }
 }
 
-fn overall(rows: &[RowReport]) -> Overall {
+fn overall(rows: &[RowReport], counts: bool) -> Overall {
     let is_judged = |row: &RowReport| ["good", "floor", "below"].contains(&row.verdict);
-    if rows.iter().any(|row| row.is_bad) {
+    if rows.iter().any(|row| row.is_broken || (counts && row.verdict == "below")) {
         Overall::Fail
-    } else if rows.iter().any(|row| row.verdict == "noisy" || row.is_interrupted)
+    } else if !counts
+        || rows.iter().any(|row| row.verdict == "noisy" || row.is_interrupted)
         || !rows.iter().any(is_judged)
     {
         Overall::NoVerdict
@@ -201,17 +221,20 @@ mod tests {
             ours: Series::new(takes.to_vec()),
             goal: Goal::at_least(10.0, 20.0),
         };
-        let good = || RowReport::new(&rows[0], &Ok(alone(&[30.0])));
-        let noisy = || RowReport::new(&rows[0], &Ok(alone(&[10.0, 30.0])));
-        let below = || RowReport::new(&rows[0], &Ok(alone(&[5.0])));
+        let good = || RowReport::new(&rows[0], &Ok(alone(&[30.0; 3])));
+        let noisy = || RowReport::new(&rows[0], &Ok(alone(&[10.0, 30.0, 5.0])));
+        let below = || RowReport::new(&rows[0], &Ok(alone(&[5.0; 3])));
         let absent = || RowReport::new(&rows[0], &Err(Obstacle::NotHere(String::new())));
         let broken = || RowReport::new(&rows[0], &Err(Obstacle::Failed(String::new())));
         let interrupted = || RowReport::new(&rows[0], &Err(Obstacle::Interrupted));
+        let overall = |rows: &[RowReport]| super::overall(rows, true);
         assert_eq!(overall(&[good(), absent()]), Overall::Pass);
         assert_eq!(overall(&[good(), interrupted()]), Overall::NoVerdict);
         assert_eq!(overall(&[absent()]), Overall::NoVerdict);
         assert_eq!(overall(&[good(), noisy()]), Overall::NoVerdict);
         assert_eq!(overall(&[noisy(), below()]), Overall::Fail);
         assert_eq!(overall(&[good(), broken()]), Overall::Fail);
+        assert_eq!(super::overall(&[good(), below()], false), Overall::NoVerdict);
+        assert_eq!(super::overall(&[good(), broken()], false), Overall::Fail);
     }
 }

@@ -104,10 +104,10 @@ fn closing(report: &Report) -> String {
     let verdict = match report.verdict {
         Overall::Pass => "pass",
         Overall::Fail => "fail: a row lies below its floor, or could not be taken",
-        Overall::NoVerdict => "none: the machine was too busy to judge, or nothing could be measured",
+        Overall::NoVerdict => "none: see above, or nothing could be measured",
     };
-    let Circumstances { quick, rounds, interrupted } = report.circumstances;
-    let quick = if quick { "; --quick: figures of so short takes mean nothing" } else { "" };
+    let Circumstances { rounds, interrupted, .. } = report.circumstances;
+    let quick = report.circumstances.reservation();
     let interrupted = if interrupted { "\ninterrupted: rows without figures had no turn" } else { "" };
     let least = Turns::ROUNDS_MIN.min(rounds);
     format!(

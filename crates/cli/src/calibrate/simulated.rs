@@ -1,14 +1,16 @@
 //! Rows of the simulator: a permutation in which every node puts some bytes into another one's memory.
 //!
-//! The engine runs in this process, on one thread; bringing the rack up does not count. Payload is kept and looked at. A
-//! frame is a data frame delivered at its final node, whatever it crossed; an event is an occurrence in virtual time.
+//! The engine runs in this process, on one thread; bringing the rack up does not count. Payload is moved and looked at, unless a
+//! row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an occurrence in
+//! virtual time. One row is an all-reduce on links with faults instead, every element of which is checked.
 
 use std::time::Instant;
 
 use rackloom_calibrate::Goal;
-use rackloom_plan::Plan;
+use rackloom_plan::{PayloadMode, Plan};
 use rackloom_protocol::{
-    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant,
+    Access, Command, Key, LocalRange, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    SignalKind, Tenant,
 };
 use rackloom_simulator::Simulation;
 
@@ -24,9 +26,30 @@ const BYTES: u64 = 2_000_000;
 const BYTES_OF_SCALE: u64 = 256 << 10;
 /// Payload of a frame of default size.
 const PAYLOAD_BYTES: u64 = 4096;
+/// What the signal behind a put is written to, and what it writes.
+const WORD_BYTES: u64 = 8;
+const COME: u64 = 1;
+/// Sixteen ranks add up arrays of 64 KiB over links that lose, double, delay and damage frames, and repeat what they lose.
+const ALL_REDUCE: &str = "name: all-reduce\nshape: {star: {nodes: 16}}\n\
+    link: {rate: 400Gbit/s, delay: 500ns, llr: on, loss: 1%, duplicate: 1%, reorder: 1%, corrupt: 1%}\n\
+    job: {collective: {bytes: 64KiB, repetitions: 1, warm_up: 0}}\n";
 /// Virtual time between two looks, and how much of it may pass in all.
 const LOOK_NS: u64 = 20_000;
 const LOOKS_MAX: u32 = 1_000_000;
+
+/// In which rack.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    nodes: u16,
+    payload: PayloadMode,
+    has_retry: bool,
+}
+
+impl Scene {
+    const fn of(nodes: u16, payload: PayloadMode) -> Self {
+        Self { nodes, payload, has_retry: false }
+    }
+}
 
 /// What a permutation took.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +80,59 @@ pub(super) fn rows() -> Vec<Row> {
             begin: |bench| alone(bench, |taken| taken.occurrences / taken.seconds),
         },
         Row {
+            name: "simulator-elided",
+            ours: "simulator, data frames, payload elided: permutation of 2 MB by 128 nodes of a star",
+            raw: "",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(500e3, 1e6),
+            expected: None,
+            begin: |bench| {
+                timed(bench, Scene::of(NODES, PayloadMode::Elided), BYTES, |taken| {
+                    taken.data_frames / taken.seconds
+                })
+            },
+        },
+        Row {
+            name: "simulator-retry",
+            ours: "simulator, events, payload elided, link-level retry on: permutation of 2 MB by 128 nodes",
+            raw: "",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(2e6, 2e6),
+            expected: None,
+            begin: |bench| {
+                let scene = Scene { has_retry: true, ..Scene::of(NODES, PayloadMode::Elided) };
+                timed(bench, scene, BYTES, |taken| taken.occurrences / taken.seconds)
+            },
+        },
+        size_row::<16>("simulator-16", "simulator, time per data frame: permutation of 256 KiB by 16 nodes"),
+        size_row::<64>("simulator-64", "simulator, time per data frame: permutation of 256 KiB by 64 nodes"),
+        size_row::<256>(
+            "simulator-256",
+            "simulator, time per data frame: permutation of 256 KiB by 256 nodes",
+        ),
+        Row {
+            name: "simulator-all-reduce",
+            ours: "simulator, all-reduce of 64 KiB by 16 nodes with faults and retry, brought up and checked",
+            raw: "",
+            unit: Unit::Nanoseconds,
+            goal: Goal::at_most(50e6, 50e6),
+            expected: None,
+            begin: |bench| Ok(Sides { raw: None, ours: Box::new(move || all_reduce(bench)) }),
+        },
+        Row {
+            name: "simulator-1024",
+            ours: "simulator, data frames, payload elided: permutation of 256 KiB by 1024 nodes",
+            raw: "",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(400e3, 1e6),
+            expected: None,
+            begin: |bench| {
+                timed(bench, Scene::of(large(bench), PayloadMode::Elided), BYTES_OF_SCALE, |taken| {
+                    taken.data_frames / taken.seconds
+                })
+            },
+        },
+        Row {
             name: "simulator-scale",
             ours: "simulator, time per data frame: permutation of 256 KiB by 1024 nodes",
             raw: "the same by 128 nodes",
@@ -68,35 +144,111 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
+/// What a frame costs in a rack of this size.
+fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
+    Row {
+        name,
+        ours,
+        raw: "",
+        unit: Unit::Nanoseconds,
+        goal: Goal::at_most(2_500.0, 1_000.0),
+        expected: None,
+        begin: |bench| {
+            let scene = Scene::of(COUNT, PayloadMode::Full);
+            timed(bench, scene, BYTES_OF_SCALE, |taken| taken.seconds * 1e9 / taken.data_frames)
+        },
+    }
+}
+
 fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
-        let taken = bench.permutations.take(number - 1, || permutation(bench, NODES, bytes))?;
+        let scene = Scene::of(NODES, PayloadMode::Full);
+        let taken = bench.permutations.take(number - 1, || permutation(bench, scene, bytes))?;
         Ok(figure(&taken))
     };
     Ok(Sides { raw: None, ours: Box::new(ours) })
 }
 
+fn timed(bench: &Bench, scene: Scene, bytes: u64, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+    let bytes = bench.count(bytes);
+    let ours = move || Ok(figure(&permutation(bench, scene, bytes)?));
+    Ok(Sides { raw: None, ours: Box::new(ours) })
+}
+
+/// A rack of a thousand takes its time to come up, however little it moves then.
+fn large(bench: &Bench) -> u16 {
+    if bench.count(2) == 2 { NODES_LARGE } else { NODES }
+}
+
 fn scale(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let bytes = bench.count(BYTES_OF_SCALE);
-    // A rack of a thousand takes its time to come up, however little it moves then.
-    let large = if bench.count(2) == 2 { NODES_LARGE } else { NODES };
+    let (bytes, large) = (bench.count(BYTES_OF_SCALE), large(bench));
     let per_frame_ns = move |nodes| {
-        let taken = permutation(bench, nodes, bytes)?;
+        let taken = permutation(bench, Scene::of(nodes, PayloadMode::Full), bytes)?;
         Ok(taken.seconds * 1e9 / taken.data_frames)
     };
     Ok(Sides::new(move || per_frame_ns(large / 8), move || per_frame_ns(large)))
 }
 
-fn permutation(bench: &Bench, nodes: u16, bytes: u64) -> Result<Taken, Obstacle> {
-    let text = format!("name: permutation\nshape: {{star: {{nodes: {nodes}}}}}\nlink: {{rate: 400Gbit/s}}\n");
+/// Nanoseconds from an empty process to the last checked element.
+fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
+    let begun = Instant::now();
+    let plan = Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
+    let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
+    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
+    let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    simulation.run().map_err(|stalled| Obstacle::Failed(stalled.to_string()))?;
+    let results = simulation.take_jobs().iter_mut().map(|job| job.result()).collect::<Vec<_>>();
+    let nanoseconds = begun.elapsed().as_secs_f64() * 1e9;
+    if bench.is_interrupted() {
+        return Err(Obstacle::Interrupted);
+    }
+    let is_right = |result: &rackloom_jobs::JobResult| {
+        result.failures.is_empty() && result.mismatch_count == 0 && result.verified_bytes > 0
+    };
+    let statistics = simulation.statistics();
+    match results.iter().all(is_right) && statistics.frames_dropped > 0 {
+        true => Ok(nanoseconds),
+        false => Err(Obstacle::Failed("the all-reduce went wrong, or no fault befell it".to_owned())),
+    }
+}
+
+fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacle> {
+    let mut simulation = rack(bench, scene, bytes)?;
+    let Scene { nodes, payload, .. } = scene;
+    let before = simulation.statistics().occurrences;
+    let begun = Instant::now();
+    for node in (0..nodes).map(NodeId) {
+        let given = simulation.command(node, put(partner(node, nodes), bytes));
+        given.map_err(|refused| Obstacle::Failed(format!("a put was refused: {refused}")))?;
+    }
+    pass(bench, &mut simulation, nodes, |simulation, node| {
+        simulation.memory(node).bytes(REGION).ends_with(&COME.to_le_bytes())
+    })?;
+    let seconds = begun.elapsed().as_secs_f64().max(1e-9);
+    let occurrences = (simulation.statistics().occurrences - before) as f64;
+    if payload == PayloadMode::Full {
+        is_whole(&simulation, nodes, bytes)?;
+    }
+    let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(nodes)) as f64;
+    Ok(Taken { seconds, data_frames, occurrences })
+}
+
+/// A rack that has come up, with memory that has been touched.
+fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle> {
+    let Scene { nodes, payload, has_retry } = scene;
+    let retry = if has_retry { "on" } else { "off" };
+    let text = format!(
+        "name: permutation\nshape: {{star: {{nodes: {nodes}}}}}\nlink: {{rate: 400Gbit/s, llr: {retry}}}\n\
+         payload: {payload}\njob: none\n"
+    );
     let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
     let mut simulation = Simulation::new(&plan, 1, Vec::new());
-    let region =
-        RegionConfig { region: REGION, length: 2 * bytes, key: KEY, access: Access::ALL, tenant: Tenant(0) };
+    let length = word(bytes) + WORD_BYTES;
+    let region = RegionConfig { region: REGION, length, key: KEY, access: Access::ALL, tenant: Tenant(0) };
     for node in (0..nodes).map(NodeId) {
-        simulation.memory_mut(node).add(REGION, 2 * bytes as usize);
+        simulation.memory_mut(node).add(REGION, length as usize);
         // Both halves are touched before the run: what the system takes to find pages is not the simulator's.
         let (source, target) = simulation.memory_mut(node).bytes_mut(REGION).split_at_mut(bytes as usize);
         source.fill(0x5a);
@@ -107,23 +259,20 @@ fn permutation(bench: &Bench, nodes: u16, bytes: u64) -> Result<Taken, Obstacle>
     pass(bench, &mut simulation, nodes, |simulation, node| {
         simulation.endpoint(node).is_reachable(partner(node, nodes))
     })?;
-    let before = simulation.statistics().occurrences;
-    let begun = Instant::now();
-    for node in (0..nodes).map(NodeId) {
-        let target = RemoteAddress { node: partner(node, nodes), region: REGION, offset: bytes, key: KEY };
-        let source = LocalRange { region: REGION, offset: 0, length: bytes };
-        let command = Command::Put { operation: OperationId(1), target, source, signal: None };
-        let given = simulation.command(node, command);
-        given.map_err(|refused| Obstacle::Failed(format!("a put was refused: {refused}")))?;
-    }
-    pass(bench, &mut simulation, nodes, |simulation, node| {
-        simulation.memory(node).bytes(REGION).last() == Some(&0x5a)
-    })?;
-    let seconds = begun.elapsed().as_secs_f64().max(1e-9);
-    let occurrences = (simulation.statistics().occurrences - before) as f64;
-    is_whole(&simulation, nodes, bytes)?;
-    let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(nodes)) as f64;
-    Ok(Taken { seconds, data_frames, occurrences })
+    Ok(simulation)
+}
+
+/// The first part of the own memory into the second of another's, and a signal behind it.
+const fn put(node: NodeId, bytes: u64) -> Command<'static> {
+    let target = RemoteAddress { node, region: REGION, offset: bytes, key: KEY };
+    let source = LocalRange { region: REGION, offset: 0, length: bytes };
+    let signal = Signal { region: REGION, offset: word(bytes), key: KEY, kind: SignalKind::Set, value: COME };
+    Command::Put { operation: OperationId(1), target, source, signal: Some(signal) }
+}
+
+/// Where the signal goes: behind both halves, aligned whatever their length.
+const fn word(bytes: u64) -> u64 {
+    (2 * bytes).next_multiple_of(WORD_BYTES)
 }
 
 /// Whom a node puts to: half a rack and one away, so that nobody puts to whom it gets from.
@@ -157,8 +306,11 @@ fn pass(
 }
 
 fn is_whole(simulation: &Simulation, nodes: u16, bytes: u64) -> Result<(), Obstacle> {
-    let is_there =
-        |node| simulation.memory(node).bytes(REGION)[bytes as usize..].iter().all(|byte| *byte == 0x5a);
+    let is_there = |node| {
+        simulation.memory(node).bytes(REGION)[bytes as usize..][..bytes as usize]
+            .iter()
+            .all(|byte| *byte == 0x5a)
+    };
     match (0..nodes).map(NodeId).find(|node| !is_there(*node)) {
         Some(node) => Err(Obstacle::Failed(format!("bytes of {node} are missing"))),
         None => Ok(()),
@@ -171,8 +323,18 @@ mod tests {
 
     #[test]
     fn a_permutation_reaches_every_node_and_counts_its_frames() {
-        let taken = permutation(&Bench::new(true).unwrap(), 8, 10_000).unwrap();
-        assert_eq!(taken.data_frames, 24.0, "three frames each");
-        assert!(taken.seconds > 0.0 && taken.occurrences > taken.data_frames);
+        let bench = Bench::new(true).unwrap();
+        for payload in [PayloadMode::Full, PayloadMode::Elided] {
+            let taken = permutation(&bench, Scene::of(8, payload), 10_000).unwrap();
+            assert_eq!(taken.data_frames, 24.0, "three frames each");
+            // What `--quick` makes of 256 KiB: the signal behind it does not lie at a multiple of 8 by itself.
+            assert_eq!(permutation(&bench, Scene::of(8, payload), 2_621).unwrap().data_frames, 8.0);
+            assert!(taken.seconds > 0.0 && taken.occurrences > taken.data_frames);
+        }
+    }
+
+    #[test]
+    fn the_all_reduce_suffers_faults_and_is_right() {
+        assert!(all_reduce(&Bench::new(true).unwrap()).unwrap() > 0.0);
     }
 }

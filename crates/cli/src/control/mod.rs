@@ -17,6 +17,7 @@ pub(crate) use bounded::BoundedLines;
 pub(crate) use line::{Channel, Heard};
 pub(crate) use rackloom::seat::{Grant, NewCable, SharedMemoryPort, descriptors};
 
+use self::request::Joined;
 use crate::source::Source;
 
 /// From the supervisor to a seat.
@@ -25,6 +26,8 @@ use crate::source::Source;
 pub(crate) enum Order {
     /// The first line: everything a seat needs to begin.
     Start(Box<Start>),
+    /// The first line to who follows somebody that died: the same, with the wires attached.
+    Follow(Box<Joined>),
     /// Say what you wait for.
     SayWaiting,
     /// Say how you are.
@@ -38,6 +41,20 @@ pub(crate) enum Order {
     },
     /// Somebody else sits at the other end of this port from now on: exchange the cable.
     Plug(NewCable),
+    /// More faults, from now on.
+    Inject {
+        /// The number of the first.
+        first: usize,
+        /// The script.
+        text: String,
+    },
+    /// Another seat has seen what sets this event of the fault script off.
+    SetOff {
+        /// Its place in the script.
+        event: usize,
+    },
+    /// Leave a rack that stays: say farewell to everybody, then report as for [`Order::Report`].
+    Leave,
     /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
     Report,
 }
@@ -112,6 +129,25 @@ pub(crate) enum Notice {
     Status(SeatStatus),
     /// Something happened, and the supervisor wants to hear of it.
     Happened(EventRecord),
+    /// An event of the fault script begins or ends here.
+    Fault(EventRecord),
+    /// What sets an event of the fault script off was seen here, and others have a part in it.
+    SetOff {
+        /// Its place in the script.
+        event: usize,
+    },
+    /// It is about to stop itself, and wants to be set going again.
+    Pausing {
+        /// After how long.
+        for_ns: u64,
+    },
+    /// It is about to kill itself, and somebody is to sit in its place.
+    Returning {
+        /// After how long.
+        after_ns: u64,
+        /// The line that then says that the fault is over, but for its time.
+        ends: EventRecord,
+    },
     /// The answer to [`Order::Report`].
     Report(Box<MemberReport>),
     /// The seat could not begin, or cannot go on; it ends.

@@ -32,8 +32,10 @@ pub(crate) enum Request {
     Subscribe(Nothing),
     /// Give me a vacant seat.
     Join(Join),
-    /// Faults while the rack runs: kept for a later version, whatever it holds.
-    Inject(Value),
+    /// Take whoever sits there out, in order; the rack stays.
+    Leave(Join),
+    /// Let these faults befall the rack.
+    Inject(Inject),
     /// Work for a rack that is up: kept for a later version, whatever it holds.
     Job(Value),
 }
@@ -44,6 +46,21 @@ pub(crate) enum Request {
 pub(crate) struct Join {
     /// Its name in the plan.
     pub(crate) seat: String,
+}
+
+/// Which faults.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Inject {
+    /// The text of a fault script; times count from now.
+    pub(crate) script: String,
+}
+
+/// Faults that are on their way.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Injection {
+    /// Events of the script.
+    pub(crate) events: usize,
 }
 
 /// One line from the rack.
@@ -62,6 +79,10 @@ pub(crate) enum Answer {
     Missed(u64),
     /// To `join`: the seat, with its wires attached. From here on the connection is the seat's.
     Joined(Box<Joined>),
+    /// To `leave`: nobody sits there any more.
+    Left(Nothing),
+    /// To `inject`: the members have been told.
+    Injected(Injection),
     /// To a request that is refused or not understood.
     Error(Refusal),
 }
@@ -231,9 +252,14 @@ mod tests {
             }
         }
         let join = Request::Join(Join { seat: "n2".into() });
-        for request in
-            [Request::Status(Nothing {}), Request::Down(Nothing {}), Request::Subscribe(Nothing {}), join]
-        {
+        let leave = Request::Leave(Join { seat: "n2".into() });
+        for request in [
+            Request::Status(Nothing {}),
+            Request::Down(Nothing {}),
+            Request::Subscribe(Nothing {}),
+            join,
+            leave,
+        ] {
             assert!(requests.contains(&request), "the document lacks an example of {request:?}");
         }
         assert!(examples.len() > requests.len(), "the document shows answers as well");

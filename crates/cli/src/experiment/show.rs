@@ -71,6 +71,7 @@ pub(super) fn findings(experiment: &Experiment, findings: &Findings) -> String {
     let failed = findings.rows.iter().filter(|row| row.verdict != Verdict::Pass).count();
     let count = findings.rows.len();
     parts.push(rows(&findings.rows));
+    parts.extend(findings.answer.iter().map(|line| format!("=> {line}")));
     parts.push(match failed {
         0 => format!("pass: {count} of {count} hold (seed {})\n", findings.seed),
         _ => format!("FAIL: {failed} of {count} do not hold (seed {})\n", findings.seed),

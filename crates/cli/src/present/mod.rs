@@ -1,10 +1,13 @@
 //! What the command prints. Everything here makes text; only `main` and the commands write it somewhere.
 
+mod faults;
+mod oracles;
 mod plan;
 mod report;
 mod status;
 mod sweep;
 pub(crate) mod table;
+mod traffic;
 pub(crate) mod units;
 
 use std::io::IsTerminal;

@@ -1,7 +1,7 @@
 //! A plan as tables: members, links, settings, everything resolved as the engines will see it.
 
-use rackloom_plan::{LinkProfile, MemoryOptions, Plan};
-use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
+use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryOptions, Plan, deadlock};
+use rackloom_protocol::{Class, CreditConfig, MemberRole, NodeId, RetransmissionMode, SharedBufferConfig};
 
 use super::table::{Column, Table};
 use super::units;
@@ -21,14 +21,16 @@ fn memory(plan: &Plan) -> Option<String> {
         Column::Left("huge pages"),
         Column::Left("locked"),
         Column::Left("numa node"),
+        Column::Left("device"),
     ]);
     let special = plan.members.iter().filter(|member| member.memory != MemoryOptions::default());
     let special: Vec<_> = special.collect();
     for member in &special {
-        let MemoryOptions { huge_pages, locked, numa_node } = member.memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
         let word = |is_so: bool| if is_so { "yes" } else { "-" }.to_owned();
         let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
-        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node]);
+        let device = device.map_or_else(|| "-".to_owned(), |device| device.to_string());
+        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node, device]);
     }
     (!special.is_empty()).then(|| table.render())
 }
@@ -92,21 +94,72 @@ fn links(plan: &Plan) -> String {
         Column::Right("corrupt"),
         Column::Right("duplicate"),
         Column::Right("reorder"),
+        Column::Left("held back by"),
+        Column::Left("repeats itself"),
     ]);
     for link in &plan.links {
-        let LinkProfile { rate_bits_per_s, delay_ns, loss, corrupt, duplicate, reorder, .. } = link.profile;
+        let LinkProfile { rate_bits_per_s, loss, corrupt, duplicate, reorder, .. } = link.profile;
         table.row([
             link.name.clone(),
             link.edge.plane.0.to_string(),
             rate_bits_per_s.map_or_else(|| "-".to_owned(), units::bit_rate),
-            units::time(delay_ns),
+            units::time(link.profile.latency_ns()),
             units::share(loss),
             units::share(corrupt),
             units::share(duplicate),
             units::share(reorder),
+            held_back_by(plan, link),
+            repeats(plan, link),
         ]);
     }
     table.render()
+}
+
+/// What keeps a sender from sending what its neighbour has no room for.
+fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
+    let Some(pause) = link.profile.pause else {
+        let CreditConfig { limit, unit_bytes, .. } = link.credits;
+        return format!("{limit} credits of {}", units::bytes(unit_bytes.into()));
+    };
+    let room = plan.channel_room_bytes();
+    let pause = pause.config(&link.profile, plan.frame_bytes_max, room, Clock::Virtual);
+    let headroom = units::bytes(pause.headroom_bytes.into());
+    match plan.forwarding.rules.shared_buffer {
+        Some(SharedBufferConfig { bytes, alpha_thousandths, .. }) => format!(
+            "pauses above {} of what is free of {}, and {headroom}",
+            f64::from(alpha_thousandths) / 1e3,
+            units::bytes(bytes)
+        ),
+        None => format!("pauses above {}, and {headroom}", units::bytes(pause.xoff_bytes.into())),
+    }
+}
+
+/// How much a link repeats by itself, and when if nobody asks; in virtual time.
+fn repeats(plan: &Plan, link: &LinkPlan) -> String {
+    let Some(retry) = link.profile.retry else { return "-".to_owned() };
+    let timer_ns = retry.config(&link.profile, plan.frame_bytes_max, Clock::Virtual).replay_timer_ns;
+    let most = units::bytes(retry.outstanding_bytes.into());
+    format!(
+        "{} frames, {most}; timer {}",
+        units::count(retry.outstanding_frames.into()),
+        units::time(timer_ns)
+    )
+}
+
+/// Virtual channels of a link: who is on which lane, and how many levels there are.
+fn channels(plan: &Plan) -> String {
+    let config = &plan.channels.config;
+    let on_lane = |lane: u8| {
+        let classes = Class::ALL.into_iter().filter(|class| config.lane_of[class.index()] == lane);
+        classes.map(Class::name).collect::<Vec<_>>().join("+")
+    };
+    let lanes: Vec<_> = (0..config.lanes()).map(on_lane).collect();
+    match (lanes.len(), config.levels) {
+        (1, 1) => "one".to_owned(),
+        (1, levels) => format!("{levels} levels"),
+        (_, 1) => lanes.join(", "),
+        (_, levels) => format!("{}; {levels} levels of each", lanes.join(", ")),
+    }
 }
 
 fn settings(plan: &Plan) -> String {
@@ -116,7 +169,11 @@ fn settings(plan: &Plan) -> String {
         RetransmissionMode::GoBackN => "go-back-n",
         RetransmissionMode::Selective => "selective",
     };
-    let heartbeat = format!("{} x {}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max);
+    let mut heartbeat =
+        format!("{} x {}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max);
+    if timers.heartbeat_rest > 1 {
+        heartbeat += &format!(", at rest every {}", timers.heartbeat_rest);
+    }
     let timeout =
         format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
     let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
@@ -133,6 +190,8 @@ fn settings(plan: &Plan) -> String {
         ("heartbeat", heartbeat),
         ("hold-down", units::time(timers.hold_down_ns)),
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
+        ("channels", channels(plan)),
+        ("kept moving by", deadlock::judge(plan).words()),
         ("largest frame", units::bytes(plan.frame_bytes_max.into())),
         ("watchdog", units::time(plan.watchdog_ns)),
         ("configuration hash", format!("{:016x}", plan.config_hash)),

@@ -9,9 +9,14 @@ use rackloom_jobs::report::{
     WireBytes,
 };
 
+use rackloom_protocol::DropReason;
+
 use super::Style;
+use super::faults::faults as faults_of_script;
+use super::oracles::oracles as rows_of_oracles;
 use super::sweep::sweep;
 use super::table::{Column, Table};
+use super::traffic::traffic;
 use super::units;
 use crate::faults;
 
@@ -21,12 +26,17 @@ const LINES_MAX: usize = 40;
 /// The whole report.
 pub(crate) fn report(report: &Report, style: Style) -> String {
     let sections = [
+        faults_of_script(&report.faults),
+        oracles(report),
+        traffic(report.traffic.as_ref()),
         sweep(&report.sweep),
         operations(&report.operations),
         paths(&report.nodes),
         memory(&report.nodes),
         links(&report.links),
         repetitions(&report.links),
+        pauses(&report.links),
+        marks(&report.links),
         events(report),
         losses(report),
         leaks(&report.nodes),
@@ -37,6 +47,12 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
     text += &summary(report);
     text += &verdict(report, style);
     text
+}
+
+/// Under faults, and wherever something was broken.
+fn oracles(report: &Report) -> String {
+    let is_broken = report.oracles.iter().any(|(_, tally)| tally.broken > 0);
+    if report.faults.is_empty() && !is_broken { String::new() } else { rows_of_oracles(&report.oracles) }
 }
 
 fn operations(operations: &[OperationReport]) -> String {
@@ -118,26 +134,27 @@ fn leaks(nodes: &[NodeReport]) -> String {
 }
 
 fn links(links: &[LinkReport]) -> String {
-    let mut table = Table::new(&[
-        Column::Left("link"),
-        Column::Right("frames"),
-        Column::Right("on the wire"),
-        Column::Right("retransmitted"),
-        Column::Left("dropped"),
-    ]);
+    // Who made good for a loss, link by link, where links do.
+    let has_retry = links.iter().any(|link| link.retry.contains_key("tx_ok"));
+    let mut columns = vec![Column::Left("link"), Column::Right("frames"), Column::Right("on the wire")];
+    columns.extend(has_retry.then_some(Column::Right("by the link")));
+    columns.extend([Column::Right("retransmitted"), Column::Left("dropped")]);
+    let mut table = Table::new(&columns);
     for link in links {
         let dropped: Vec<_> = link
             .dropped
             .iter()
             .map(|(reason, frames)| format!("{reason} {}", units::count(*frames)))
             .collect();
-        table.row([
-            link.name.clone(),
-            units::count(link.frames),
-            units::bytes(link.bytes_on_wire),
-            units::count(link.retransmitted),
-            if dropped.is_empty() { "-".to_owned() } else { dropped.join(", ") },
-        ]);
+        let mut cells = vec![link.name.clone(), units::count(link.frames), units::bytes(link.bytes_on_wire)];
+        let of_link = link.retry.get("tx_ok").map_or_else(
+            || "-".to_owned(),
+            |_| units::count(link.retry.get("tx_replay").copied().unwrap_or(0)),
+        );
+        cells.extend(has_retry.then_some(of_link));
+        cells.push(units::count(link.retransmitted));
+        cells.push(if dropped.is_empty() { "-".to_owned() } else { dropped.join(", ") });
+        table.row(cells);
     }
     if table.is_empty() { String::new() } else { table.render() }
 }
@@ -162,6 +179,46 @@ fn repetitions(links: &[LinkReport]) -> String {
         let _ = write!(text, "\nflushed: links {flushes} times, with {given_up} frames");
     }
     text
+}
+
+/// How often and how long links were paused, and what found no room all the same. The links repeat none of that.
+fn pauses(links: &[LinkReport]) -> String {
+    let sum = |name: &str| links.iter().filter_map(|link| link.pause.get(name)).sum::<u64>();
+    let lost: u64 = links.iter().filter_map(|link| link.dropped.get(DropReason::BufferFull.name())).sum();
+    if sum("held_bytes_max") == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "paused: {} words of pause, {} of data held back; {} frames lost for want of room, left to the transport",
+        units::count(sum("tx_pause")),
+        units::time(sum("paused_ns")),
+        units::count(lost),
+    );
+    if sum("watchdog") > 0 {
+        let _ = write!(
+            text,
+            "\ndefied: watchdogs went on {} times in spite of a pause",
+            units::count(sum("watchdog"))
+        );
+    }
+    text
+}
+
+/// Where queues were longer than they should be, and who heard of it.
+fn marks(links: &[LinkReport]) -> String {
+    let sum = |name: &str| links.iter().filter_map(|link| link.marks.get(name)).sum::<u64>();
+    if sum("marked") == 0 {
+        return String::new();
+    }
+    let worst = links.iter().max_by_key(|link| link.marks.get("marked"));
+    format!(
+        "marked: {} data frames met a long queue, most of them to leave over {}; {} arrived so, {} acknowledgements told their senders, \
+         who send no more slowly for it",
+        units::count(sum("marked")),
+        worst.map_or("-", |link| link.name.as_str()),
+        units::count(sum("rx_marked")),
+        units::count(sum("rx_echo")),
+    )
 }
 
 /// Whether somebody at a terminal wants to read this: departures and returns, not the first arrival of everyone.

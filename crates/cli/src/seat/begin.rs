@@ -6,10 +6,12 @@
 use rackloom::seat::wires;
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::collective::snapshot::Checkpoints;
 use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
+use super::conduct::Faults;
 use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
@@ -21,11 +23,14 @@ use crate::source::Work as CheckedWork;
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
-    let CheckedWork { mut plan, mut inputs, mut result_shapes } =
+    let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
         start.source.work().map_err(|failure| failure.to_string())?;
+    // Cables of a rack in which somebody may follow somebody else can be exchanged.
+    let exchanges = start.stays || faults.as_ref().is_some_and(|script| script.followed().next().is_some());
     if start.is_successor {
         // What identifies the rack on the wire stays what the whole plan made it.
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
+        faults = None;
     }
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
@@ -35,7 +40,9 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let captured = Captured::begin(&plan, &config, &start)?;
     let drops = captured.as_ref().map(Captured::drop_watch);
     let watch_port = captured.map(Captured::port_watch);
-    let (devices, cabling) = wires::open(&plan, &config, &start.grant, start.stays, watch_port)?;
+    let faults = Faults::of(faults.as_ref(), &plan, &config, &start.vacant, start.stays);
+    let (devices, cabling) =
+        wires::open(&plan, &config, &start.grant, exchanges, watch_port, &faults.edges())?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
     observer.leads_abroad(&plan, &config, &start.grant);
@@ -46,7 +53,12 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             Body::Switch(Box::new(runtime))
         }
         MemberRole::Endpoint => {
-            let job = rackloom_jobs::build_on(&plan, node, plan.seed, &inputs);
+            let checkpoints = if start.is_successor {
+                Checkpoints::default()
+            } else {
+                start.source.snapshots.of_rank(&plan, node)?
+            };
+            let job = rackloom_jobs::build_from(&plan, node, plan.seed, &inputs, checkpoints);
             let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
@@ -63,5 +75,5 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results, stop_at)))
         }
     };
-    Ok(Seat::new(body, observer, cabling, start.stays))
+    Ok(Seat::new(body, observer, faults, cabling, start.stays))
 }

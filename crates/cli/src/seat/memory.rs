@@ -5,7 +5,7 @@
 //! here waits for anybody.
 
 use rackloom::HostMemory;
-use rackloom::memory::{MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
+use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
 use rackloom_jobs::Job;
 use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport};
 use rackloom_plan::{MemberPlan, Plan};
@@ -45,8 +45,13 @@ pub(super) fn furnish(
 }
 
 fn options(member: &MemberPlan) -> MemoryOptions {
-    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node } = member.memory;
-    MemoryOptions::default().huge_pages(huge_pages).lock(locked).numa_node(numa_node.map(u32::from))
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
+    let device = device.map(|device| match device {
+        rackloom_plan::MemoryDevice::Cuda(index) => DeviceChoice::Cuda(u32::from(index)),
+        rackloom_plan::MemoryDevice::Fake(seed) => DeviceChoice::Fake(u64::from(seed)),
+    });
+    let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
+    options.numa_node(numa_node.map(u32::from)).device(device)
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.

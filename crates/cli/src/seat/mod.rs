@@ -6,6 +6,8 @@
 
 mod begin;
 mod captured;
+mod conduct;
+mod leave;
 mod memory;
 mod observe;
 mod serve;
@@ -14,10 +16,15 @@ mod stop;
 mod work;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use rackloom::seat::answer::renumber;
+
+use crate::control::request::Joined;
 use crate::control::{Channel, Heard, Notice, Order, Start};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::Interruption;
 
 pub(crate) use self::sharing::is_possible as sharing_is_possible;
 
@@ -25,17 +32,27 @@ pub(crate) use self::sharing::is_possible as sharing_is_possible;
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let mut channel = Channel::of_stdin("`rackloom run FILE`")?;
     let start = match channel.hear_first::<Order>() {
-        Ok(Heard::Message(Order::Start(start))) => start,
+        Ok(Heard::Message(Order::Start(start))) => *start,
+        Ok(Heard::Message(Order::Follow(joined))) => with_wires(*joined, &mut channel)
+            .ok_or_else(|| Failure::new(Exit::CouldNotStart, "the seat came without some of its wires"))?,
         Ok(Heard::End) => return Ok(ExitCode::SUCCESS),
         Ok(_) => return Err(Failure::new(Exit::CouldNotStart, "the supervisor's first line is not a start")),
         Err(error) => return Err(Failure::could_not_start("cannot read from the supervisor", error)),
     };
-    Ok(take(*start, channel))
+    Ok(take(start, channel, None))
 }
 
-/// Be this seat until its control socket ends.
-pub(crate) fn take(start: Start, mut channel: Channel) -> ExitCode {
-    let what = match live(start, &mut channel) {
+/// The start under the numbers that the wires have here, which came along with the line.
+fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
+    let Joined { descriptors, mut start } = joined;
+    let wires = channel.take_descriptors(descriptors.len())?;
+    start.grant = renumber(&start.grant, &descriptors, wires)?;
+    Some(start)
+}
+
+/// Be this seat until its control socket ends, or until it is told to go, if anybody may tell it.
+pub(crate) fn take(start: Start, mut channel: Channel, told: Option<Arc<Interruption>>) -> ExitCode {
+    let what = match live(start, &mut channel, told) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(what) => what,
     };
@@ -44,8 +61,8 @@ pub(crate) fn take(start: Start, mut channel: Channel) -> ExitCode {
     Exit::CouldNotStart.into()
 }
 
-fn live(start: Start, channel: &mut Channel) -> Result<(), String> {
-    let seat = begin::begin(start)?;
+fn live(start: Start, channel: &mut Channel, told: Option<Arc<Interruption>>) -> Result<(), String> {
+    let seat = begin::begin(start)?.leaving_when(told);
     let _prefix = tracing::error_span!("seat", name = seat.name()).entered();
     tracing::debug!("ready");
     channel.say(&Notice::Ready).map_err(|error| error.to_string())?;

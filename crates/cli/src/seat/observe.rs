@@ -1,10 +1,10 @@
-//! What a seat notices about itself: events for the report, whether all links have been up, how far the job is.
+//! What a seat notices about itself: events for the report, whether it is up (all its links, and everybody reached), how far the job is.
 
 use rackloom::Ports;
 use rackloom::seat::Grant;
 use rackloom_jobs::report::{EventLog, EventRecord, JobResult, MemberReport, MemberState, PortReport};
 use rackloom_plan::Plan;
-use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, NodeId, PortId};
+use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
 
 use crate::faults::InjectedFaults;
 
@@ -17,6 +17,8 @@ pub(super) struct Observer {
     events: EventLog,
     /// Ports that have never been up, and must be before the rack counts as up.
     dark: Vec<bool>,
+    /// GPU nodes that this one has not reached yet, and must have before the rack counts as up.
+    unmet: Vec<bool>,
     /// Ports that carry data now.
     lit: Vec<bool>,
     /// Ports whose links lead to another host, with what to say as long as nobody was heard there.
@@ -26,7 +28,7 @@ pub(super) struct Observer {
 /// What an event was, beyond itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// It brought up the last link that had to come up.
+    /// It brought up the last link that had to come up, or was the way to the last node that had to be reached.
     pub(super) links_up: bool,
     /// A line about it, if it deserves one.
     pub(super) record: Option<EventRecord>,
@@ -41,6 +43,7 @@ impl Observer {
             edges: config.ports.iter().map(|port| port.edge).collect(),
             events: EventLog::default(),
             dark: config.ports.iter().map(|port| !vacant.contains(&port.neighbour.0)).collect(),
+            unmet: to_be_met(config, vacant),
             lit: vec![false; config.ports.len()],
             abroad: Vec::new(),
         }
@@ -86,9 +89,9 @@ impl Observer {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether no link has to come up that has never been up.
+    /// Whether no link has to come up that has never been up, and nobody has to be reached who has never been.
     pub(super) fn is_lit(&self) -> bool {
-        !self.dark.contains(&true)
+        !self.dark.contains(&true) && !self.unmet.contains(&true)
     }
 
     /// Links that carry data now.
@@ -98,25 +101,32 @@ impl Observer {
 
     /// Remember an event.
     pub(super) fn see(&mut self, now: Instant, event: &Event) -> Seen {
-        let Some(record) = EventRecord::of(now, self.node, event, &self.names) else {
-            return Seen::default();
-        };
-        match event {
-            Event::PathChanged { .. } => tracing::debug!(at_ns = now.0, "{}", record.text),
-            _ => tracing::info!(at_ns = now.0, "{}", record.text),
+        let links_up = self.see_way(event);
+        let record = EventRecord::of(now, self.node, event, &self.names);
+        if let Some(record) = &record {
+            match event {
+                Event::PathChanged { .. } => tracing::debug!(at_ns = now.0, "{}", record.text),
+                _ => tracing::info!(at_ns = now.0, "{}", record.text),
+            }
+            self.events.push(record.clone());
         }
-        self.events.push(record.clone());
-        Seen { links_up: self.see_link(event), record: Some(record) }
+        Seen { links_up, record }
     }
 
-    /// Returns whether the event brought up the last link that had to come up.
-    fn see_link(&mut self, event: &Event) -> bool {
-        let Event::LinkChanged { port, to, .. } = *event else { return false };
-        if let Some(lit) = self.lit.get_mut(port.index()) {
-            *lit = to.carries_data();
-        }
-        let lights = to == LinkState::Up && self.dark.get_mut(port.index()).is_some_and(std::mem::take);
-        lights && self.is_lit()
+    /// Returns whether the event was the last one that this seat had to wait for.
+    fn see_way(&mut self, event: &Event) -> bool {
+        let is_first = |awaited: Option<&mut bool>| awaited.is_some_and(std::mem::take);
+        let is_new = match *event {
+            Event::LinkChanged { port, to, .. } => {
+                if let Some(lit) = self.lit.get_mut(port.index()) {
+                    *lit = to.carries_data();
+                }
+                to == LinkState::Up && is_first(self.dark.get_mut(port.index()))
+            }
+            Event::NodeReached { node } => is_first(self.unmet.get_mut(node.index())),
+            _ => false,
+        };
+        is_new && self.is_lit()
     }
 
     /// Everything, as the report of this member.
@@ -146,6 +156,27 @@ impl Observer {
             events,
         }
     }
+}
+
+/// By member: the GPU nodes to which a GPU node has a way that leads over no vacant seat.
+fn to_be_met(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
+    let (graph, own) = (&config.graph, config.node);
+    let mut met = vec![false; graph.members.len()];
+    if graph.members.get(own.index()) != Some(&MemberRole::Endpoint) {
+        return met;
+    }
+    met[own.index()] = true;
+    let mut members = vec![own];
+    while let Some(member) = members.pop() {
+        for (_, neighbour, _) in graph.ports(member) {
+            if !vacant.contains(&neighbour.0) && !std::mem::replace(&mut met[neighbour.index()], true) {
+                members.push(neighbour);
+            }
+        }
+    }
+    met[own.index()] = false;
+    met.iter_mut().zip(&graph.members).for_each(|(met, role)| *met &= *role == MemberRole::Endpoint);
+    met
 }
 
 /// Received frames that never got as far as the core, by reason.

@@ -4,14 +4,18 @@
 //! ends with the control socket.
 
 use std::io;
+use std::sync::Arc;
 
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
+use super::conduct::Faults;
+use super::leave::{Leave, Next};
 use super::observe::Observer;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
+use crate::interruption::Interruption;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
@@ -21,7 +25,7 @@ const NAP_NS: u64 = 1_000_000;
 const IDLE_WAIT_NS: u64 = 20_000_000;
 /// And this often where the supervisor rings after every order: only for the socket's end. Each wake of an idle seat costs a
 /// switch of processes, and a rack may have dozens of them on one processor.
-const RUNG_IDLE_WAIT_NS: u64 = 100_000_000;
+const RUNG_IDLE_WAIT_NS: u64 = 500_000_000;
 /// How long a seat that is to report waits until its peers have let go of its memory.
 const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
 /// How often it looks meanwhile.
@@ -39,6 +43,7 @@ pub(super) enum Body {
 pub(super) struct Seat {
     body: Body,
     observer: Observer,
+    faults: Faults,
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
@@ -51,6 +56,7 @@ pub(super) struct Seat {
     told_mapped: bool,
     /// When the report leaves at the latest, once it was asked for.
     report_by: Option<Instant>,
+    leave: Leave,
 }
 
 impl Body {
@@ -96,6 +102,13 @@ impl Body {
         }
     }
 
+    fn ports_mut(&mut self) -> &mut Ports {
+        match self {
+            Self::Endpoint(work) => work.runtime.ports_mut(),
+            Self::Switch(runtime) => runtime.ports_mut(),
+        }
+    }
+
     fn waiting_for(&self) -> Vec<String> {
         let Self::Endpoint(work) = self else { return Vec::new() };
         let mut lines =
@@ -106,11 +119,18 @@ impl Body {
 }
 
 impl Seat {
-    pub(super) fn new(body: Body, observer: Observer, cabling: Cabling, tells_events: bool) -> Self {
+    pub(super) fn new(
+        body: Body,
+        observer: Observer,
+        faults: Faults,
+        cabling: Cabling,
+        tells_events: bool,
+    ) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
         Self {
             body,
             observer,
+            faults,
             events: Vec::new(),
             control_due,
             progress_due,
@@ -119,7 +139,13 @@ impl Seat {
             tells_events,
             told_mapped: false,
             report_by: None,
+            leave: Leave::default(),
         }
+    }
+
+    /// The same, for a seat that leaves when it is told to.
+    pub(super) fn leaving_when(self, told: Option<Arc<Interruption>>) -> Self {
+        Self { leave: Leave::when_asked(told), ..self }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -128,6 +154,7 @@ impl Seat {
 
     /// Live until the control socket ends.
     pub(super) fn serve(mut self, channel: &mut Channel) -> io::Result<()> {
+        self.faults.begin(self.body.ports_mut());
         if self.observer.is_lit() {
             // Every neighbour's seat is vacant.
             channel.say(&Notice::LinksUp)?;
@@ -139,7 +166,7 @@ impl Seat {
             if self.body.is_finished() && !was_finished {
                 channel.say(&Notice::Finished)?;
             }
-            let told = self.tell_events(now, channel)?;
+            let told = self.tell_events(now, channel)? | self.conduct(now, channel)?;
             if let (false, Body::Endpoint(work)) = (self.told_mapped, &self.body)
                 && work.sharing.is_settled()
             {
@@ -149,13 +176,19 @@ impl Seat {
             if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
+            let look_again = match self.leave(now) {
+                Next::Go => return Ok(()),
+                Next::Wait(until) => until,
+                Next::Stay | Next::Dismiss => Instant::NEVER,
+            };
             if let Some(until) = self.report_by
                 && (now >= until || !self.awaits_importers())
             {
                 self.report(now, channel)?;
             }
             if !happened && !told {
-                self.body.wait(wake_at.min(now + self.idle_wait_ns()));
+                let due = self.faults.next_due(now);
+                self.body.wait(wake_at.min(now + self.idle_wait_ns()).min(due).min(look_again));
                 if self.body.now().since(now) > NAP_NS {
                     self.control_due = Instant::ZERO;
                 }
@@ -172,10 +205,37 @@ impl Seat {
         }
     }
 
+    /// A step on the way out, if somebody has told the seat to go.
+    fn leave(&mut self, now: Instant) -> Next {
+        let Body::Endpoint(work) = &mut self.body else { return self.leave.advance(now, None) };
+        let next = self.leave.advance(now, Some(work.runtime.member_mut()));
+        if next == Next::Dismiss {
+            work.dismiss();
+        }
+        next
+    }
+
+    /// What the fault script says now.
+    fn conduct(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
+        match &mut self.body {
+            Body::Endpoint(work) => {
+                let job = &work.job;
+                let deeds = self.faults.act(now, work.runtime.ports_mut(), || job.reached(), channel)?;
+                deeds.iter().for_each(|deed| work.obey(now, deed, || self.faults.troubles()));
+                Ok(!deeds.is_empty())
+            }
+            Body::Switch(runtime) => {
+                let deeds = self.faults.act(now, runtime.ports_mut(), || None, channel)?;
+                Ok(!deeds.is_empty())
+            }
+        }
+    }
+
     /// Events to the observer and the job. Returns whether there were any: the job then deserves another turn.
     fn tell_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         let any = !self.events.is_empty();
         for event in self.events.drain(..) {
+            self.faults.hear(now, &event);
             let seen = self.observer.see(now, &event);
             if seen.links_up {
                 channel.say(&Notice::LinksUp)?;
@@ -219,6 +279,10 @@ impl Seat {
                     let lines = self.observer.unheard().map(str::to_owned).chain(lines).collect();
                     channel.say(&Notice::Waiting { lines })?;
                 }
+                Heard::Message(Order::Inject { first, text }) => {
+                    self.faults.inject(now, first, &text, self.body.ports_mut());
+                }
+                Heard::Message(Order::SetOff { event }) => self.faults.told(now, event),
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
                 Heard::Message(Order::Report) => {
@@ -227,12 +291,19 @@ impl Seat {
                         work.dismiss();
                     }
                 }
+                Heard::Message(Order::Leave) => {
+                    self.report_by = Some(now + LET_GO_PATIENCE_NS);
+                    if let Body::Endpoint(work) = &mut self.body {
+                        work.dismiss();
+                        work.runtime.member_mut().bid_farewell(now);
+                    }
+                }
                 Heard::Message(Order::Seated { member, process }) => {
                     if let Body::Endpoint(work) = &mut self.body {
                         work.sharing.seated(now, NodeId(member), process);
                     }
                 }
-                Heard::Message(Order::Start(_)) | Heard::Nothing => return Ok(false),
+                Heard::Message(Order::Start(_) | Order::Follow(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }
         }
@@ -241,7 +312,8 @@ impl Seat {
     /// Somebody else sits at the other end of a link now. Without a cable the port stays dark, and this seat lives on.
     fn exchange(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
         let wires = channel.take_descriptors(cable.descriptors()).ok_or(io::ErrorKind::InvalidData)?;
-        if let Err(why) = self.cabling.exchange(cable, wires) {
+        let conditions = self.faults.conditions(cable.port());
+        if let Err(why) = self.cabling.exchange_under(cable, wires, conditions) {
             tracing::error!("{why}");
         }
         Ok(())

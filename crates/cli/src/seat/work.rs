@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_jobs::{Job, JobResult, Progress};
+use rackloom_plan::faults::{Deed, Troubles};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
 use super::memory;
@@ -66,7 +67,13 @@ impl Work {
         let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
         let is_dismissed = self.is_dismissed;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
+            memory.set_time(now);
             sharing.poll(now, memory);
+            let says_more = *finished && !is_dismissed && job.has_last_words();
+            if says_more {
+                let mut view = memory.view();
+                let _ = job.advance(now, &mut OnSeat { endpoint, memory, sharing }, &mut view);
+            }
             if *finished || is_dismissed || !sharing.is_settled() {
                 return sharing.wake_at(now);
             }
@@ -91,9 +98,22 @@ impl Work {
         turned
     }
 
+    /// What a fault script does to this node's memory and keys.
+    pub(super) fn obey(&mut self, now: Instant, deed: &Deed, new: impl FnOnce() -> Troubles) {
+        match deed {
+            Deed::Memory(conditions) => self.runtime.memory_mut().trouble(now, conditions, new),
+            Deed::Revoke => {
+                let endpoint = self.runtime.member_mut();
+                rackloom_jobs::data_regions(&*self.job).for_each(|region| endpoint.revoke(region));
+            }
+            _ => {}
+        }
+    }
+
     /// Sleep until something comes: a frame, a timer, or a word that a peer of the server has changed.
     pub(super) fn wait(&mut self, until: Instant) {
         let Self { runtime, sharing, .. } = self;
+        let until = until.min(runtime.memory_mut().next_due());
         runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 

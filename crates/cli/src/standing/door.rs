@@ -32,8 +32,6 @@ const EVENTS_BEHIND_MAX: usize = 4096;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// What there is in place of what is kept for later.
-const FAULTS_INSTEAD: &str =
-    "faults of the whole time are in the rack file and in the options of `rackloom up`";
 const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` does a job as soon as the links are up";
 
 /// A question on its way to the supervisor.
@@ -137,7 +135,6 @@ impl Client {
             match Request::from_line(&line) {
                 Err(refusal) => self.say(&refusal).await?,
                 Ok(Request::Subscribe(Nothing {})) => return self.tell_events().await,
-                Ok(Request::Inject(_)) => self.say(&Answer::not_yet("inject", FAULTS_INSTEAD)).await?,
                 Ok(Request::Job(_)) => self.say(&Answer::not_yet("job", JOB_INSTEAD)).await?,
                 Ok(request) => match self.ask(request).await {
                     Some(Reply::Answer(answer)) => self.say(&answer).await?,

@@ -1,7 +1,8 @@
 //! `rackloom seat --join RACK/SEAT`: a vacant seat, taken by this process.
 //!
 //! The seat's endpoint, memory and event loop live here; the wires come as descriptors over the rack's control socket,
-//! and that connection is then the seat's own. This process' death is the node's death.
+//! and that connection is then the seat's own. This process' death is the node's death; Ctrl-C and SIGTERM are none: the node leaves in
+//! order.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,12 +20,13 @@ use crate::control::request::{Answer, Join, Joined, Request};
 use crate::control::{Channel, Start};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::Interruption;
 use crate::seat;
 
 /// How long the rack may take to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Take the seat, and be its node until the rack goes.
+/// Take the seat, and be its node until the rack goes or the user wants out.
 pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
     let (rack, seat) = place.split_once('/').ok_or_else(|| {
         Failure::bad_input(format!("{place:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
@@ -43,7 +45,10 @@ pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
         .set_read_timeout(None)
         .and_then(|()| Channel::resume(stream, rest, later))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
-    Ok(seat::take(start, channel))
+    // Only now: the namespace above is entered before the first thread.
+    let told = Interruption::listen()
+        .map_err(|error| Failure::could_not_start("cannot listen for signals", error))?;
+    Ok(seat::take(start, channel, Some(told)))
 }
 
 /// On the packet wire a seat has interfaces, and these belong into a network namespace of the taker's own.

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::directory::{Claim, RunDirectory};
 use super::door::{self, Asked, Counter, Reply};
 use super::state;
-use crate::control::request::{Answer, Joined, Request};
+use crate::control::request::{Answer, Injection, Joined, Nothing, Request};
 use crate::control::{Channel, Heard};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -62,14 +62,15 @@ pub(crate) fn keep() -> Result<Exit, Failure> {
 }
 
 fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
-    let plan = keep.source.plan()?;
+    let work = keep.source.work()?;
+    let (plan, faults) = (work.plan, work.faults);
     let claim = RunDirectory::open()?.claim(&plan.name)?;
     let log_dir = keep.log_dir.unwrap_or_else(|| claim.path().join("logs"));
     let logs = Logs::new(Some(&log_dir), keep.log_level.as_deref())?;
     complain_into(&logs, &log_dir)?;
     let listener = claim.listen();
     let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
-    let mut supervisor = Supervisor::prepare(keep.source, plan, logs)?;
+    let mut supervisor = Supervisor::prepare(keep.source, plan, faults, logs)?;
     supervisor.stay(&vacant);
     supervisor.share_in(claim.path());
     let runtime = runtime()?;
@@ -103,13 +104,16 @@ struct Keeper {
     was_up: bool,
     /// Who wants to know how everybody is.
     status_askers: Vec<oneshot::Sender<Reply>>,
+    /// Who wants a member to leave.
+    leave_askers: Vec<(usize, oneshot::Sender<Reply>)>,
     /// Who wants the rack to go.
     down_askers: Vec<oneshot::Sender<Reply>>,
 }
 
 impl Keeper {
     fn new(supervisor: Supervisor, claim: Claim) -> Self {
-        Self { supervisor, claim, was_up: false, status_askers: Vec::new(), down_askers: Vec::new() }
+        let (status_askers, leave_askers, down_askers) = Default::default();
+        Self { supervisor, claim, was_up: false, status_askers, leave_askers, down_askers }
     }
 
     async fn live(mut self, listener: UnixListener, launcher: &mut Channel) -> Result<Exit, Failure> {
@@ -160,6 +164,11 @@ impl Keeper {
             }
             // Fails if nobody listens.
             Milestone::Happened(record) => drop(events.send(record)),
+            Milestone::Left(member) => {
+                for (_, asker) in self.leave_askers.extract_if(.., |(whose, _)| *whose == member) {
+                    let _ = asker.send(Reply::Answer(Answer::Left(Nothing {})));
+                }
+            }
             Milestone::Further(_) | Milestone::Over => {}
         }
     }
@@ -175,12 +184,42 @@ impl Keeper {
                 self.supervisor.take_down();
             }
             // Served by the client's own task.
-            Request::Subscribe(_) | Request::Inject(_) | Request::Job(_) => {}
+            Request::Subscribe(_) | Request::Job(_) => {}
+            Request::Inject(inject) => {
+                let hint = "docs/fault-scripts.md says what a script may hold";
+                let answer = match self.supervisor.inject(&inject.script) {
+                    Ok(events) => Answer::Injected(Injection { events }),
+                    Err(why) => Answer::refuse(why, Some(hint)),
+                };
+                let _ = reply.send(Reply::Answer(answer));
+            }
+            Request::Leave(whose) => match self.taken_seat(&whose.seat) {
+                Ok(member) => {
+                    self.leave_askers.push((member, reply));
+                    self.supervisor.take_out(member);
+                }
+                Err(refusal) => drop(reply.send(Reply::Answer(refusal))),
+            },
             Request::Join(join) => {
                 let answer = self.give_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
                 let _ = reply.send(answer);
             }
         }
+    }
+
+    /// The member with this name, if somebody sits there who can be asked to leave.
+    fn taken_seat(&self, seat: &str) -> Result<usize, Answer> {
+        let shows = Some("`rackloom status` shows who sits where");
+        let rack = &self.supervisor.rack;
+        let node = self.supervisor.plan.node_named(seat);
+        let node = node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), shows))?;
+        if !rack.seats[node.index()].is_alive() {
+            return Err(Answer::refuse(format!("nobody sits in {seat} here"), shows));
+        }
+        if !rack.is_running() {
+            return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
+        }
+        Ok(node.index())
     }
 
     fn give_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
@@ -208,12 +247,13 @@ impl Keeper {
 
     /// Nobody is left: release the name, then tell those who asked. In this order, because they may want the name again.
     fn conclude(self, mut asked: mpsc::Receiver<Asked>) -> Result<Exit, Failure> {
-        let Self { supervisor, claim, was_up, status_askers, mut down_askers } = self;
+        let Self { supervisor, claim, was_up, status_askers, leave_askers, mut down_askers } = self;
         let name = supervisor.plan.name.clone();
         let concluded = supervisor.conclude();
         drop(claim);
         asked.close();
         let mut late = status_askers;
+        late.extend(leave_askers.into_iter().map(|(_, asker)| asker));
         while let Ok(Asked { request, reply, .. }) = asked.try_recv() {
             if matches!(request, Request::Down(_)) { down_askers.push(reply) } else { late.push(reply) }
         }

@@ -1,4 +1,4 @@
-//! Racks that stay: `rackloom up`, `rackloom status`, `rackloom down`, and whoever takes a vacant seat.
+//! Racks that stay: `rackloom up`, `rackloom status`, `rackloom inject`, `rackloom down`, and whoever takes a vacant seat.
 //!
 //! Reading order: [`directory`] (where they live, and which of them are dead) · [`keeper`] (the supervisor in the
 //! background) · [`door`] (its control socket) · [`state`] (what it says about itself) · [`client`] (the other end) ·
@@ -29,13 +29,13 @@ pub(crate) use self::join::join;
 pub(crate) use self::keeper::keep;
 
 use self::keeper::{Keep, Outcome};
-use crate::arguments::{DownArguments, Job, Output, StatusArguments, UpArguments};
-use crate::control::request::{Answer, Nothing, RackStatus, Request};
+use crate::arguments::{DownArguments, InjectArguments, Injected, Job, Output, StatusArguments, UpArguments};
+use crate::control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
 use crate::control::{Channel, Heard};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::overrides::endpoint_named;
-use crate::source::Source;
+use crate::overrides::member_named;
+use crate::source::{FaultFile, Source};
 use crate::{present, reporting};
 
 /// How long a rack may take to say how it is.
@@ -120,6 +120,9 @@ struct Racks<'a> {
 /// `rackloom down`: end racks; returns once nothing of them is left.
 pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
     let run = RunDirectory::open()?;
+    if let Some(seat) = &arguments.seat {
+        return leave(&run, arguments, seat);
+    }
     let mut exit = Exit::Pass;
     for (name, stream) in chosen(&run, arguments)? {
         let supervisor = client::peer(&stream);
@@ -136,6 +139,62 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
         reporting::write(&report, &arguments.output)?;
     }
     Ok(exit)
+}
+
+/// `rackloom down --seat`: one member leaves, and the rack stays.
+fn leave(run: &RunDirectory, arguments: &DownArguments, seat: &str) -> Result<Exit, Failure> {
+    let (name, stream) = only(run, arguments.name.as_deref())?;
+    let request = Request::Leave(Join { seat: seat.to_owned() });
+    match client::ask(&stream, &name, &request, DOWN_PATIENCE)? {
+        Answer::Left(Nothing {}) => {
+            let text = format!(
+                "rack {name}: nobody sits in {seat} any more; `rackloom seat --join {name}/{seat}` takes it"
+            );
+            reporting::say(&arguments.output, &text)?;
+            Ok(Exit::Pass)
+        }
+        _ => Err(client::beside_the_point(&name)),
+    }
+}
+
+/// `rackloom inject`: faults into a rack that is up; returns once its members have been told.
+pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
+    let script = match &arguments.what {
+        Injected::Link(faults) => faults.script()?,
+        Injected::Node(fault) => fault.script()?,
+        Injected::Script { file } => FaultFile::read(file)?.text,
+    };
+    let run = RunDirectory::open()?;
+    let (name, stream) = only(&run, arguments.rack.as_deref())?;
+    let request = Request::Inject(Inject { script });
+    match client::ask(&stream, &name, &request, STATUS_PATIENCE)? {
+        Answer::Injected(Injection { events }) => {
+            let faults = if events == 1 { "fault" } else { "faults" };
+            let text = format!(
+                "rack {name}: {events} {faults} injected; `rackloom status {name}` shows what becomes of it"
+            );
+            reporting::say(&Output { json: None }, &text)?;
+            Ok(Exit::Pass)
+        }
+        _ => Err(client::beside_the_point(&name)),
+    }
+}
+
+/// The rack that is named, or the only one that is up.
+fn only(run: &RunDirectory, name: Option<&str>) -> Result<(String, UnixStream), Failure> {
+    if let Some(name) = name {
+        return Ok((name.to_owned(), run.connect(name)?.ok_or_else(|| not_up(name))?));
+    }
+    let mut racks = run.living()?;
+    match (racks.pop(), racks.len()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => Err(Failure::bad_input("no rack is up").hint("`rackloom up FILE` starts one")),
+        (Some((last, _)), _) => {
+            let names: Vec<_> = racks.iter().map(|(name, _)| name.as_str()).chain([last.as_str()]).collect();
+            let what = format!("several racks are up: {}", names.join(", "));
+            Err(Failure::bad_input(what).hint("name one of them with --rack"))
+        }
+    }
 }
 
 fn farewell(name: &str, report: &Report, had_job: bool) -> String {
@@ -179,7 +238,7 @@ fn ask_status(stream: &UnixStream, name: &str) -> Result<RackStatus, Failure> {
 
 /// Seats that are left for others, by place in the plan.
 fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
-    names.iter().map(|name| Ok(endpoint_named(plan, "--vacant", name)?.0)).collect()
+    names.iter().map(|name| Ok(member_named(plan, "--vacant", name)?.0)).collect()
 }
 
 /// Start the supervisor, and wait until it says how it went.

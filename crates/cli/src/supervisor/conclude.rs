@@ -20,7 +20,7 @@ pub(crate) struct Conclusion {
 impl Supervisor {
     /// Join the reports and say how it went. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
-        let Self { plan, rack, clock, source, hosts, .. } = self;
+        let Self { plan, rack, clock, source, hosts, faults, fault_lines: events, .. } = self;
         let elapsed_ns = clock.now().0;
         let captures = source.capture.place(clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
@@ -51,11 +51,17 @@ impl Supervisor {
             }
         }
         let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
-        let findings =
-            Findings { failures, elapsed_ns, wire: plan.wire.name(), clock: "wall", trace_hash: None };
+        let findings = Findings {
+            failures,
+            elapsed_ns,
+            wire: plan.wire.name(),
+            clock: "wall",
+            trace_hash: None,
+            events,
+        };
         let mut report = Report::assemble(reporting::context(&plan, findings), &members);
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
-            expectations::judge(&plan, &mut report);
+            expectations::judge(&plan, faults.as_ref(), &mut report);
         }
         let exit = match ending {
             Ending::Interrupted => Exit::Interrupted,

@@ -35,6 +35,14 @@ impl Logs {
             .transpose()
     }
 
+    /// The log of this name, to be gone on with; `None` if logs go to standard error.
+    pub(crate) fn of_follower(&self, name: &str) -> io::Result<Option<File>> {
+        let append = |directory: &PathBuf| {
+            File::options().append(true).create(true).open(directory.join(format!("{name}.log")))
+        };
+        self.directory.as_ref().map(append).transpose()
+    }
+
     /// What the command line says about how much is logged.
     pub(crate) fn level(&self) -> Option<&str> {
         self.level.as_deref()

@@ -9,6 +9,7 @@
 mod attendance;
 mod bridged;
 mod conclude;
+mod follow;
 mod hosts;
 mod logs;
 mod named;
@@ -21,13 +22,14 @@ mod udp;
 mod wiring;
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
-use rackloom::namespaces::Names;
 use rackloom_jobs::report::EventRecord;
 use rackloom_plan::Plan;
+use rackloom_plan::faults::FaultScript;
 use rackloom_protocol::{MemberRole, NodeId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -36,6 +38,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 pub(crate) use self::attendance::Attendance;
 pub(crate) use self::conclude::Conclusion;
 pub(crate) use self::logs::Logs;
+pub(crate) use self::named::sweep_names;
 pub(crate) use self::process::LOG_VARIABLE;
 pub(crate) use self::run::run;
 
@@ -64,6 +67,8 @@ pub(crate) enum Milestone {
     StatusKnown,
     /// A seat told of an event.
     Happened(EventRecord),
+    /// This member has left in order.
+    Left(usize),
     /// Somebody got further.
     Further(Headway),
     /// No process is left.
@@ -75,6 +80,12 @@ pub(crate) struct Supervisor {
     pub(crate) plan: Plan,
     pub(crate) rack: Rack,
     pub(crate) clock: Clock,
+    /// What befalls the rack; the seats see to it.
+    faults: Option<FaultScript>,
+    /// What they said of it.
+    fault_lines: Vec<EventRecord>,
+    /// Events of the script and of all that was injected.
+    fault_events: usize,
     source: Source,
     logs: Logs,
     stays: bool,
@@ -84,7 +95,7 @@ pub(crate) struct Supervisor {
     /// The other hosts, if there are any.
     hosts: Option<Hosts>,
     /// Names of the members' namespaces, if they were asked for.
-    names: Option<Names>,
+    names: Option<named::Named>,
     /// By member; nobody for a vacant seat.
     processes: Vec<Option<Process>>,
     told: UnboundedSender<(usize, Heard)>,
@@ -100,6 +111,7 @@ pub(crate) struct Supervisor {
 pub(crate) struct Alarms {
     signals: [Signal; 3],
     ticks: Interval,
+    are_counted: bool,
 }
 
 impl Alarms {
@@ -112,7 +124,15 @@ impl Alarms {
         let signals = [interrupt?, terminate?, hang_up?];
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Self { signals, ticks })
+        Ok(Self { signals, ticks, are_counted: true })
+    }
+
+    /// Whether ticks are counted from now on. Whoever counts none is not woken by them, and begins with a whole one.
+    fn count(&mut self, are_counted: bool) {
+        if are_counted && !self.are_counted {
+            self.ticks.reset();
+        }
+        self.are_counted = are_counted;
     }
 }
 
@@ -127,22 +147,32 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 impl Supervisor {
     /// Wires, and no process yet. To be called before the first thread: a namespace of one's own is refused to a process
     /// that has several.
-    pub(crate) fn prepare(source: Source, plan: Plan, logs: Logs) -> Result<Self, Failure> {
+    pub(crate) fn prepare(
+        source: Source,
+        plan: Plan,
+        faults: Option<FaultScript>,
+        logs: Logs,
+    ) -> Result<Self, Failure> {
         let here = Here::of(&plan, source.host.as_deref())?;
         let hosts = Hosts::open(&plan, &here, incarnation())?;
         let names = named::begin(&source, &plan)?;
         let wiring = Wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
-        let timers = &plan.timers;
-        let detection_ns = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
+        let detection_ns = plan.timers.detection_ns();
         let mut rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
         rack.leave_elsewhere(&here.elsewhere(&plan));
+        if let Some(script) = &faults {
+            rack.wait_for_the_lost(script.longest_pause_ns());
+        }
         let (told, heard) = unbounded_channel();
         Ok(Self {
             plan,
             rack,
             clock: Clock::begin(),
+            fault_events: faults.as_ref().map_or(0, |script| script.events.len()),
+            faults,
+            fault_lines: Vec::new(),
             source,
             logs,
             stays: false,
@@ -196,7 +226,7 @@ impl Supervisor {
             let no_process =
                 |error| Failure::could_not_start(format!("cannot start a process for {}", seat.name), error);
             let log = self.logs.of_member(&seat.name).map_err(no_process)?;
-            let process = Process::start(member, &plugs, log, self.logs.level(), self.told.clone())
+            let process = Process::start(member, &plugs.place, log, self.logs.level(), self.told.clone())
                 .map_err(no_process)?;
             (seat.pid, seat.taken_at_ns) = (process.pid, self.clock.now().0);
             self.processes.push(Some(process));
@@ -224,11 +254,14 @@ impl Supervisor {
                     return milestone;
                 }
             }
+            let counts_time = self.hosts.is_some() || self.rack.counts_time();
+            alarms.count(counts_time);
             let [interrupt, terminate, hang_up] = &mut alarms.signals;
             let steps = tokio::select! {
                 biased;
                 Some((member, what)) = self.heard.recv() => match what {
                     Heard::Notice(notice) => self.rack.heard(member, notice),
+                    Heard::Due => self.follow(member),
                     Heard::Ended(how) => {
                         named::take(&mut self.names, &self.rack.seats[member].name);
                         self.rack.ended(member, how)
@@ -237,7 +270,7 @@ impl Supervisor {
                 _ = interrupt.recv() => self.rack.interrupted(),
                 _ = terminate.recv() => self.rack.interrupted(),
                 _ = hang_up.recv() => self.rack.interrupted(),
-                _ = alarms.ticks.tick() => {
+                _ = alarms.ticks.tick(), if counts_time => {
                     let hosts = self.hosts.as_mut();
                     let mut steps = hosts.map_or_else(Vec::new, |hosts| hosts.tick(&mut self.rack));
                     steps.extend(self.rack.tick());
@@ -269,25 +302,65 @@ impl Supervisor {
     /// Give a seat in which nobody sits to a process of this user: vacant, or lost with the process that had it. An error
     /// if it cannot have it.
     pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> Result<Attendance, String> {
+        let (start, wires) = self.cable(member, pid)?;
+        let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
+        let is_successor = self.rack.seats[member].ended;
+        self.seat(member, process);
+        if !is_successor {
+            self.tell_of_the_new(member, pid);
+        }
+        Ok(attendance)
+    }
+
+    /// Cables for who takes a seat while the rack runs. Its neighbours have got their ends afterwards.
+    fn cable(&mut self, member: usize, pid: u32) -> Result<(Start, Vec<OwnedFd>), String> {
         let node = NodeId(member as u16);
         let pids = self.pids();
         let Takeover { grant, wires, neighbours } = takeover(&mut self.wiring, &self.plan, node, pid, &pids)?;
-        let start = self.start_of(member, grant);
         for (neighbour, cable, wires) in neighbours {
             if let Some(process) = &self.processes[neighbour] {
                 process.say_with(Order::Plug(cable), wires);
             }
             self.wiring.wake(neighbour);
         }
-        let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
+        Ok((self.start_of(member, grant), wires))
+    }
+
+    /// Somebody has taken a seat while the rack runs.
+    fn seat(&mut self, member: usize, process: Process) {
+        let pid = process.pid;
         self.processes[member] = Some(process);
         named::give_later(&mut self.names, &self.rack.seats[member].name, pid);
-        let is_successor = self.rack.seats[member].ended;
         self.rack.taken(member, pid, self.clock.now().0);
-        if !is_successor {
-            self.tell_of_the_new(member, pid);
+    }
+
+    /// Let more faults befall the rack. Returns how many events there are; an error in words if they cannot.
+    pub(crate) fn inject(&mut self, text: &str) -> Result<usize, String> {
+        if !self.rack.is_running() {
+            return Err("the rack is not up".to_owned());
         }
-        Ok(attendance)
+        let script = FaultScript::parse(text, "the script", &self.plan).map_err(|error| error.to_string())?;
+        if script.corrupts() && !self.plan.end_to_end_check() {
+            return Err("the frames of this rack carry no check, so nobody would notice a flipped bit: it needs `checks: always`".to_owned());
+        }
+        let senders =
+            script.events.iter().flat_map(|event| event.fault.ways()).map(|way| way.sender(&self.plan));
+        let struck = script.events.iter().flat_map(|event| event.fault.members()).copied();
+        for node in senders.chain(struck) {
+            let process = self.processes[node.index()].as_ref();
+            if !process.is_some_and(|process| process.is_ours && self.rack.seats[node.index()].is_alive()) {
+                let name = &self.rack.seats[node.index()].name;
+                return Err(format!(
+                    "{name} cannot be told: no process that the rack has started sits there"
+                ));
+            }
+        }
+        let first = self.fault_events;
+        self.fault_events += script.events.len();
+        let text = text.to_owned();
+        let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
+        self.say_to_those(is_ours, || Order::Inject { first, text: text.clone() });
+        Ok(script.events.len())
     }
 
     /// By member; nobody where no process sits.
@@ -334,17 +407,25 @@ impl Supervisor {
             Step::Happened(record) => return Some(Milestone::Happened(record)),
             Step::Further => return Some(Milestone::Further(self.rack.headway())),
             Step::Over => return Some(Milestone::Over),
+            Step::Fault(record) => {
+                self.fault_lines.push(record.clone());
+                return Some(Milestone::Happened(record));
+            }
+            Step::SetOff(member, event) => {
+                self.say_to_those(|other| other != member, || Order::SetOff { event });
+            }
+            Step::ResumeAfter(member, after_ns) => self.resume_after(member, after_ns),
+            Step::FollowAfter(member, after_ns) => self.follow_after(member, after_ns),
             Step::AllMapped => self.claim = None,
+            Step::AskLeave(member) => self.say_to_those(|other| other == member, || Order::Leave),
+            Step::LetGo(member) => self.let_go(member),
+            Step::Left(member) => return Some(Milestone::Left(member)),
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
             Step::AskStatus => self.say_to_living(|| Order::SayStatus),
             Step::AskReports => self.say_to_living(|| Order::Report),
             Step::Release => {
-                for member in self.rack.living() {
-                    if let Some(process) = &mut self.processes[member] {
-                        process.close();
-                    }
-                    self.wiring.wake(member);
-                }
+                let living: Vec<_> = self.rack.living().collect();
+                living.into_iter().for_each(|member| self.let_go(member));
             }
             Step::Kill(members) => {
                 members
@@ -356,8 +437,31 @@ impl Supervisor {
         None
     }
 
+    fn let_go(&mut self, member: usize) {
+        if let Some(process) = &mut self.processes[member] {
+            process.close();
+        }
+        self.wiring.wake(member);
+    }
+
+    /// Take a member out of a rack that stays, in order. [`Milestone::Left`] follows once it is gone.
+    pub(crate) fn take_out(&mut self, member: usize) {
+        let steps = self.rack.asked_leave(member);
+        self.steps.extend(steps);
+    }
+
+    /// Set a seat that has stopped itself going again, unless its process is gone by then.
+    fn resume_after(&self, member: usize, after_ns: u64) {
+        let Some(process) = &self.processes[member] else { return };
+        process.resume_after(Duration::from_nanos(after_ns));
+    }
+
     fn say_to_living(&self, order: impl Fn() -> Order) {
-        for member in self.rack.living() {
+        self.say_to_those(|_| true, order);
+    }
+
+    fn say_to_those(&self, is_meant: impl Fn(usize) -> bool, order: impl Fn() -> Order) {
+        for member in self.rack.living().filter(|member| is_meant(*member)) {
             if let Some(process) = &self.processes[member] {
                 process.say(order());
             }

@@ -2,16 +2,59 @@
 //!
 //! A name keeps a namespace alive, and its interfaces with it. So it goes as soon as the process of its member has ended, and
 //! neighbours that live on the carrier then notice; while the supervisor is stopped, heartbeats have to do.
+//!
+//! A supervisor that is killed cannot take anything away, and members are killed with it. So a process beside it holds the other end of
+//! a pipe on which nothing is ever said, and sweeps when that ends.
 
-use rackloom::namespaces::Names;
+use std::io::{Read, stdin};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rackloom::namespaces::{Names, sweep_names_after};
 use rackloom_plan::{Plan, WireKind};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::Source;
 
+/// For a killed supervisor's files to be closed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The names of a rack, and who takes them away if this process is killed.
+pub(super) struct Named {
+    /// There until the end.
+    names: Option<Names>,
+    sweeper: Child,
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        // What the sweeper finds then is nothing.
+        drop(self.names.take());
+        drop(self.sweeper.stdin.take());
+        let _ = self.sweeper.wait();
+    }
+}
+
+/// The part of the process beside the supervisor.
+pub(crate) fn sweep_names() -> Result<Exit, Failure> {
+    let failed = |error| Failure::could_not_start("cannot take names of network namespaces away", error);
+    let supervisor = std::os::unix::process::parent_id();
+    // Whatever ends the wait, the supervisor has no hand in it any more.
+    let _ = stdin().read_to_end(&mut Vec::new());
+    sweep_names_after(supervisor, PATIENCE).map_err(failed)?;
+    Ok(Exit::Pass)
+}
+
+/// Start it. It hears neither a Ctrl-C nor who closes the terminal, and keeps nothing of them open.
+fn sweeper() -> std::io::Result<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("sweep-names").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn()
+}
+
 /// Be ready to give names, if they are asked for. To be called where the rack was started.
-pub(super) fn begin(source: &Source, plan: &Plan) -> Result<Option<Names>, Failure> {
+pub(super) fn begin(source: &Source, plan: &Plan) -> Result<Option<Named>, Failure> {
     if !source.netns_names {
         return Ok(None);
     }
@@ -20,12 +63,16 @@ pub(super) fn begin(source: &Source, plan: &Plan) -> Result<Option<Names>, Failu
         return Err(Failure::bad_input(what).hint("say --wire packet, or leave --netns-names out"));
     }
     let names = Names::begin(&plan.name);
-    names.map(Some).map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+    let names = names.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+    let sweeper = sweeper();
+    let sweeper =
+        sweeper.map_err(|error| Failure::could_not_start("cannot start a process beside this one", error))?;
+    Ok(Some(Named { names: Some(names), sweeper }))
 }
 
 /// Name everybody who is there.
-pub(super) fn give_all(names: &mut Option<Names>, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
-    let Some(names) = names else { return Ok(()) };
+pub(super) fn give_all(names: &mut Option<Named>, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
+    let Some(Named { names: Some(names), .. }) = names else { return Ok(()) };
     for (member, pid) in plan.members.iter().zip(pids) {
         let Some(pid) = *pid else { continue };
         names
@@ -36,8 +83,8 @@ pub(super) fn give_all(names: &mut Option<Names>, plan: &Plan, pids: &[Option<u3
 }
 
 /// Name somebody who has taken a seat. A rack that is up goes on without.
-pub(super) fn give_later(names: &mut Option<Names>, member: &str, pid: u32) {
-    if let Some(names) = names
+pub(super) fn give_later(names: &mut Option<Named>, member: &str, pid: u32) {
+    if let Some(Named { names: Some(names), .. }) = names
         && let Err(error) = names.give(member, pid)
     {
         // Standard error of a rack that stays is its log.
@@ -46,8 +93,8 @@ pub(super) fn give_later(names: &mut Option<Names>, member: &str, pid: u32) {
 }
 
 /// A member's process has ended.
-pub(super) fn take(names: &mut Option<Names>, member: &str) {
-    if let Some(names) = names {
+pub(super) fn take(names: &mut Option<Named>, member: &str) {
+    if let Some(Named { names: Some(names), .. }) = names {
         names.take(member);
     }
 }

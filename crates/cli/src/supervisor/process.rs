@@ -14,6 +14,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::attendance::{Attendance, hand_over};
-use super::wiring::Plugs;
+use super::wiring::Place;
 use crate::control::{BoundedLines, Notice, Order, Start};
 
 /// Names what is logged.
@@ -39,6 +40,8 @@ pub(super) enum Heard {
     Notice(Notice),
     /// The process has ended.
     Ended(String),
+    /// It is time for somebody to follow it.
+    Due,
 }
 
 /// An order and the descriptors that go along with it.
@@ -47,29 +50,33 @@ pub(super) type Said = (Order, Vec<OwnedFd>);
 /// The supervisor's handle on one seat.
 pub(super) struct Process {
     pub(super) pid: u32,
+    /// Whether the supervisor has started it.
+    pub(super) is_ours: bool,
     orders: Option<UnboundedSender<Said>>,
     kill: Arc<Notify>,
+    /// Names the process itself, so that no other one of the same number is ever signalled.
+    handle: Option<Arc<OwnedFd>>,
 }
 
 impl Process {
     /// Start a seat. What it says and how it ends arrives at `heard` under its number.
     pub(super) fn start(
         member: usize,
-        plugs: &Plugs,
+        place: &Place,
         log: Option<File>,
         log_level: Option<&str>,
         heard: UnboundedSender<(usize, Heard)>,
     ) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = spawn(theirs.into(), plugs, log, log_level)?;
+        let child = spawn(theirs.into(), place, log, log_level)?;
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let (orders, given) = unbounded_channel();
         let kill = Arc::new(Notify::new());
         tokio::spawn(write_orders(writer, given));
         tokio::spawn(attend(member, child, reader, Arc::clone(&kill), heard));
-        Ok(Self { pid, orders: Some(orders), kill })
+        Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle: handle_of(pid) })
     }
 
     /// A seat that a process from elsewhere takes. Its socket is served by whoever drives the [`Attendance`].
@@ -83,7 +90,7 @@ impl Process {
         let (orders, given) = unbounded_channel();
         let kill = Arc::new(Notify::new());
         let attendance = Attendance { member, start, wires, given, kill: Arc::clone(&kill), heard };
-        (Self { pid, orders: Some(orders), kill }, attendance)
+        (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, attendance)
     }
 
     /// Say something, without waiting for it to be heard.
@@ -99,6 +106,16 @@ impl Process {
         }
     }
 
+    /// Set it going again after this time, if it stands still then.
+    pub(super) fn resume_after(&self, after: Duration) {
+        let Some(handle) = self.handle.clone() else { return };
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            // Fails only if the process is gone, which is heard elsewhere.
+            let _ = rustix::process::pidfd_send_signal(&*handle, rustix::process::Signal::CONT);
+        });
+    }
+
     /// End the socket, and with it the seat.
     pub(super) fn close(&mut self) {
         self.orders = None;
@@ -110,11 +127,16 @@ impl Process {
     }
 }
 
+fn handle_of(pid: u32) -> Option<Arc<OwnedFd>> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok().map(Arc::new)
+}
+
 /// The same program as `rackloom seat`, with the socket as its standard input.
-fn spawn(socket: OwnedFd, plugs: &Plugs, log: Option<File>, log_level: Option<&str>) -> io::Result<Child> {
+fn spawn(socket: OwnedFd, place: &Place, log: Option<File>, log_level: Option<&str>) -> io::Result<Child> {
     use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
     let parent: Pid = getpid();
-    let (inherited, own_network) = (plugs.inherited.clone(), plugs.own_network);
+    let Place { inherited, own_network } = place.clone();
     let mut command = Command::new("/proc/self/exe");
     command.arg("seat").stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
     if let Some(log) = log {

@@ -8,6 +8,9 @@
 //! A death is noted here and told to nobody: the other members find out from their links, and the run goes on until they
 //! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
 //!
+//! Who kills itself and is to be followed by a new life of its seat is waited for, too, until the links of the new life are up or
+//! it had the time for that.
+//!
 //! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
 //! count for nothing until somebody takes them. A seat whose process died can be taken again.
 
@@ -45,6 +48,20 @@ pub(crate) enum Step {
     Happened(EventRecord),
     /// Somebody got further.
     Further,
+    /// A fault of the script begins or ends.
+    Fault(EventRecord),
+    /// Let everybody but this member know that this event of the script was set off.
+    SetOff(usize, usize),
+    /// Set this member going again after so many nanoseconds.
+    ResumeAfter(usize, u64),
+    /// Seat somebody in this member's place after so many nanoseconds.
+    FollowAfter(usize, u64),
+    /// Ask this one to leave: it alone is to go.
+    AskLeave(usize),
+    /// Let this one go.
+    LetGo(usize),
+    /// A member has left in order.
+    Left(usize),
     /// Ask the living seats for their reports.
     AskReports,
     /// Let everybody go.
@@ -93,6 +110,18 @@ enum Phase {
     Over,
 }
 
+/// Whether somebody follows a member in its seat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Followed {
+    /// Nobody, as far as is known, or somebody has been taken back already.
+    #[default]
+    No,
+    /// After so long; this line then says so.
+    Later { after_ns: u64, ends: Box<EventRecord> },
+    /// Somebody sits there, and is waited for until its links are up, but not for longer than this.
+    Awaited { left_ns: u64 },
+}
+
 /// One member as the supervisor sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
@@ -116,6 +145,9 @@ pub(crate) struct Seat {
     /// What it said last.
     pub(crate) report: Option<MemberReport>,
     pub(crate) ended: bool,
+    followed: Followed,
+    /// It was asked to leave; it goes once it has reported.
+    leaves: bool,
     ready: bool,
     mapped: bool,
     links_up: bool,
@@ -130,6 +162,15 @@ impl Seat {
     /// Whether somebody sits in it.
     pub(crate) fn is_alive(&self) -> bool {
         !self.ended && !self.is_vacant
+    }
+
+    /// Whether the run may not end yet because of who follows here.
+    fn is_awaited(&self) -> bool {
+        match self.followed {
+            Followed::No => false,
+            Followed::Later { .. } => true,
+            Followed::Awaited { .. } => !self.links_up,
+        }
     }
 
     /// Whether every link that can be up has been up.
@@ -152,6 +193,9 @@ pub(crate) struct Rack {
     all_mapped: bool,
     /// Other hosts have not finished, and need the members that have.
     is_held: bool,
+    /// Members that others have lost are waited for as well, as long as there is time: a fault script may have parted or
+    /// stopped them, and what becomes of them is what its user wants to know.
+    waits_for_the_lost: bool,
 }
 
 impl Rack {
@@ -174,7 +218,14 @@ impl Rack {
             survey_left_ns: None,
             all_mapped: false,
             is_held: false,
+            waits_for_the_lost: false,
         }
+    }
+
+    /// Faults may part members from each other, and stop them for so long: wait for those, too.
+    pub(crate) fn wait_for_the_lost(&mut self, stopped_ns: u64) {
+        self.waits_for_the_lost = true;
+        self.naming_ns = self.naming_ns.saturating_add(stopped_ns);
     }
 
     /// Make it a rack that ends only when it is told to, with seats that nobody has taken yet.
@@ -204,7 +255,13 @@ impl Rack {
 
     /// Whether everybody here has finished, and nobody may go as long as other hosts have not.
     pub(crate) fn has_finished(&self) -> bool {
-        matches!(self.phase, Phase::Naming { left_ns } if left_ns == 0 || self.all_dead_are_named())
+        let some_are_awaited = || self.seats.iter().any(Seat::is_awaited);
+        let is_settled = || {
+            self.all_dead_are_named()
+                && !(self.waits_for_the_lost && self.some_lost_work())
+                && !some_are_awaited()
+        };
+        matches!(self.phase, Phase::Naming { left_ns } if left_ns == 0 || is_settled())
     }
 
     /// Whether the links are not up yet.
@@ -241,9 +298,30 @@ impl Rack {
     pub(crate) fn taken(&mut self, member: usize, pid: u32, taken_at_ns: u64) {
         self.seats.iter_mut().for_each(|seat| seat.lost.retain(|lost| *lost != member));
         let seat = &mut self.seats[member];
-        let Seat { name, is_endpoint, mut earlier_deaths, death, .. } = std::mem::take(seat);
+        let Seat { name, is_endpoint, mut earlier_deaths, death, followed, .. } = std::mem::take(seat);
         earlier_deaths.extend(death);
-        *seat = Seat { name, is_endpoint, earlier_deaths, pid, taken_at_ns, ..Seat::default() };
+        let followed = match followed {
+            Followed::No => Followed::No,
+            _ => Followed::Awaited { left_ns: self.naming_ns },
+        };
+        *seat = Seat { name, is_endpoint, earlier_deaths, followed, pid, taken_at_ns, ..Seat::default() };
+    }
+
+    /// Somebody is to follow this member now: what to say once that is so. Nothing if nobody is, or the rack goes.
+    pub(crate) fn due_to_be_followed(&self, member: usize) -> Option<EventRecord> {
+        let seat = &self.seats[member];
+        let Followed::Later { ends, .. } = &seat.followed else { return None };
+        let goes_on = matches!(self.phase, Phase::Opening | Phase::Running | Phase::Naming { .. });
+        (goes_on && seat.ended).then(|| (**ends).clone())
+    }
+
+    /// Nobody can follow this member after all.
+    pub(crate) fn cannot_be_followed(&mut self, member: usize, why: &str) -> Vec<Step> {
+        let seat = &mut self.seats[member];
+        seat.followed = Followed::No;
+        let how = seat.death.take().unwrap_or_default();
+        seat.death = Some(format!("{how}, and nobody could follow: {why}"));
+        self.settle()
     }
 
     /// Somebody wants to know how everybody is.
@@ -264,6 +342,21 @@ impl Rack {
             Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::TakenDown),
             _ => Vec::new(),
         }
+    }
+
+    /// Somebody wants this member to leave a rack that stays.
+    pub(crate) fn asked_leave(&mut self, member: usize) -> Vec<Step> {
+        let seat = &mut self.seats[member];
+        if std::mem::replace(&mut seat.leaves, true) { Vec::new() } else { vec![Step::AskLeave(member)] }
+    }
+
+    /// A member that was asked to leave is gone: its seat is as vacant as one that nobody has taken.
+    fn has_left(&mut self, member: usize) -> Vec<Step> {
+        let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(&mut self.seats[member]);
+        self.seats[member] = Seat { name, is_endpoint, earlier_deaths, is_vacant: true, ..Seat::default() };
+        let mut steps = vec![Step::Left(member)];
+        steps.extend(self.end_survey());
+        steps
     }
 
     /// A seat said something.
@@ -287,6 +380,16 @@ impl Rack {
                 return self.end_survey();
             }
             Notice::Happened(record) => return vec![Step::Happened(record)],
+            Notice::Fault(record) => return vec![Step::Fault(record)],
+            Notice::SetOff { event } => return vec![Step::SetOff(member, event)],
+            Notice::Pausing { for_ns } => return vec![Step::ResumeAfter(member, for_ns)],
+            Notice::Returning { after_ns, ends } => {
+                seat.followed = Followed::Later { after_ns, ends: Box::new(ends) };
+                return Vec::new();
+            }
+            Notice::Report(_) if seat.leaves && self.phase == Phase::Running => {
+                return vec![Step::LetGo(member)];
+            }
             Notice::Report(report) => seat.report = Some(*report),
             Notice::Failed { what } => {
                 seat.death = Some(what.clone());
@@ -306,12 +409,21 @@ impl Rack {
     /// A seat's process ended.
     pub(crate) fn ended(&mut self, member: usize, how: String) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
+        if seat.leaves && self.phase == Phase::Running {
+            return self.has_left(member);
+        }
         seat.ended = true;
         if seat.report.is_none() {
             seat.death.get_or_insert(how);
         }
         self.idle_ns = 0;
         let mut steps = self.end_survey();
+        if let Followed::Later { after_ns, .. } = self.seats[member].followed {
+            steps.push(Step::FollowAfter(member, after_ns));
+            steps.extend(self.settle());
+            return steps;
+        }
+        self.seats[member].followed = Followed::No;
         if self.stays && self.phase == Phase::Opening {
             let seat = &self.seats[member];
             let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
@@ -339,23 +451,49 @@ impl Rack {
         }
     }
 
+    /// Whether time matters now. In a rack that stays and is up nothing is counted as long as nobody asks it anything.
+    pub(crate) fn counts_time(&self) -> bool {
+        !(self.stays && self.phase == Phase::Running) || self.survey_left_ns.is_some()
+    }
+
     /// [`TICK_NS`] have passed, or more.
     pub(crate) fn tick(&mut self) -> Vec<Step> {
         if let Some(left_ns) = &mut self.survey_left_ns {
             *left_ns = left_ns.saturating_sub(TICK_NS);
         }
         let mut steps = self.end_survey();
+        if self.tick_followed() {
+            steps.extend(self.settle());
+        }
         steps.extend(self.tick_phase());
         steps
     }
 
+    /// Whether somebody who follows is not waited for any longer.
+    fn tick_followed(&mut self) -> bool {
+        let mut is_given_up = false;
+        for seat in &mut self.seats {
+            if let Followed::Awaited { left_ns } = &mut seat.followed {
+                *left_ns = left_ns.saturating_sub(TICK_NS);
+                if *left_ns == 0 {
+                    (seat.followed, is_given_up) = (Followed::No, true);
+                }
+            }
+        }
+        is_given_up
+    }
+
     fn tick_phase(&mut self) -> Vec<Step> {
-        let nobody_sits = self.living().next().is_none();
+        let somebody_follows =
+            self.seats.iter().any(|seat| seat.ended && matches!(seat.followed, Followed::Later { .. }));
+        let nobody_sits = self.living().next().is_none() && !somebody_follows;
         match &mut self.phase {
             // Who waits for its user gets nowhere by intent.
             Phase::Running if self.stays => Vec::new(),
             // If every seat is vacant, nobody says that all links are up.
             Phase::Opening if nobody_sits => self.settle(),
+            // A dead member is followed when its script says so, however long that is.
+            Phase::Opening | Phase::Running if somebody_follows => Vec::new(),
             Phase::Opening | Phase::Running => {
                 self.idle_ns += TICK_NS;
                 if self.idle_ns < self.watchdog_ns {
@@ -430,6 +568,11 @@ impl Rack {
         self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
     }
 
+    /// Whether a GPU node that others have lost is alive and not at its end.
+    fn some_lost_work(&self) -> bool {
+        self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished)
+    }
+
     /// Whether every living GPU node that can still speak has noticed every dead one.
     fn all_dead_are_named(&self) -> bool {
         let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
@@ -476,14 +619,15 @@ impl Rack {
         self.seats.iter().all(|seat| !seat.is_alive() || is_so(seat))
     }
 
-    /// Whether no living GPU node still works. Switches have no work of their own.
+    /// Whether no living GPU node still works, and nobody who follows is waited for. Switches have no work of their own.
     fn is_finished(&self) -> bool {
         let is_done = |(member, seat): (usize, &Seat)| {
-            seat.ended
+            let is_over = seat.ended
                 || seat.finished
                 || seat.is_elsewhere
                 || !seat.is_endpoint
-                || self.is_presumed_dead(member)
+                || self.is_presumed_dead(member);
+            is_over && !seat.is_awaited()
         };
         self.seats.iter().enumerate().all(is_done)
     }

@@ -19,15 +19,16 @@ use crate::{present, reporting};
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?.for_processes(&arguments.processes)?;
     let work = source.ready_work(&arguments.processes)?;
+    let source = source.with_snapshots(&arguments.checkpoints, &work.plan)?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
-    let plan = work.plan;
+    let (plan, faults) = (work.plan, work.faults);
     let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
     // Before the wires: these may take the process into a namespace where it is somebody else.
     let claim = claim(&plan)?;
-    let mut supervisor = Supervisor::prepare(source, plan, logs)?;
+    let mut supervisor = Supervisor::prepare(source, plan, faults, logs)?;
     if let Some(claim) = claim {
         supervisor.share_in_claimed(claim);
     }
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
             match supervisor.next_milestone(&mut alarms).await {
                 Milestone::LinksUp => announce(&supervisor, arguments)?,
                 Milestone::Further(headway) => bar.standing().set(headway),
-                Milestone::StatusKnown | Milestone::Happened(_) => {}
+                Milestone::StatusKnown | Milestone::Happened(_) | Milestone::Left(_) => {}
                 Milestone::Over => return Ok::<_, Failure>(()),
             }
         }

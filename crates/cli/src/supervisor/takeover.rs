@@ -17,7 +17,6 @@ use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring, joints};
 use crate::control::{Grant, NewCable};
-use crate::here::Here;
 
 /// Everything that the taker and its neighbours get.
 pub(super) struct Takeover {
@@ -41,17 +40,13 @@ pub(super) fn takeover(
         Wiring::SharedMemory(wiring) => on_shared_memory(wiring, plan, node, pids)
             .map_err(|error| format!("cannot make its shared-memory wires: {error}")),
         Wiring::Packet(wiring) => on_packet(wiring, plan, node, pid, pids),
-        Wiring::Udp(wiring) if leads_abroad(&wiring.here, plan, node) => Err(ABROAD.to_owned()),
+        Wiring::Udp(wiring) if wiring.here.leads_abroad(plan, node) => Err(ABROAD.to_owned()),
         Wiring::Udp(_) => on_udp(plan, node, pids)
             .map_err(|error| format!("cannot make its sockets for the udp wire: {error}")),
     }
 }
 
 const ABROAD: &str = "it has a link to another host, which is made when the rack starts only";
-
-fn leads_abroad(here: &Here, plan: &Plan, node: NodeId) -> bool {
-    joints(plan, node).iter().any(|joint| !here.runs(plan, joint.neighbour))
-}
 
 fn on_shared_memory(
     wiring: &SharedMemoryWiring,
@@ -110,7 +105,7 @@ fn on_packet(
     pids: &[Option<u32>],
 ) -> Result<Takeover, String> {
     must_be_alone(wiring, pid, pids)?;
-    if leads_abroad(&wiring.here, plan, node) {
+    if wiring.here.leads_abroad(plan, node) {
         return Err(ABROAD.to_owned());
     }
     if plan.has_bridges() {

@@ -48,12 +48,19 @@ pub(super) struct SharedMemoryWiring {
     ends: Vec<Vec<(NodeId, shared_memory::End)>>,
 }
 
-/// What one seat gets: the message, and the descriptors that must survive its exec.
+/// What the process of a seat is born with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Descriptors that must survive its exec.
+    pub(super) inherited: Vec<RawFd>,
+    /// Whether it needs a network namespace of its own.
+    pub(super) own_network: bool,
+}
+
+/// What one seat gets: the message, and what its process is born with.
 pub(super) struct Plugs {
     pub(super) grant: Grant,
-    pub(super) inherited: Vec<RawFd>,
-    /// Whether the process needs a network namespace of its own.
-    pub(super) own_network: bool,
+    pub(super) place: Place,
     /// Keeps the descriptors open until the process has them.
     _ends: Ends,
 }
@@ -90,7 +97,7 @@ impl Wiring {
                 let ends = std::mem::take(&mut wiring.ends[node.index()]);
                 let ends = ends.into_iter().map(|end| (!is_vacant(end.0)).then_some(end)).collect();
                 let (grant, ends) = wiring.grant(node, ends);
-                Plugs { inherited: grant.descriptors(), grant, own_network: false, _ends: Ends::Rings(ends) }
+                Plugs { place: self.place(&grant), grant, _ends: Ends::Rings(ends) }
             }
             Self::Packet(wiring) => {
                 let (mut interfaces, mut outlets, mut links) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,24 +113,24 @@ impl Wiring {
                     }
                 }
                 let grant = Grant::Packet { interfaces, outlets };
-                Plugs {
-                    inherited: grant.descriptors(),
-                    grant,
-                    own_network: true,
-                    _ends: Ends::HostLinks(links),
-                }
+                Plugs { place: self.place(&grant), grant, _ends: Ends::HostLinks(links) }
             }
             Self::Udp(wiring) => {
                 let ends = wiring.take(node, is_vacant);
                 let grant = grant(&ends);
-                Plugs {
-                    inherited: grant.descriptors(),
-                    grant,
-                    own_network: false,
-                    _ends: Ends::Sockets(ends),
-                }
+                Plugs { place: self.place(&grant), grant, _ends: Ends::Sockets(ends) }
             }
         }
+    }
+
+    /// Of a process that inherits the wires of this grant.
+    fn place(&self, grant: &Grant) -> Place {
+        Place { inherited: grant.descriptors(), ..self.bare_place() }
+    }
+
+    /// Of a process that is handed its wires later.
+    pub(super) fn bare_place(&self) -> Place {
+        Place { inherited: Vec::new(), own_network: matches!(self, Self::Packet(_)) }
     }
 
     /// Make what can only be made once every member has its process; `None` for a vacant seat. Not to be called from

@@ -23,6 +23,7 @@ use crate::schedule::Schedule;
 
 /// How a collective is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// Each rank talks to the next one only. All-reduce (reduce-scatter, then all-gather), reduce-scatter, all-gather.
     Ring,

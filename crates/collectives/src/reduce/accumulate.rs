@@ -29,6 +29,13 @@ impl Accumulator {
         Self { operation, element, value: Vec::new(), operand: Vec::new(), is_empty: true }
     }
 
+    /// Whether it keeps more of a value than the elements' type does. If not, reducing one operand after the other gives the
+    /// same bits, without a copy here.
+    #[must_use]
+    pub fn is_wider(&self) -> bool {
+        computed_in(self.element) != self.element
+    }
+
     /// Take the next operand.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ pub use self::accumulate::Accumulator;
 
 /// How two values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ReduceOperation {
     /// Addition.
     Sum,

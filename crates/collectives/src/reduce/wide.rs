@@ -230,7 +230,8 @@ mod tests {
     /// Whether there is something to compare; says so if not.
     fn is_compared() -> bool {
         if !is_supported() {
-            println!("skipped: this processor has no AVX2 or no F16C, so only the portable loops exist here");
+            let line = b"SKIPPED (1): this processor has no AVX2 or no F16C, so only the portable loops exist here\n";
+            std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
         }
         is_supported()
     }

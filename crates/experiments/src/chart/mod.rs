@@ -19,6 +19,9 @@ pub struct Axes {
     pub x: Axis,
     /// Vertical.
     pub y: Axis,
+    /// What stands at 1, 2, ... of a horizontal axis that counts nothing, where these are kinds of something; without words
+    /// where the legend has them.
+    pub names: Option<&'static [&'static str]>,
 }
 
 const WIDTH: f64 = 760.0;
@@ -32,6 +35,10 @@ const COLOURS: [&str; 10] = [
     "#0b559f", "#d95f02", "#1b9e77", "#7b3294", "#b8860b", "#c2185b", "#4d4d4d", "#66a61e", "#5ab4e5",
     "#8c510a",
 ];
+/// Of a measured point.
+const RADIUS: f64 = 3.0;
+/// From a line of words to the next.
+const LINE: f64 = 14.0;
 /// Places at which a curve is computed.
 const SAMPLES: u32 = 80;
 
@@ -56,13 +63,22 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
             series.push(&row.series);
         }
     });
+    let mut legend_height = TOP + 8.0;
     for (number, name) in series.iter().enumerate() {
         let rows: Vec<&Row> = drawn.iter().copied().filter(|row| row.series == *name).collect();
         let colour = COLOURS[number % COLOURS.len()];
         let closed_form = |at| (experiment.curve)(name, at);
-        draw(&mut svg, colour, &line(&rows, closed_form), (&x, &y));
-        points(&mut svg, colour, &rows, (&x, &y));
-        legend(&mut svg, number, colour, name);
+        let line = line(&rows, closed_form);
+        if experiment.axes.names.is_some() {
+            // Between kinds of something there is nothing.
+            line.iter().for_each(|point| draw(&mut svg, colour, &[*point], (&x, &y)));
+        } else {
+            draw(&mut svg, colour, &line, (&x, &y));
+        }
+        // Where points of several series coincide, the earlier ones show around the later.
+        let later = series.len() - 1 - number;
+        points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, (&x, &y));
+        legend_height = legend(&mut svg, legend_height, colour, name);
     }
     svg.text(RIGHT + 18.0, BOTTOM, "start", r##" fill="#444444""##, "line: closed form");
     svg.text(RIGHT + 18.0, BOTTOM + 16.0, "start", r##" fill="#444444""##, "points: measured");
@@ -71,7 +87,11 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
 }
 
 fn frame(svg: &mut Svg, axes: Axes, x: &Scale, y: &Scale) {
-    for (value, words) in x.marks() {
+    let marks = match axes.names {
+        None => x.marks(),
+        Some(names) => names.iter().zip(1..).map(|(name, at)| (f64::from(at), (*name).to_owned())).collect(),
+    };
+    for (value, words) in marks {
         let Some(place) = x.place(value) else { continue };
         svg.stroke((place, TOP), (place, BOTTOM), "#e4e4e4", 1.0);
         svg.text(place, BOTTOM + 17.0, "middle", "", &words);
@@ -117,22 +137,42 @@ fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scal
     svg.line(&format!(r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
 }
 
-fn points(svg: &mut Svg, colour: &str, rows: &[&Row], (x, y): (&Scale, &Scale)) {
+fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], (x, y): (&Scale, &Scale)) {
     for row in rows {
         let Some(measured) = row.measured else { continue };
         let (Some(at), Some(height)) = (x.place(row.x), y.place(measured)) else { continue };
         let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
         svg.line(&format!(
-            r#"<circle cx="{at:.1}" cy="{height:.1}" r="4" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>"#
+            r#"<circle cx="{at:.1}" cy="{height:.1}" r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>"#
         ));
     }
 }
 
-fn legend(svg: &mut Svg, number: usize, colour: &str, name: &str) {
-    let height = TOP + 8.0 + number as f64 * 20.0;
+/// One series' entry in the legend; where the next one may stand.
+fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
     svg.stroke((RIGHT + 18.0, height), (RIGHT + 46.0, height), colour, 1.6);
     svg.line(&format!(r#"<circle cx="{:.1}" cy="{height:.1}" r="4" fill="{colour}"/>"#, RIGHT + 32.0));
-    svg.text(RIGHT + 54.0, height + 4.0, "start", "", name);
+    let lines = wrapped(name);
+    for (line, number) in lines.iter().zip(0..) {
+        svg.text(RIGHT + 54.0, height + 4.0 + f64::from(number) * LINE, "start", "", line);
+    }
+    height + LINE * (lines.len() - 1) as f64 + 20.0
+}
+
+/// Words in lines that fit beside the figure.
+fn wrapped(words: &str) -> Vec<String> {
+    const LETTERS_MAX: usize = 26;
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= LETTERS_MAX => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Lines of SVG.
@@ -161,5 +201,18 @@ impl Svg {
             self.text,
             r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}"{attributes}>{words}</text>"#
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn words_of_a_legend_are_all_there_and_no_line_leaves_the_figure() {
+        let name = "bulk blocked, a channel for each class, round-robin";
+        let lines = wrapped(name);
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= 26), "{lines:?}");
+        assert_eq!(lines.join(" "), name);
     }
 }

@@ -94,7 +94,7 @@ fn words(value: f64) -> String {
         size if size >= 1e9 => format!("{}G", plain(value / 1e9)),
         size if size >= 1e6 => format!("{}M", plain(value / 1e6)),
         size if size >= 1e4 => format!("{}k", plain(value / 1e3)),
-        size if size < 1e-4 => format!("{value:.0e}"),
+        size if size < 1e-3 => format!("{value:.0e}"),
         _ => plain(value),
     }
 }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(marks, ["0", "20", "40", "60", "80"]);
         let marks: Vec<String> =
             scale(true, &[1e-4, 0.01]).marks().into_iter().map(|(_, words)| words).collect();
-        assert_eq!(marks, ["0.0001", "0.0002", "0.0005", "0.001", "0.002", "0.005", "0.01"]);
+        assert_eq!(marks, ["1e-4", "2e-4", "5e-4", "0.001", "0.002", "0.005", "0.01"]);
         assert_eq!([50_000.0, 2e6, 1.5e9, 3e-6].map(words), ["50k", "2M", "1.5G", "3e-6"]);
     }
 }

@@ -4,7 +4,7 @@
 //! rank. The crossover is found between measured points and not in the formulas.
 
 use crate::chart::{Axes, Axis};
-use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial};
+use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::all_reduce;
 use crate::theory::collective::Fabric;
@@ -15,15 +15,16 @@ const RATE_BITS_PER_S: f64 = 100e9;
 const DELAY_NS: f64 = 2_000.0;
 /// What a frame of a long transfer carries.
 const SEGMENT_BYTES: u64 = 4_096;
-const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
+/// Steps begin in whole nanoseconds, and a crossover is found between steps of 4 KiB.
+const TOLERANCE: Tolerance = Tolerance::Relative(0.02);
 
 /// Times of an all-reduce over sizes, and the crossover of one and two shots.
 pub(super) static ALL_REDUCE: Experiment = Experiment {
     number: 14,
     name: "all-reduce",
     question: "How long does an all-reduce take on a ring, a mesh and a star, and when does one shot win?",
-    formula: "ring 2(N-1)(a + S/Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b; each + the last \
-              acknowledgement's way; one shot wins below a b/(1 - 2/N)",
+    formula: "ring 2(N-1)(a + S/Nb), both ways 2(N-1)(a + S/2Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b or \
+              2 log2(N) a + 2(N-1)/N S/b; each + the last acknowledgement's way; one shot wins below a b/(1 - 2/N)",
     theory: "Each step costs the way of its last byte (alpha) and the time of its bytes on the busiest link; b is the link's \
              rate times the share of payload in its frames (the alpha-beta model of collectives). A rank is done when it knows \
              that its own bytes are visible.",
@@ -33,13 +34,15 @@ pub(super) static ALL_REDUCE: Experiment = Experiment {
         meaning: "bytes of the array",
         usual: &["8192", "32768", "131072", "524288", "2097152"],
         reduced: &["8192", "524288"],
-        kind: KnobKind::Count,
+        kind: KnobKind::Bytes(256, 4 << 20),
     }],
     axes: Axes {
         x: Axis { label: "bytes of the array", is_logarithmic: true },
         y: Axis { label: "time of an all-reduce (us)", is_logarithmic: true },
+        names: None,
     },
     curve,
+    answer: in_words,
     trials,
 };
 
@@ -53,7 +56,7 @@ struct Way {
     time_ns: fn(&Fabric, f64) -> f64,
 }
 
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 6] = [
     Way {
         name: "ring",
         shape: "ring: {nodes: 8}",
@@ -82,6 +85,20 @@ const WAYS: [Way; 4] = [
         links_per_step: 2.0,
         time_ns: Fabric::star_two_shot_ns,
     },
+    Way {
+        name: "ring, both ways",
+        shape: "ring: {nodes: 8}",
+        algorithm: "bidirectional-ring",
+        links_per_step: 1.0,
+        time_ns: Fabric::two_rings_all_reduce_ns,
+    },
+    Way {
+        name: "star, halving-doubling",
+        shape: "star: {nodes: 8}",
+        algorithm: "halving-doubling",
+        links_per_step: 2.0,
+        time_ns: Fabric::star_halving_doubling_ns,
+    },
 ];
 
 /// What the links are, in the formulas' terms.
@@ -93,6 +110,20 @@ fn fabric(way: &Way) -> Fabric {
         link_bytes_per_ns: SEGMENT_BYTES as f64 / frame_ns,
         ranks: RANKS as f64,
     }
+}
+
+/// The fastest way for each size.
+fn in_words(rows: &[Row]) -> Vec<String> {
+    let timed = || rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row, row.measured?)));
+    let mut sizes: Vec<f64> = timed().map(|(row, _)| row.x).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    let fastest = |size: f64| {
+        let (row, time_us) =
+            timed().filter(|(row, _)| row.x == size).min_by(|one, other| one.1.total_cmp(&other.1))?;
+        Some(format!("{size} B: {} is fastest, {time_us:.1} us", row.series))
+    };
+    sizes.into_iter().filter_map(fastest).collect()
 }
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
@@ -128,7 +159,7 @@ fn time_ns(seed: u64, way: Way, delay_ns: u64, bytes: u64) -> Result<f64, String
 
 /// Where both ways of a mesh take the same time: between the last size at which one shot wins and the next.
 fn crossover(seed: u64, delay_ns: u64) -> Trial {
-    let [_, two, one, _] = WAYS;
+    let [_, two, one, ..] = WAYS;
     let expected = fabric(&one).one_shot_crossover_bytes();
     Trial {
         series: "crossover on the mesh".to_owned(),

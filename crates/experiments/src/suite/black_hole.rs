@@ -7,6 +7,7 @@ use rackloom_plan::impair::Direction;
 use rackloom_protocol::{Instant, NodeId, PortId};
 use rackloom_simulator::Action;
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -33,21 +34,23 @@ pub(super) static BLACK_HOLE: Experiment = Experiment {
             meaning: "frames that may be unacknowledged",
             usual: &["10"],
             reduced: &[],
-            kind: KnobKind::Count,
+            kind: KnobKind::Count(1, 40),
         },
         Knob {
             name: "link.llr.replay_count_max",
             meaning: "replays in a row",
             usual: &["1", "3", "7"],
             reduced: &["3"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Count(1, 100),
         },
     ],
     axes: Axes {
         x: Axis { label: "replays allowed", is_logarithmic: false },
         y: Axis { label: "count", is_logarithmic: false },
+        names: None,
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 

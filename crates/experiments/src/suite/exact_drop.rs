@@ -9,6 +9,7 @@ use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{LINK_ACK, u32_at};
 use rackloom_protocol::{NodeId, PortId};
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -32,13 +33,15 @@ pub(super) static EXACT_DROP: Experiment = Experiment {
         meaning: "number of the data frame that is lost",
         usual: &["901"],
         reduced: &[],
-        kind: KnobKind::Count,
+        kind: KnobKind::Count(1, FRAMES - 1),
     }],
     axes: Axes {
-        x: Axis { label: "what is counted (see legend)", is_logarithmic: false },
+        x: Axis { label: "what is counted", is_logarithmic: false },
         y: Axis { label: "count", is_logarithmic: false },
+        names: Some(&[]),
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 

@@ -6,6 +6,7 @@
 use rackloom_protocol::{Instant, NodeId};
 use rackloom_simulator::Action;
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -41,14 +42,16 @@ pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
             meaning: "fetch-adds of each node",
             usual: &["2000"],
             reduced: &["500"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Count(100, 1_000_000),
         },
     ],
     axes: Axes {
         x: Axis { label: "script", is_logarithmic: false },
         y: Axis { label: "counter", is_logarithmic: false },
+        names: Some(&[]),
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 

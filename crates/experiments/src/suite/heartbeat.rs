@@ -3,15 +3,16 @@
 //! A neighbour is killed at moments spread evenly over its heartbeat interval, with chance within each part; the
 //! survivor's link goes down when its silence has lasted long enough. Nothing else tells: carriers stay up.
 
+use rackloom_plan::random_share;
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId};
 use rackloom_simulator::{Action, Simulation};
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::plan;
 use crate::theory::failure::{detection_mean_ns, detection_ns};
-use crate::traffic::random_share;
 
 const DELAY_NS: u64 = 500;
 const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
@@ -31,21 +32,23 @@ pub(super) static HEARTBEAT: Experiment = Experiment {
             meaning: "microseconds between heartbeats",
             usual: &["10", "100", "1000"],
             reduced: &["100"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Microseconds(1, 1_000_000),
         },
         Knob {
             name: "timers.heartbeat_miss_max",
             meaning: "heartbeats missed until the link is down",
             usual: &["2", "3", "5"],
             reduced: &["2", "5"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Count(1, 100),
         },
     ],
     axes: Axes {
         x: Axis { label: "heartbeat interval (us)", is_logarithmic: true },
         y: Axis { label: "time until the death is noticed (us)", is_logarithmic: true },
+        names: None,
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 

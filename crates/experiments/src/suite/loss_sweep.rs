@@ -2,11 +2,13 @@
 //!
 //! A stream of small puts fills the way from a node over a switch to another; the first link loses data frames and nothing
 //! else. Goodput is the share of the frames sent there that were new, on a link that was never idle. End to end the round
-//! trip is 2 us, most of it on the second link; the loop of the first, where it repeats by itself, is a tenth of that. Where losses are so rare that chance would want tens of millions of
-//! frames, thirty listed frames are lost instead, far apart, and the cost of one is what counts.
+//! trip is 2 us, most of it on the second link; the loop of the first, where it repeats by itself, is a tenth of that.
+//! Where losses are so rare that chance would want tens of millions of frames, thirty listed frames are lost instead, far
+//! apart, and the cost of one is what counts.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
-use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial};
+use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::Stage;
 use crate::theory::retry::{Stream, selective};
@@ -26,10 +28,10 @@ const REPLAY_TIMER_NS: u64 = 2_000;
 /// of it and of the one during which the news comes.
 const BEHIND: f64 = 2.0;
 const BEHIND_SLACK: f64 = 1.0;
-/// A link that repeats, under a transport that goes back.
-const ON_THE_LINK: &str = "llr+go-back-n";
-/// Losses that a run waits for.
-const EVENTS: f64 = 1_200.0;
+/// Losses that a run waits for, of those that do not strike what is thrown away anyway.
+const EVENTS: f64 = 4_800.0;
+/// But no more puts than these, which at a loss of 1e-4 meet 1200.
+const PUTS_MAX: f64 = 12e6;
 /// Below this, losses are listed and not drawn.
 const RARE: f64 = 1e-4;
 const LISTED: u64 = 30;
@@ -41,10 +43,10 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
     number: 4,
     name: "loss-sweep",
     question: "What do lost frames cost, by how they are sent again?",
-    formula: "go-back-N, end to end or on the link: 1 / (1 + p D + p^2/(1 - p) Dt), D = RTT B/L + 2; selective: 1 - p",
+    formula: "go-back-N, end to end or on the link: 1 / (1 + p D + p^2/(1 - p) Dt), D = RTT B/L + 2; selective end to end: 1 - p",
     theory: "Under go-back-N a loss costs all that left until its news came (one negative acknowledgement per gap), and the \
              timer if the first frame sent again is lost too; under selective repeat it costs one frame. A link that \
-             repeats by itself has a shorter RTT.",
+             repeats by itself (UEC-like link-level retry) goes back too, over a shorter RTT, and leaves nothing to the transport.",
     perturbs: "loss of the link, or the delay of the second link where losses are listed",
     knobs: &[
         Knob {
@@ -56,8 +58,15 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
         },
         Knob {
             name: "transport.mode",
-            meaning: "how lost packets are sent again",
-            usual: &["go-back-n", "selective", ON_THE_LINK],
+            meaning: "how lost packets are sent again end to end",
+            usual: &["go-back-n", "selective"],
+            reduced: &[],
+            kind: KnobKind::Word,
+        },
+        Knob {
+            name: "link.llr",
+            meaning: "whether the link repeats by itself",
+            usual: &["off", "on"],
             reduced: &[],
             kind: KnobKind::Word,
         },
@@ -65,10 +74,67 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
     axes: Axes {
         x: Axis { label: "probability that a frame is lost", is_logarithmic: true },
         y: Axis { label: "goodput / link rate", is_logarithmic: false },
+        names: None,
     },
     curve,
+    answer: in_words,
     trials,
 };
+
+/// Who sends again, and what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Repair {
+    is_selective: bool,
+    is_on_the_link: bool,
+}
+
+impl Repair {
+    const ALL: [Self; 4] = [
+        Self { is_selective: false, is_on_the_link: false },
+        Self { is_selective: true, is_on_the_link: false },
+        Self { is_selective: false, is_on_the_link: true },
+        Self { is_selective: true, is_on_the_link: true },
+    ];
+
+    const fn transport_mode(self) -> &'static str {
+        if self.is_selective { "selective" } else { "go-back-n" }
+    }
+
+    /// What it is called in tables and figures.
+    fn name(self) -> String {
+        let on_the_link = if self.is_on_the_link { ", llr" } else { "" };
+        format!("{}{on_the_link}", self.transport_mode())
+    }
+
+    /// Whether a loss costs what left after it: end to end, or on the link, which always goes back.
+    const fn goes_back(self) -> bool {
+        self.is_on_the_link || !self.is_selective
+    }
+
+    fn stream(self) -> Stream {
+        let (one_way_ns, timer_ns) = match self.is_on_the_link {
+            true => (DELAY_NS, REPLAY_TIMER_NS),
+            false => (DELAY_NS + REST_NS, TIMER_NS),
+        };
+        Stream {
+            rate_bits_per_s: RATE_BITS_PER_S,
+            frame_wire_bytes: SUE.wire_bytes(1, PUT_BYTES) as f64,
+            round_trip_ns: 2.0 * one_way_ns,
+            timer_ns: timer_ns as f64,
+        }
+    }
+
+    fn goodput(self, loss: f64, behind: f64) -> f64 {
+        if self.goes_back() { self.stream().go_back_n(loss, behind) } else { selective(loss) }
+    }
+
+    /// How far the losses of a run, each counted, together move its goodput.
+    fn spread(self, loss: f64) -> f64 {
+        let goodput = self.goodput(loss, BEHIND);
+        let uneven = if self.goes_back() { self.stream().unevenness(loss, BEHIND) } else { 1.0 };
+        goodput * (1.0 - goodput) * uneven
+    }
+}
 
 /// What a run is told.
 #[derive(Clone, Copy, Debug)]
@@ -79,58 +145,59 @@ struct Run {
     is_listed: bool,
 }
 
+/// How much loss each way stands.
+fn in_words(rows: &[Row]) -> Vec<String> {
+    const KEPT: f64 = 0.95;
+    let line = |(name, points): (&str, Vec<(f64, f64)>)| {
+        let keeps = match answer::holds_up_to(&points, KEPT) {
+            Some(loss) => format!("{} of the link and more up to a loss of {loss:e}", answer::per_cent(KEPT)),
+            None => format!("less than {} of the link", answer::per_cent(KEPT)),
+        };
+        let (most, share) = *points.last()?;
+        Some(format!("{name}: {keeps}; {} at {most:e}", answer::per_cent(share)))
+    };
+    answer::by_series(rows).into_iter().filter_map(line).collect()
+}
+
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
-    let mut trials = Vec::new();
-    for mode in setup.knobs.words("transport.mode", setup.reduced) {
-        for loss in setup.knobs.shares("link.loss", setup.reduced) {
-            trials.push(trial(setup, &mode, loss));
-        }
-    }
-    Ok(trials)
+    let modes = setup.knobs.words("transport.mode", setup.reduced);
+    let retries = setup.knobs.words("link.llr", setup.reduced);
+    let losses = setup.knobs.shares("link.loss", setup.reduced);
+    let is_wanted = |repair: &Repair| {
+        let retry = if repair.is_on_the_link { "on" } else { "off" };
+        modes.iter().any(|mode| mode == repair.transport_mode()) && retries.iter().any(|one| one == retry)
+    };
+    let repairs = Repair::ALL.into_iter().filter(is_wanted);
+    Ok(repairs.flat_map(|repair| losses.iter().map(move |loss| trial(setup, repair, *loss))).collect())
 }
 
-fn expected(mode: &str, loss: f64, behind: f64) -> f64 {
-    let (one_way_ns, timer_ns) = match mode {
-        ON_THE_LINK => (DELAY_NS, REPLAY_TIMER_NS),
-        _ => (DELAY_NS + REST_NS, TIMER_NS),
-    };
-    let stream = Stream {
-        rate_bits_per_s: RATE_BITS_PER_S,
-        frame_wire_bytes: SUE.wire_bytes(1, PUT_BYTES) as f64,
-        round_trip_ns: 2.0 * one_way_ns,
-        timer_ns: timer_ns as f64,
-    };
-    if mode == "selective" { selective(loss) } else { stream.go_back_n(loss, behind) }
-}
-
-fn trial(setup: &Setup, mode: &str, loss: f64) -> Trial {
-    let goodput = expected(mode, loss, BEHIND);
+fn trial(setup: &Setup, repair: Repair, loss: f64) -> Trial {
+    let goodput = repair.goodput(loss, BEHIND);
     let is_listed = loss < RARE;
-    let slack = (goodput - expected(mode, loss, BEHIND + BEHIND_SLACK)).abs();
+    let slack = (goodput - repair.goodput(loss, BEHIND + BEHIND_SLACK)).abs();
     let tolerance = if is_listed {
         // One frame more or less per loss.
         Tolerance::Absolute(slack.max(loss / 100.0))
     } else {
-        Tolerance::Chance { spread: goodput * (1.0 - goodput), slack }
+        Tolerance::Chance { spread: repair.spread(loss), slack }
     };
     let run = if is_listed {
         Run { seed: setup.seed, loss, rest_ns: setup.run_input(REST_NS) as u64, is_listed }
     } else {
         Run { seed: setup.seed, loss: setup.run_input(loss), rest_ns: REST_NS as u64, is_listed }
     };
-    let mode = mode.to_owned();
     Trial {
-        series: mode.clone(),
-        setting: format!("{mode}, loss {loss:e}"),
+        series: repair.name(),
+        setting: format!("{}, loss {loss:e}", repair.name()),
         is_drawn: true,
         x: loss,
         expected: goodput,
         tolerance,
-        run: Box::new(move || measure(&mode, run, goodput)),
+        run: Box::new(move || measure(repair, run)),
     }
 }
 
-fn measure(mode: &str, run: Run, share: f64) -> Result<Measured, String> {
+fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     let Run { seed, loss, rest_ns, is_listed } = run;
     let faults = if is_listed {
         let numbers: Vec<String> = (1..=LISTED).map(|number| (number * APART).to_string()).collect();
@@ -138,11 +205,10 @@ fn measure(mode: &str, run: Run, share: f64) -> Result<Measured, String> {
     } else {
         format!("loss_by_kind: {{data: {loss}}}")
     };
-    let (mode, llr) = match mode {
-        ON_THE_LINK => {
-            ("go-back-n", format!(", llr: {{replay_timer: {REPLAY_TIMER_NS}ns, ack_delay: 100ns}}"))
-        }
-        mode => (mode, String::new()),
+    let mode = repair.transport_mode();
+    let llr = match repair.is_on_the_link {
+        true => format!(", llr: {{replay_timer: {REPLAY_TIMER_NS}ns, ack_delay: 100ns}}"),
+        false => String::new(),
     };
     let text = format!(
         "{{name: two, shape: {{star: {{nodes: 2}}}}, ring_bytes: 16MiB, watchdog: 60s, \
@@ -152,17 +218,20 @@ fn measure(mode: &str, run: Run, share: f64) -> Result<Measured, String> {
          transport: {{mode: {mode}, window_packets: 4096, ack_every_packets: 16, ack_delay: 1us, \
          timeout_initial: {TIMER_NS}ns, timeout_min: {TIMER_NS}ns, timeout_max: {TIMER_NS}ns}}}}"
     );
-    let puts = if is_listed { (LISTED + 1) * APART } else { (EVENTS / loss * share) as u64 };
+    let puts = if is_listed { (LISTED + 1) * APART } else { (EVENTS / loss).min(PUTS_MAX) as u64 };
     let mut stage = Stage::new(&text, seed, vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, puts)]])?;
     stage.run()?;
     let wire = stage.forward("n0--s0")?;
     is_never_idle(&stage, wire.data_accounted_bytes)?;
-    let (sent, events) = (wire.data_frames_sent, wire.frames_dropped);
+    let (sent, lost) = (wire.data_frames_sent, wire.frames_dropped);
     if !is_listed {
-        return Ok(Measured { value: puts as f64 / sent as f64, events: Some(events), note: None });
+        let share = puts as f64 / sent as f64;
+        // A frame that is lost among those that are thrown away costs nothing and tells nothing.
+        let events = if repair.goes_back() { (lost as f64 * share) as u64 } else { lost };
+        return Ok(Measured { value: share, events: Some(events), note: None });
     }
-    let cost = (sent - puts) as f64 / events as f64;
-    let note = format!("{cost:.2} frames per loss, over {events} listed losses");
+    let cost = (sent - puts) as f64 / lost as f64;
+    let note = format!("{cost:.2} frames per loss, over {lost} listed losses");
     Ok(Measured { value: 1.0 / (1.0 + loss * cost), events: None, note: Some(note) })
 }
 
@@ -183,5 +252,6 @@ fn is_never_idle(stage: &Stage, data_bytes: u64) -> Result<(), String> {
 
 /// Goodput between the losses.
 fn curve(series: &str, loss: f64) -> Option<f64> {
-    Some(expected(series, loss, BEHIND))
+    let repair = Repair::ALL.into_iter().find(|repair| repair.name() == series)?;
+    Some(repair.goodput(loss, BEHIND))
 }

@@ -2,6 +2,7 @@
 //!
 //! A node keeps as many loads open as it may; the link is fast enough that only the round trip counts.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -25,13 +26,15 @@ pub(super) static OUTSTANDING_LOADS: Experiment = Experiment {
         meaning: "loads open at a time",
         usual: &["1", "4", "16", "64", "256"],
         reduced: &["1", "64"],
-        kind: KnobKind::Count,
+        kind: KnobKind::Count(1, 1024),
     }],
     axes: Axes {
         x: Axis { label: "loads of 256 B open at a time", is_logarithmic: true },
         y: Axis { label: "throughput (GB/s)", is_logarithmic: true },
+        names: None,
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 

@@ -3,6 +3,7 @@
 //! A queue that never empties fills every frame to its limit, so the share of payload is exact where the limit is a count of
 //! operations. Goodput is measured in time, by when operations end.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -13,6 +14,10 @@ use crate::traffic::{Flow, Kind};
 const RATE_BITS_PER_S: f64 = 100e9;
 /// Frames of one run: long enough that its beginning and end are a per mille of it.
 const FRAMES: u64 = 2_000;
+const FRAME_BYTES_MAX: u64 = 9_014;
+/// Our own headers, of a frame and of each store in it.
+const FRAME_HEADER_BYTES: u64 = 14 + 32 + 40;
+const STORE_HEADER_BYTES_MAX: u64 = 48;
 
 /// Payload efficiency and goodput over operations per frame.
 pub(super) static PACKING: Experiment = Experiment {
@@ -29,21 +34,23 @@ pub(super) static PACKING: Experiment = Experiment {
             meaning: "operations of one frame",
             usual: &["1", "2", "4", "8", "15"],
             reduced: &["1", "8"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Count(1, 250),
         },
         Knob {
             name: "bytes",
             meaning: "bytes of one store",
             usual: &["64", "256"],
             reduced: &[],
-            kind: KnobKind::Count,
+            kind: KnobKind::Bytes(1, 4096),
         },
     ],
     axes: Axes {
         x: Axis { label: "operations per frame", is_logarithmic: true },
         y: Axis { label: "payload / link rate (%)", is_logarithmic: false },
+        names: None,
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 
@@ -56,6 +63,13 @@ enum Look {
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
+    let most = |name: &str| setup.knobs.counts(name, setup.reduced).into_iter().max().unwrap_or(0);
+    let (operations, bytes) = (most("packing.operations_max"), most("bytes"));
+    if FRAME_HEADER_BYTES + operations * (bytes + STORE_HEADER_BYTES_MAX) > FRAME_BYTES_MAX {
+        let what =
+            format!("{operations} stores of {bytes} bytes do not fit into a frame of {FRAME_BYTES_MAX}");
+        return Err(Refused { what, hint: "lower `packing.operations_max` or `bytes`".to_owned() });
+    }
     for bytes in setup.knobs.counts("bytes", setup.reduced) {
         for operations in setup.knobs.counts("packing.operations_max", setup.reduced) {
             trials.push(trial(setup, bytes, operations, Look::Bytes));
@@ -87,7 +101,7 @@ fn trial(setup: &Setup, bytes: u64, operations: u64, look: Look) -> Trial {
 fn measure(seed: u64, bytes: u64, operations: u64, look: Look) -> Result<Measured, String> {
     let mode = if operations == 1 { "off" } else { "opportunistic" };
     let text = format!(
-        "{{name: pair, shape: {{ring: {{nodes: 2}}}}, frame_bytes_max: 9014B, \
+        "{{name: pair, shape: {{ring: {{nodes: 2}}}}, frame_bytes_max: {FRAME_BYTES_MAX}B, \
          packing: {{mode: {mode}, operations_max: {operations}}}, \
          link: {{rate: 100Gbit/s, delay: 500ns, headers: sue-like}}}}"
     );

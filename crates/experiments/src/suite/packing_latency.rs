@@ -3,6 +3,7 @@
 //! Stores come at random times, at one per cent of what the link carries. Whoever packs only what is queued already
 //! adds nothing to the median.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -33,10 +34,12 @@ pub(super) static PACKING_LATENCY: Experiment = Experiment {
         kind: KnobKind::Word,
     }],
     axes: Axes {
-        x: Axis { label: "operations that may share a frame", is_logarithmic: true },
+        x: Axis { label: "packing", is_logarithmic: false },
         y: Axis { label: "median latency of a store (ns)", is_logarithmic: false },
+        names: Some(&["off", "opportunistic"]),
     },
     curve: straight,
+    answer: answer::none,
     trials,
 };
 
@@ -53,7 +56,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         series: mode.clone(),
         setting: format!("packing {mode}, {} % load", LOAD * 100.0),
         is_drawn: true,
-        x: if mode == "off" { 1.0 } else { 64.0 },
+        x: if mode == "off" { 1.0 } else { 2.0 },
         expected,
         tolerance: Tolerance::Absolute(one_operation_ns),
         run: Box::new(move || measure(seed, &mode, delay_ns, stores, store_ns / LOAD)),

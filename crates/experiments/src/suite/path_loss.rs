@@ -6,11 +6,12 @@
 use rackloom_protocol::Instant;
 use rackloom_simulator::Action;
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
-use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial, straight};
+use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::{Stage, all_reduce};
-use crate::theory::failure::{MESH_CUT_ONE_RELAY, after_plane_loss, after_ring_cut};
+use crate::theory::failure::{MESH_CUT_ONE_RELAY, after_mesh_cut_spread, after_plane_loss, after_ring_cut};
 use crate::traffic::{Flow, Kind};
 
 const TOLERANCE: Tolerance = Tolerance::Relative(0.03);
@@ -19,6 +20,8 @@ const RECEIVERS: u64 = 32;
 const RING_NODES: u64 = 8;
 const MESH_NODES: u64 = 6;
 const PUT_BYTES: u64 = 4_096;
+const STAR: &str = "star, plane lost";
+const RING: &str = "rings, link cut";
 const MICROSECOND_NS: u64 = 1_000;
 
 /// Throughput and load after a loss, over those before it.
@@ -26,24 +29,39 @@ pub(super) static PATH_LOSS: Experiment = Experiment {
     number: 13,
     name: "path-loss",
     question: "What is left when a plane, a ring link or a mesh link is lost?",
-    formula: "plane (P - 1)/P; ring link 1 of one ring, 1/2 of two; mesh link: 2 x load on the relay's links",
+    formula: "plane (P - 1)/P; ring link 1 of one ring, 1/2 of two; mesh link: load 2 with one relay, (N - 1)/(N - 2) spread",
     theory: "A lost plane takes its share. One ring's traffic detours over reverse links that are idle, two counter-rotating \
-             rings meet there. A relay carries a second flow beside its own.",
+             rings meet there. A relay carries a second flow beside its own, each of N - 2 relays its share of one.",
     perturbs: "planes of the star",
     knobs: &[Knob {
         name: "shape.star.planes",
         meaning: "planes of which one is lost",
         usual: &["2", "3", "5"],
         reduced: &["5"],
-        kind: KnobKind::Count,
+        kind: KnobKind::Count(2, 12),
     }],
     axes: Axes {
         x: Axis { label: "planes of the star; rings; nodes of the mesh", is_logarithmic: false },
         y: Axis { label: "after the loss / before", is_logarithmic: false },
+        names: None,
     },
     curve: straight,
+    answer: in_words,
     trials,
 };
+
+/// What each number of planes keeps, and what a relay bears.
+fn in_words(rows: &[Row]) -> Vec<String> {
+    let line = |(series, points): (&str, Vec<(f64, f64)>)| {
+        let each = points.iter().map(|(place, value)| match series {
+            STAR => format!("{place} planes keep {}", answer::per_cent(*value)),
+            RING => format!("of {place} the all-reduce keeps {}", answer::per_cent(*value)),
+            _ => format!("the busiest link bears {value:.2} times its load"),
+        });
+        format!("{series}: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    answer::by_series(rows).into_iter().map(line).collect()
+}
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let seed = setup.seed;
@@ -51,7 +69,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     for planes in setup.knobs.counts("shape.star.planes", setup.reduced) {
         let run_planes = setup.run_count(planes);
         trials.push(Trial {
-            series: "star, plane lost".to_owned(),
+            series: STAR.to_owned(),
             setting: format!("star of {planes} planes, one lost"),
             is_drawn: true,
             x: planes as f64,
@@ -62,7 +80,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     }
     for (rings, algorithm) in [(1, "ring"), (2, "bidirectional-ring")] {
         trials.push(Trial {
-            series: "ring, link cut".to_owned(),
+            series: RING.to_owned(),
             setting: format!("all-reduce by {algorithm} on {RING_NODES} nodes, one link cut"),
             is_drawn: true,
             x: rings as f64,
@@ -71,15 +89,20 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
             run: Box::new(move || ring_cut(seed, algorithm)),
         });
     }
-    trials.push(Trial {
-        series: "mesh, link cut".to_owned(),
-        setting: format!("all-to-all on a mesh of {MESH_NODES}, one link cut"),
-        is_drawn: true,
-        x: MESH_NODES as f64,
-        expected: MESH_CUT_ONE_RELAY,
-        tolerance: TOLERANCE,
-        run: Box::new(move || mesh_cut(seed)),
-    });
+    let spread = after_mesh_cut_spread(MESH_NODES);
+    for (policy, way, expected) in
+        [("flow", "one relay", MESH_CUT_ONE_RELAY), ("round-robin", "all relays", spread)]
+    {
+        trials.push(Trial {
+            series: format!("mesh, link cut, {way}"),
+            setting: format!("all-to-all on a mesh of {MESH_NODES}, one link cut, {way}"),
+            is_drawn: true,
+            x: MESH_NODES as f64,
+            expected,
+            tolerance: TOLERANCE,
+            run: Box::new(move || mesh_cut(seed, policy)),
+        });
+    }
     Ok(trials)
 }
 
@@ -131,11 +154,11 @@ fn ring_cut(seed: u64, algorithm: &str) -> Result<Measured, String> {
 }
 
 /// Everybody sends as much to everybody; the busiest direction of a link against one flow.
-fn mesh_cut(seed: u64) -> Result<Measured, String> {
+fn mesh_cut(seed: u64, policy: &str) -> Result<Measured, String> {
     const PUTS: u64 = 500;
     let text = format!(
         "{{name: mesh, shape: {{full-mesh: {{nodes: {MESH_NODES}}}}}, \
-         link: {{rate: 100Gbit/s, delay: 500ns, headers: sue-like}}, \
+         link: {{rate: 100Gbit/s, delay: 500ns, headers: sue-like}}, paths: {{policy: {policy}}}, \
          timers: {{heartbeat_interval: 20us, hello_interval: 1us}}}}"
     );
     let flows = |node: u64| {

@@ -1,10 +1,11 @@
 //! Experiment 7: how large a replay buffer must be, by the length of the cable.
 //!
 //! A sender may have so many bytes unacknowledged. On a short cable that never stops it; beyond the knee it waits for
-//! acknowledgements, and throughput is what the buffer holds per loop.
+//! acknowledgements, and throughput is what the buffer holds per loop. A window of packets end to end is such a buffer too.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
-use crate::experiment::{Experiment, Measured, Setup, Tolerance, Trial};
+use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::Stage;
 use crate::theory::retry::{ReplayLoop, replay_limited};
@@ -14,18 +15,25 @@ const RATE_BITS_PER_S: f64 = 400e9;
 const PUT_BYTES: u64 = 4_096;
 /// A put of 4096 bytes with our own headers: Ethernet 14, link 32, fabric 40, region and put 44.
 const FRAME_BYTES: u64 = 14 + 32 + 40 + 44 + PUT_BYTES;
-/// The same on the wire: check, preamble and gap.
-const FRAME_WIRE_BYTES: u64 = FRAME_BYTES + 24;
+/// On the wire beside a frame: check, preamble and gap.
+const BESIDE_FRAME_BYTES: u64 = 24;
+const FRAME_WIRE_BYTES: u64 = FRAME_BYTES + BESIDE_FRAME_BYTES;
 /// A link acknowledgement is a smallest frame.
 const ACK_WIRE_BYTES: u64 = 84;
 const COPPER_NS_PER_M: f64 = 4.6;
+const WINDOW: &str = "window";
+const TOLERANCE: Tolerance = Tolerance::Relative(0.01);
+/// The cable over which windows of packets are compared.
+const WINDOW_CABLE_M: u64 = 1_000;
+/// An acknowledgement of packets: headers, and what it acknowledges.
+const PACKET_ACK_WIRE_BYTES: u64 = 14 + 32 + 40 + 16 + BESIDE_FRAME_BYTES;
 
 /// Throughput over cable length, for several replay buffers.
 pub(super) static REPLAY_BUFFER: Experiment = Experiment {
     number: 7,
     name: "replay-buffer",
     question: "How large must the replay buffer be, by the length of the cable?",
-    formula: "throughput = min(1, floor(buffer / frame) L / (B loop)), loop = 2 length tau + L/B + ack/B",
+    formula: "throughput = min(1, n L / (B loop)), loop = 2 length tau + L/B + ack/B, n = floor(buffer / frame), or the window of packets",
     theory: "The buffer holds what is unacknowledged; a frame's place is free again one control loop after it began to \
              leave. Full throughput wants B (RTT + t_ack) + frames that are being written (UEC-like link-level retry).",
     perturbs: "bytes of the replay buffer",
@@ -35,31 +43,44 @@ pub(super) static REPLAY_BUFFER: Experiment = Experiment {
             meaning: "bytes of the replay buffer",
             usual: &["16384", "65536", "262144"],
             reduced: &["65536"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Bytes(4240, 64 << 20),
         },
         Knob {
             name: "link.length",
             meaning: "metres of copper",
             usual: &["1", "3", "10", "30", "100", "300", "1000"],
             reduced: &["10", "300"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Metres(1, 10_000),
+        },
+        Knob {
+            name: "transport.window_packets",
+            meaning: "packets in flight, over a kilometre without link-level retry",
+            usual: &["16", "64", "256"],
+            reduced: &["64"],
+            kind: KnobKind::Count(1, 4096),
         },
     ],
     axes: Axes {
         x: Axis { label: "length of the cable (m)", is_logarithmic: true },
         y: Axis { label: "throughput / link rate", is_logarithmic: false },
+        names: None,
     },
     curve,
+    answer: in_words,
     trials,
 };
 
 fn expected(buffer_bytes: f64, length_m: f64) -> f64 {
+    limited((buffer_bytes / FRAME_BYTES as f64).floor(), length_m, ACK_WIRE_BYTES)
+}
+
+fn limited(frames_max: f64, length_m: f64, ack_wire_bytes: u64) -> f64 {
     replay_limited(ReplayLoop {
         rate_bits_per_s: RATE_BITS_PER_S,
         frame_wire_bytes: FRAME_WIRE_BYTES as f64,
-        frames_max: (buffer_bytes / FRAME_BYTES as f64).floor(),
+        frames_max,
         round_trip_ns: 2.0 * length_m * COPPER_NS_PER_M,
-        ack_wire_bytes: ACK_WIRE_BYTES as f64,
+        ack_wire_bytes: ack_wire_bytes as f64,
     })
 }
 
@@ -67,6 +88,20 @@ fn expected(buffer_bytes: f64, length_m: f64) -> f64 {
 fn curve(series: &str, length_m: f64) -> Option<f64> {
     let kibibytes: f64 = series.split(' ').next()?.parse().ok()?;
     Some(expected(kibibytes * 1024.0, length_m))
+}
+
+/// How long a cable each buffer fills.
+fn in_words(rows: &[Row]) -> Vec<String> {
+    let windows = |points: &[(f64, f64)]| {
+        let each = points.iter().map(|(window, share)| format!("{} with {window}", answer::per_cent(*share)));
+        format!("a window of packets fills of {WINDOW_CABLE_M} m: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    let line = |(buffer, points): (&str, Vec<(f64, f64)>)| match answer::holds_up_to(&points, answer::FULL) {
+        _ if buffer == WINDOW => windows(&points),
+        Some(length) => format!("a buffer of {buffer} fills 400 Gbit/s up to {length} m of copper"),
+        None => format!("a buffer of {buffer} fills 400 Gbit/s over none of these cables"),
+    };
+    answer::by_series(rows).into_iter().map(line).collect()
 }
 
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
@@ -80,20 +115,39 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
                 is_drawn: true,
                 x: length as f64,
                 expected: expected(buffer as f64, length as f64),
-                tolerance: Tolerance::Relative(0.05),
-                run: Box::new(move || measure(seed, run_buffer, length)),
+                tolerance: TOLERANCE,
+                run: Box::new(move || {
+                    let retry = format!(
+                        "{{outstanding_bytes: {run_buffer}B, outstanding_frames: 4096, replay_timer: 100us}}"
+                    );
+                    measure(seed, length, &retry, "window_packets: 4096")
+                }),
             });
         }
+    }
+    for window in setup.knobs.counts("transport.window_packets", setup.reduced) {
+        let (seed, run_window) = (setup.seed, setup.run_count(window));
+        trials.push(Trial {
+            series: WINDOW.to_owned(),
+            setting: format!("window {window} packets, cable {WINDOW_CABLE_M} m, no retry on the link"),
+            is_drawn: false,
+            x: window as f64,
+            expected: limited(window as f64, WINDOW_CABLE_M as f64, PACKET_ACK_WIRE_BYTES),
+            tolerance: TOLERANCE,
+            run: Box::new(move || {
+                let transport = format!("window_packets: {run_window}, ack_every_packets: 1");
+                measure(seed, WINDOW_CABLE_M, "off", &transport)
+            }),
+        });
     }
     Ok(trials)
 }
 
-fn measure(seed: u64, buffer_bytes: u64, length_m: u64) -> Result<Measured, String> {
+fn measure(seed: u64, length_m: u64, retry: &str, transport: &str) -> Result<Measured, String> {
     let text = format!(
         "{{name: pair, shape: {{ring: {{nodes: 2}}}}, ring_bytes: 16MiB, \
          link: {{rate: 400Gbit/s, length: {length_m}m, \
-         llr: {{outstanding_bytes: {buffer_bytes}B, outstanding_frames: 4096, replay_timer: 100us}}}}, \
-         transport: {{window_packets: 4096}}}}"
+         llr: {retry}}}, transport: {{{transport}}}}}"
     );
     let puts = 4_000;
     let mut stage = Stage::new(&text, seed, vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, puts)]])?;

@@ -2,6 +2,7 @@
 //!
 //! Stores of one size leave one per frame; the wire counts what it accounts for them.
 
+use crate::answer;
 use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Setup, Tolerance, Trial};
 use crate::knob::{Knob, KnobKind, Refused};
@@ -33,14 +34,16 @@ pub(super) static SIZE_SWEEP: Experiment = Experiment {
             meaning: "bytes of one store",
             usual: &["32", "64", "128", "256", "512", "1024", "2048", "4096"],
             reduced: &["32", "256", "4096"],
-            kind: KnobKind::Count,
+            kind: KnobKind::Bytes(1, 4096),
         },
     ],
     axes: Axes {
         x: Axis { label: "payload of one message (bytes)", is_logarithmic: true },
         y: Axis { label: "payload / bytes on the wire (%)", is_logarithmic: false },
+        names: None,
     },
     curve,
+    answer: answer::none,
     trials,
 };
 

@@ -24,6 +24,19 @@ impl Fabric {
         2.0 * (self.ranks - 1.0) * step_ns + self.finish_ns
     }
 
+    /// All-reduce around a ring, one half of the array each way: `2 (N - 1) (alpha + S / (2 N b)) + finish`.
+    #[must_use]
+    pub fn two_rings_all_reduce_ns(&self, bytes: f64) -> f64 {
+        self.ring_all_reduce_ns(bytes / 2.0)
+    }
+
+    /// All-reduce by halving and doubling through one link per node: `2 log2(N) alpha + 2 (N - 1) / N S / B + finish`.
+    #[must_use]
+    pub fn star_halving_doubling_ns(&self, bytes: f64) -> f64 {
+        let share = 2.0 * (self.ranks - 1.0) / self.ranks;
+        2.0 * self.ranks.log2() * self.alpha_ns + share * bytes / self.link_bytes_per_ns + self.finish_ns
+    }
+
     /// All-reduce in two shots where each pair has a link: `2 (alpha + S / (N b)) + finish`.
     #[must_use]
     pub fn mesh_two_shot_ns(&self, bytes: f64) -> f64 {

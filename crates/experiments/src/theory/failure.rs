@@ -30,6 +30,13 @@ pub const fn after_ring_cut(rings: u64) -> f64 {
 /// Load of the busiest link of a full mesh whose link between two members is cut, when their traffic takes one relay.
 pub const MESH_CUT_ONE_RELAY: f64 = 2.0;
 
+/// The same, when their traffic is spread over all other members: each of N - 2 relays carries its share beside a flow of its
+/// own.
+#[must_use]
+pub fn after_mesh_cut_spread(nodes: u64) -> f64 {
+    (nodes - 1) as f64 / (nodes - 2) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +45,7 @@ mod tests {
     fn five_misses_of_100_us_are_noticed_after_400_to_500_us() {
         assert_eq!(detection_ns(100_000.0, 5, 500.0), (400_500.0, 500_500.0));
         assert_eq!(detection_mean_ns(100_000.0, 5, 500.0), 450_500.0);
+        assert_eq!((after_mesh_cut_spread(6), after_mesh_cut_spread(3)), (1.25, 2.0));
         assert_eq!((after_plane_loss(4), after_ring_cut(1), after_ring_cut(2)), (0.75, 1.0, 0.5));
     }
 }

@@ -31,6 +31,23 @@ impl Stream {
         let timer = self.frames_in(self.timer_ns) + 1.0;
         1.0 / (1.0 + loss * round_trip + loss * loss / (1.0 - loss) * timer)
     }
+
+    /// How unevenly losses cost under go-back-N: the root of the mean square of a loss's cost over its mean, 1 if all cost the
+    /// same. The sum of n losses, themselves a matter of chance, deviates by this over the root of n.
+    ///
+    /// A loss costs D frames and Dt more for each time that the first frame sent again is lost too, which it is m times with
+    /// probability `p^m (1 - p)`.
+    #[must_use]
+    pub fn unevenness(&self, loss: f64, behind: f64) -> f64 {
+        let round_trip = self.frames_in(self.round_trip_ns) + behind;
+        let timer = self.frames_in(self.timer_ns) + 1.0;
+        let times = loss / (1.0 - loss);
+        let times_squared = times + 2.0 * times * times;
+        let mean = round_trip + times * timer;
+        let mean_square =
+            round_trip.powi(2) + 2.0 * round_trip * times * timer + times_squared * timer.powi(2);
+        mean_square.sqrt() / mean
+    }
 }
 
 /// Goodput under selective repeat.
@@ -70,6 +87,24 @@ mod tests {
 
     fn rounded(value: f64) -> f64 {
         (value * 1000.0).round() / 1000.0
+    }
+
+    #[test]
+    fn costs_are_uneven_where_a_rare_timer_is_dear() {
+        // 8 ns a frame: a loss costs ten frames and, half of the time, at least once a timer of ninety.
+        let stream = Stream {
+            rate_bits_per_s: 400e9,
+            frame_wire_bytes: 400.0,
+            round_trip_ns: 64.0,
+            timer_ns: 8.0 * 89.0,
+        };
+        let counted: Vec<(f64, f64)> =
+            (0..60).map(|times| (10.0 + 90.0 * f64::from(times), 0.5_f64.powi(times + 1))).collect();
+        let mean: f64 = counted.iter().map(|(cost, share)| cost * share).sum();
+        let mean_square: f64 = counted.iter().map(|(cost, share)| cost * cost * share).sum();
+        let unevenness = stream.unevenness(0.5, 2.0);
+        assert!((unevenness - mean_square.sqrt() / mean).abs() < 1e-9, "{unevenness}");
+        assert!((stream.unevenness(1e-9, 2.0) - 1.0).abs() < 1e-6, "without timers all cost the same");
     }
 
     #[test]

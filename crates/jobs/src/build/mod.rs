@@ -4,15 +4,19 @@ mod collective;
 mod fabric;
 
 use rackloom_collectives::Refused;
-use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep};
+use rackloom_plan::trace::TraceLine;
+use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Inputs};
 use crate::crew::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
 use crate::pairs::{Measure, PairError, PairSettings, pairs};
+use crate::trace::{TraceError, TraceSettings, trace};
+use crate::traffic::{TrafficError, TrafficSettings, traffic};
 
 /// Largest load and store that every endpoint takes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
@@ -31,24 +35,64 @@ pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
 /// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
 #[must_use]
 pub fn build_on(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Box<dyn Job> {
-    made(plan, rank, seed, inputs).unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+    build_from(plan, rank, seed, inputs, Checkpoints::default())
+}
+
+/// The same with snapshots, where the job is a collective: to be saved, or to be taken up.
+#[must_use]
+pub fn build_from(
+    plan: &Plan,
+    rank: NodeId,
+    seed: u64,
+    inputs: &Inputs,
+    checkpoints: Checkpoints,
+) -> Box<dyn Job> {
+    made(plan, rank, seed, inputs, checkpoints)
+        .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
+}
+
+/// One rank's job of playing a trace, in place of the plan's own; every rank must be given all lines, in the order of their times.
+///
+/// # Errors
+/// When the trace does not fit into the members' memory, or the plan has several tenants.
+pub fn play_trace(
+    plan: &Plan,
+    rank: NodeId,
+    seed: u64,
+    lines: &[TraceLine],
+) -> Result<Box<dyn Job>, TraceError> {
+    let default = PairSettings::new(Measure::Bandwidth);
+    let settings = TraceSettings {
+        seed,
+        memory_bytes: smallest_memory(plan),
+        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+    };
+    trace(rank, ranks(plan), settings, lines)
 }
 
 /// Everything for which the plan's job cannot be done; empty if it can. It is the one rule for those who check a file and
 /// those who run it.
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
-    let mut objections = Vec::from_iter(made(plan, NodeId(0), plan.seed, inputs).err());
+    let mut objections =
+        Vec::from_iter(made(plan, NodeId(0), plan.seed, inputs, Checkpoints::default()).err());
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // What else is wrong shows where all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
-        objections.extend(made(&united, NodeId(0), plan.seed, inputs).err());
+        objections.extend(made(&united, NodeId(0), plan.seed, inputs, Checkpoints::default()).err());
     }
     objections
 }
 
-fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn Job>, Objection> {
+fn made(
+    plan: &Plan,
+    rank: NodeId,
+    seed: u64,
+    inputs: &Inputs,
+    checkpoints: Checkpoints,
+) -> Result<Box<dyn Job>, Objection> {
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
             let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seed));
@@ -59,12 +103,13 @@ fn made(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Result<Box<dyn
                 .map_err(|words| Objection::from_words(Subject::Collective, &words))?;
             let objection =
                 |error: CollectiveError| Objection::from_words(of_collective(&error), &error.to_string());
-            crate::collective::collective(rank, ranks(plan), settings).map_err(objection)?
+            crate::collective::collective_from(rank, ranks(plan), settings, checkpoints).map_err(objection)?
         }
         JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seed))?,
         JobKind::Bandwidth(sweep) => {
             paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seed))?
         }
+        JobKind::Traffic(job) => trafficked(plan, rank, job, seed)?,
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
@@ -80,6 +125,27 @@ fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn J
         PairError::TooFew(_) => Subject::Collective,
     };
     pairs(rank, ranks(plan), settings)
+        .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
+}
+
+fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seed: u64) -> Result<Box<dyn Job>, Objection> {
+    let default = PairSettings::new(Measure::Bandwidth);
+    let settings = TrafficSettings {
+        pattern: job.pattern,
+        bytes: job.bytes,
+        messages: job.messages.into(),
+        seed,
+        store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
+        memory_bytes: smallest_memory(plan),
+        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+    };
+    let about = |error: &TrafficError| match error {
+        TrafficError::TooLarge { .. } | TrafficError::NoStore(_) => Subject::Memory,
+        TrafficError::SeveralTenants => Subject::Tenants,
+        TrafficError::TooFew(_) => Subject::Collective,
+    };
+    traffic(rank, ranks(plan), settings)
         .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
 }
 
@@ -193,6 +259,9 @@ mod tests {
             ),
             ("job: {latency: {bytes: 8MiB}}", &[Subject::Memory]),
             ("job: latency\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
+            ("job: {traffic: {bytes: 3355443B}}", &[Subject::Memory]),
+            ("job: {traffic: {pattern: small-stores, bytes: 5000B}}", &[Subject::Memory]),
+            ("job: traffic\nnodes: {n3: {tenant: 1}}", &[Subject::Tenants]),
             ("job: litmus\nnodes: {n3: {tenant: 1}}", &[]),
         ] {
             let objections = objections(&plan(more), &Inputs::Pattern);

@@ -5,8 +5,8 @@
 //! A run's time is from the rank's leaving the barrier until its program is over and all it sent is visible; not measured are
 //! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
 //!
-//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha and beta) · `run` (one run) · `work` (in own memory) ·
-//! `expected`, `check` (is it right?).
+//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha, beta and gamma) · `run` (one run) · `work` (in own memory) ·
+//! `expected`, `check` (is it right?) · [`snapshot`] (where it can be taken up again).
 
 mod check;
 mod expected;
@@ -15,17 +15,20 @@ mod probe;
 mod room;
 mod run;
 mod settings;
+pub mod snapshot;
 mod work;
 
 use rackloom_collectives::choose::{self, Fabric};
 use rackloom_collectives::{Algorithm, Schedule, build};
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{Instant, NodeId, RegionConfig};
 
 use self::check::{Check, Findings, Reference};
 use self::inputs::Given;
-use self::probe::{Measured, Probe};
+use self::probe::{Measured, Probe, Probed};
 use self::room::{INPUT, OUTPUT};
 use self::run::{Run, Went};
+use self::snapshot::{Checkpoints, Cursor, Head, Progress};
 use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
 use crate::crew::request::Outcome;
 use crate::crew::{Crew, Rank};
@@ -47,13 +50,26 @@ const SPOILED: u8 = 0xa5;
 /// One rank of a collective job.
 ///
 /// # Errors
-/// When it cannot be done: it does not fit into memory, the algorithm cannot do the collective, arrays have the wrong length.
+/// As for [`collective_from`].
 pub fn collective(
     rank: NodeId,
     ranks: Vec<Rank>,
     settings: CollectiveSettings,
 ) -> Result<Box<dyn Job>, CollectiveError> {
-    let play = Performance::new(rank.index(), &ranks, settings)?;
+    collective_from(rank, ranks, settings, Checkpoints::default())
+}
+
+/// The same with snapshots, to be saved or to be taken up.
+///
+/// # Errors
+/// When it cannot be done: it does not fit into memory, the algorithm cannot do the collective, arrays have the wrong length.
+pub fn collective_from(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+    checkpoints: Checkpoints,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    let play = Performance::new(rank.index(), &ranks, settings, checkpoints)?;
     let patience = Patience {
         start_timeout_ns: play.settings.start_timeout_ns,
         drain_timeout_ns: play.settings.drain_timeout_ns,
@@ -66,6 +82,8 @@ pub fn collective(
 /// Where a rank is.
 #[derive(Debug)]
 enum Stage {
+    /// Taking up what was saved.
+    Restore(Cursor),
     /// Writing its input.
     Fill {
         done: usize,
@@ -83,6 +101,11 @@ enum Stage {
     BeforeRun,
     Run(Run),
     Check(Check),
+    /// Waiting until nobody's memory changes any more.
+    BeforeSave,
+    Save(Cursor),
+    /// It cannot go on.
+    Failed(String),
     Over,
 }
 
@@ -114,10 +137,16 @@ struct Performance {
     findings: Findings,
     rows: Vec<SweepRow>,
     notes: Vec<String>,
+    checkpoints: Checkpoints,
 }
 
 impl Performance {
-    fn new(rank: usize, ranks: &[Rank], settings: CollectiveSettings) -> Result<Self, CollectiveError> {
+    fn new(
+        rank: usize,
+        ranks: &[Rank],
+        settings: CollectiveSettings,
+        checkpoints: Checkpoints,
+    ) -> Result<Self, CollectiveError> {
         if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
             return Err(CollectiveError::SeveralTenants);
         }
@@ -129,12 +158,16 @@ impl Performance {
             element: settings.element,
             operation: settings.operation,
         };
+        let stage = match &checkpoints.resume {
+            Some(_) => Stage::Restore(Cursor::new(&room.needs[rank])),
+            None => Stage::Fill { done: 0 },
+        };
         Ok(Self {
             given,
             rank,
             ranks: ranks.len(),
             room,
-            stage: Stage::Fill { done: 0 },
+            stage,
             blocks: Blocks::new(settings.operation, settings.element),
             next_size: 0,
             current: None,
@@ -143,6 +176,7 @@ impl Performance {
             findings: Findings::default(),
             rows: Vec::new(),
             notes: Vec::new(),
+            checkpoints,
             settings,
         })
     }
@@ -158,10 +192,15 @@ impl Performance {
     /// Go on in the current stage; `None` is: in another one now.
     fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         match &mut self.stage {
+            Stage::Restore(_) => return self.restore(turn),
             Stage::Fill { .. } => return self.fill(turn),
-            Stage::BeforeProbe | Stage::BeforeRun => return Ok(Some(Step::Meet)),
+            Stage::BeforeProbe | Stage::BeforeRun | Stage::BeforeSave => return Ok(Some(Step::Meet)),
             Stage::Probe(probe) => {
-                let Some(measured) = probe.advance(turn)? else { return Ok(Some(Step::Waiting)) };
+                let measured = match probe.advance(turn, &mut self.blocks)? {
+                    Probed::Waiting => return Ok(Some(Step::Waiting)),
+                    Probed::Again => return Ok(Some(Step::Again)),
+                    Probed::Agreed(measured) => measured,
+                };
                 self.fabric = Some(measured);
                 self.note_fabric(turn.crew, measured);
                 self.stage = Stage::NextSize;
@@ -170,6 +209,8 @@ impl Performance {
             Stage::Spoil { .. } => return self.spoil(turn),
             Stage::Run(_) => return self.run(turn),
             Stage::Check(_) => return self.check(turn),
+            Stage::Save(_) => return self.save(turn),
+            Stage::Failed(why) => return Err(std::mem::take(why)),
             Stage::Over => return Ok(Some(Step::Done)),
         }
         Ok(None)
@@ -193,9 +234,10 @@ impl Performance {
     }
 
     fn note_fabric(&mut self, crew: &Crew, measured: Measured) {
-        let Measured { alpha_ns, ns_per_byte } = measured;
+        let Measured { alpha_ns, ns_per_byte, reduce_ns_per_byte } = measured;
         self.notes.push(format!(
-            "between {} and {}: alpha {:.2} us, beta {ns_per_byte:.4} ns per byte (measured, and used to choose)",
+            "between {} and {}: alpha {:.2} us, beta {ns_per_byte:.4} ns per byte, and gamma {reduce_ns_per_byte:.4} ns \
+             per byte to reduce (measured, and used to choose)",
             crew.name(0),
             crew.name(probe::partner(&self.settings.servers)),
             alpha_ns / 1000.0
@@ -226,6 +268,7 @@ impl Performance {
             alpha_ns: measured.alpha_ns,
             link_ns_per_byte: measured.ns_per_byte,
             local_alpha_ns: measured.alpha_ns,
+            reduce_ns_per_byte: measured.reduce_ns_per_byte,
         };
         let request = room::request(&self.settings, self.ranks, elements);
         let element_bytes = self.settings.element.bytes();
@@ -295,11 +338,90 @@ impl Performance {
             return Ok(Some(Step::Again));
         }
         current.wrong += check.wrong;
-        let is_last = current.runs >= self.settings.repetitions.max(1) + self.settings.warm_up;
-        self.stage = if is_last { Stage::NextSize } else { Stage::Spoil { done: 0 } };
-        if is_last {
+        if self.is_size_over() {
             self.end_size();
         }
+        let is_due = self
+            .checkpoints
+            .save
+            .as_ref()
+            .is_some_and(|(every, _)| self.runs.is_multiple_of(u64::from(*every)));
+        if is_due {
+            self.stage = Stage::BeforeSave;
+        } else {
+            self.go_on();
+        }
+        Ok(None)
+    }
+
+    fn is_size_over(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.runs >= self.runs_per_size())
+    }
+
+    /// To the next run, or to the next size.
+    fn go_on(&mut self) {
+        self.stage = if self.is_size_over() { Stage::NextSize } else { Stage::Spoil { done: 0 } };
+    }
+
+    fn save(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let Stage::Save(cursor) = &mut self.stage else { return Ok(None) };
+        let Some((_, vault)) = &mut self.checkpoints.save else { return Ok(None) };
+        if !cursor.save(turn.memory, &mut **vault, &mut self.blocks.left)? {
+            return Ok(Some(Step::Again));
+        }
+        vault.seal()?;
+        self.go_on();
+        Ok(None)
+    }
+
+    /// Nobody's memory changes any more.
+    fn begin_save(&mut self) {
+        let cursor = Cursor::new(&self.room.needs[self.rank]);
+        let head = Head { progress: self.progress(), regions: cursor.regions() };
+        let begun = self.checkpoints.save.as_mut().map(|(_, vault)| vault.begin(&head));
+        self.stage = match begun {
+            Some(Err(why)) => Stage::Failed(why),
+            _ => Stage::Save(cursor),
+        };
+    }
+
+    fn progress(&self) -> Progress {
+        let current = self.current.as_ref();
+        Progress {
+            runs: self.runs,
+            size: self.next_size,
+            runs_of_size: current.map_or(0, |current| current.runs),
+            measured_ns: current.map_or(0, |current| current.measured_ns),
+            wrong: current.map_or(0, |current| current.wrong),
+            verified_bytes: self.findings.verified_bytes,
+            fabric: self.fabric,
+            rows: self.rows.clone(),
+            notes: self.notes.clone(),
+        }
+    }
+
+    /// Put back what was saved, then be where the rank was then.
+    fn restore(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let Stage::Restore(cursor) = &mut self.stage else { return Ok(None) };
+        let Some(saved) = &mut self.checkpoints.resume else { return Ok(None) };
+        if saved.head().regions != Cursor::new(&self.room.needs[self.rank]).regions() {
+            return Err("the snapshot is of buffers of other sizes".to_owned());
+        }
+        if !cursor.restore(turn.memory, &mut **saved, &mut self.blocks.left)? {
+            return Ok(Some(Step::Again));
+        }
+        let progress = saved.head().progress.clone();
+        self.checkpoints.resume = None;
+        (self.runs, self.fabric, self.rows) = (progress.runs, progress.fabric, progress.rows);
+        self.next_size = progress.size.saturating_sub(1);
+        self.begin_size()?;
+        let current = self.current.as_mut().ok_or("the snapshot is of a size that the job does not have")?;
+        (current.runs, current.measured_ns, current.wrong) =
+            (progress.runs_of_size, progress.measured_ns, progress.wrong);
+        self.findings.verified_bytes = progress.verified_bytes;
+        self.notes = progress.notes;
+        self.notes.push(format!("taken up after {} runs", progress.runs));
+        self.go_on();
         Ok(None)
     }
 
@@ -345,6 +467,16 @@ fn check_arrays(settings: &CollectiveSettings, ranks: usize) -> Result<(), Colle
 }
 
 impl Play for Performance {
+    fn reached(&self) -> Option<Place> {
+        let step = match &self.stage {
+            Stage::Run(run) => run.step() as u64 + 1,
+            // Whoever checks a run is through with its steps.
+            Stage::Check(_) => u64::MAX,
+            _ => return None,
+        };
+        Some(Place { run: self.runs, step })
+    }
+
     fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
         self.room.needs[self.rank].regions(crew, self.is_chosen())
     }
@@ -364,6 +496,7 @@ impl Play for Performance {
             Stage::BeforeProbe => {
                 self.stage = Stage::Probe(Probe::new(probe::partner(&self.settings.servers)));
             }
+            Stage::BeforeSave => self.begin_save(),
             Stage::BeforeRun => {
                 self.runs += 1;
                 self.stage = Stage::Run(Run::new(self.rank, self.runs, now));
@@ -383,10 +516,13 @@ impl Play for Performance {
 
     fn place(&self, crew: &Crew) -> String {
         let place = match (&self.stage, &self.current) {
+            (Stage::Restore(_), _) => return "taking up what was saved".to_owned(),
             (Stage::Fill { .. }, _) => return "writing the input".to_owned(),
             (Stage::BeforeProbe, _) => return "measuring the fabric".to_owned(),
             (Stage::Probe(probe), _) => return probe.place(),
-            (Stage::NextSize | Stage::Over, _) | (_, None) => return "the last size".to_owned(),
+            (Stage::NextSize | Stage::Over | Stage::Failed(_), _) | (_, None) => {
+                return "the last size".to_owned();
+            }
             (Stage::Run(run), Some(current)) => {
                 let steps = current.schedule.programs[self.rank].steps.len();
                 let waits = run.waits_for(&current.schedule);
@@ -396,6 +532,7 @@ impl Play for Performance {
                 format!("step {} of {steps}{waits}", steps.min(run.step() + 1))
             }
             (Stage::Check(_), _) => "checking the result".to_owned(),
+            (Stage::BeforeSave | Stage::Save(_), _) => "saving".to_owned(),
             (Stage::Spoil { .. } | Stage::BeforeRun, _) => "starting".to_owned(),
         };
         let Some(current) = &self.current else { return place };

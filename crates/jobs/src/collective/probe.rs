@@ -1,7 +1,8 @@
-//! What is the fabric like? Alpha and beta, measured between rank 0 and a partner, told to all by rank 0.
+//! What is the fabric like? Alpha and beta, measured between rank 0 and a partner, and gamma, measured at rank 0, told to all by it.
 //!
 //! Alpha is half the round trip of a put without data and its echo; beta is what a large put takes longer than that, per
-//! byte. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
+//! byte. Gamma is what reducing a byte into own memory takes: as long as the time between two turns says, which in virtual
+//! time is none. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
 //! into everybody's memory. The partner sits in another server where there is one: within a server memory may be shared, and
 //! how fast that is says nothing about the fabric. Still the two may lie closer to each other than others do; estimates count
 //! hops on their own.
@@ -9,7 +10,7 @@
 use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
 
 use super::room::{PROBE, PROBE_BYTES};
-use super::work::{read, write};
+use super::work::{Blocks, WORKED_BYTES_MAX, read, write};
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};
@@ -18,40 +19,57 @@ use crate::measure::OperationKind;
 const WARM_UP: u64 = 2;
 const SMALL_PINGS: u64 = WARM_UP + 9;
 const PINGS: u64 = SMALL_PINGS + 5;
+const REDUCTIONS: usize = WARM_UP as usize + 5;
+const NUMBERS_BYTES: usize = 24;
 
 const PING: u64 = Crew::own_word(0);
 const AGREED: u64 = Crew::own_word(1);
-/// Two words: bits of alpha, bits of beta.
+/// Three words: bits of alpha, of beta, of gamma.
 const NUMBERS: u64 = Crew::own_word(2);
 
 /// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Measured {
     pub(crate) alpha_ns: f64,
     pub(crate) ns_per_byte: f64,
+    pub(crate) reduce_ns_per_byte: f64,
+}
+
+/// How far measuring is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Probed {
+    /// Something outstanding must end first.
+    Waiting,
+    /// There is more to reduce: another turn at once.
+    Again,
+    /// This rank has the numbers that all have.
+    Agreed(Measured),
 }
 
 impl Measured {
-    fn of(mut small_ns: Vec<u64>, mut large_ns: Vec<u64>) -> Self {
+    fn of(mut small_ns: Vec<u64>, mut large_ns: Vec<u64>, mut reduced_ns: Vec<u64>) -> Self {
         let small = median(&mut small_ns);
         let large = median(&mut large_ns);
         let ns_per_byte = (large - small).max(0.0) / PROBE_BYTES as f64;
-        Self { alpha_ns: small / 2.0, ns_per_byte }
+        let reduce_ns_per_byte = median(&mut reduced_ns) / PROBE_BYTES as f64;
+        Self { alpha_ns: small / 2.0, ns_per_byte, reduce_ns_per_byte }
     }
 
-    fn to_bytes(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.alpha_ns.to_bits().to_le_bytes());
-        bytes[8..].copy_from_slice(&self.ns_per_byte.to_bits().to_le_bytes());
+    fn to_bytes(self) -> [u8; NUMBERS_BYTES] {
+        let mut bytes = [0; NUMBERS_BYTES];
+        let numbers = [self.alpha_ns, self.ns_per_byte, self.reduce_ns_per_byte];
+        for (word, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *word = number.to_bits().to_le_bytes();
+        }
         bytes
     }
 
-    fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+    fn from_bytes(bytes: [u8; NUMBERS_BYTES]) -> Option<Self> {
         let (words, _) = bytes.as_chunks();
-        let [alpha_ns, ns_per_byte] =
-            [0, 1].map(|word: usize| f64::from_bits(u64::from_le_bytes(words[word])));
-        let is_sane = |value: f64| value.is_finite() && value >= 0.0;
-        (is_sane(alpha_ns) && is_sane(ns_per_byte)).then_some(Self { alpha_ns, ns_per_byte })
+        let numbers = [0, 1, 2].map(|word: usize| f64::from_bits(u64::from_le_bytes(words[word])));
+        let [alpha_ns, ns_per_byte, reduce_ns_per_byte] = numbers;
+        let are_sane = numbers.iter().all(|number| number.is_finite() && *number >= 0.0);
+        are_sane.then_some(Self { alpha_ns, ns_per_byte, reduce_ns_per_byte })
     }
 }
 
@@ -69,6 +87,8 @@ pub(crate) struct Probe {
     pings: u64,
     begun: Instant,
     round_trips_ns: Vec<u64>,
+    reduced_ns: Vec<u64>,
+    is_reducing: bool,
     is_asked: bool,
     has_heard: bool,
     is_told: bool,
@@ -88,6 +108,8 @@ impl Probe {
             pings: 0,
             begun: Instant::ZERO,
             round_trips_ns: Vec::new(),
+            reduced_ns: Vec::new(),
+            is_reducing: false,
             is_asked: false,
             has_heard: false,
             is_told: false,
@@ -95,14 +117,16 @@ impl Probe {
     }
 
     /// Go on; the numbers once this rank has them.
-    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
         match turn.crew.rank {
             0 if self.pings < PINGS || self.is_asked => self.ping(turn),
+            0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(turn, blocks),
             0 => return self.tell(turn),
             rank if rank == self.partner && self.pings < PINGS => self.echo(turn),
             _ => return self.hear(turn),
         }
-        Ok(None)
+        // The turn after the last round trip begins to reduce.
+        Ok(if turn.crew.rank == 0 && !self.is_asked { Probed::Again } else { Probed::Waiting })
     }
 
     /// A wait ended, or a put.
@@ -168,14 +192,29 @@ impl Probe {
         turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
     }
 
-    fn tell(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+    /// Reduce the probe's memory into itself, from one turn to the next.
+    fn reduce(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
+        if self.is_reducing {
+            self.reduced_ns.push(turn.now.since(self.begun));
+        }
+        (self.is_reducing, self.begun) = (true, turn.now);
+        for offset in (0..PROBE_BYTES as usize).step_by(WORKED_BYTES_MAX) {
+            read(turn.memory, PROBE, offset, &mut blocks.right[..WORKED_BYTES_MAX])?;
+            read(turn.memory, PROBE, offset, &mut blocks.left[..WORKED_BYTES_MAX])?;
+            let reduced = blocks.reduce(WORKED_BYTES_MAX).map_err(|error| error.to_string())?;
+            write(turn.memory, PROBE, offset, reduced)?;
+        }
+        Ok(Probed::Again)
+    }
+
+    fn tell(&mut self, turn: &mut Turn<'_>) -> Result<Probed, String> {
         let small = self.round_trips_ns[WARM_UP as usize..SMALL_PINGS as usize].to_vec();
         let large = self.round_trips_ns[SMALL_PINGS as usize..].to_vec();
-        let measured = Measured::of(small, large);
+        let measured = Measured::of(small, large, self.reduced_ns[WARM_UP as usize..].to_vec());
         if !self.is_told {
             self.is_told = true;
             write(turn.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
-            let source = LocalRange { region: CONTROL, offset: NUMBERS, length: 16 };
+            let source = LocalRange { region: CONTROL, offset: NUMBERS, length: NUMBERS_BYTES as u64 };
             for peer in turn.crew.others() {
                 let target = turn.crew.address(peer, CONTROL, NUMBERS);
                 let signal = Some(set(AGREED, target.key, 1));
@@ -183,22 +222,22 @@ impl Probe {
                 turn.issuer.submit(Request::new(Tag::Phase { peer, item: 2 }, body));
             }
         }
-        Ok(turn.issuer.is_idle().then_some(measured))
+        Ok(if turn.issuer.is_idle() { Probed::Agreed(measured) } else { Probed::Waiting })
     }
 
-    fn hear(&mut self, turn: &mut Turn<'_>) -> Result<Option<Measured>, String> {
+    fn hear(&mut self, turn: &mut Turn<'_>) -> Result<Probed, String> {
         if !self.is_told {
             self.is_told = true;
             self.has_heard = false;
             self.wait(turn, AGREED, 1, 0);
         }
         if !self.has_heard || !turn.issuer.is_idle() {
-            return Ok(None);
+            return Ok(Probed::Waiting);
         }
-        let mut bytes = [0; 16];
+        let mut bytes = [0; NUMBERS_BYTES];
         read(turn.memory, CONTROL, NUMBERS as usize, &mut bytes)?;
         let measured = Measured::from_bytes(bytes);
-        measured.map(Some).ok_or_else(|| format!("alpha and beta came as {bytes:02x?}"))
+        measured.map(Probed::Agreed).ok_or_else(|| format!("alpha, beta and gamma came as {bytes:02x?}"))
     }
 }
 
@@ -211,11 +250,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alpha_is_half_a_round_trip_and_beta_what_the_bytes_add() {
-        let measured = Measured::of(vec![9_000, 2_000, 2_100], vec![2_000 + 4 * PROBE_BYTES; 5]);
+    fn alpha_is_half_a_round_trip_beta_what_the_bytes_add_and_gamma_what_reducing_them_takes() {
+        let large_ns = vec![2_000 + 4 * PROBE_BYTES; 5];
+        let measured = Measured::of(vec![9_000, 2_000, 2_100], large_ns, vec![PROBE_BYTES / 4; 5]);
         assert_eq!(measured.alpha_ns, 1_050.0);
         assert!((measured.ns_per_byte - 4.0).abs() < 0.01, "{measured:?}");
-        assert_eq!(Measured::of(vec![100], vec![50]).ns_per_byte, 0.0, "noise is not a negative rate");
+        assert_eq!(measured.reduce_ns_per_byte, 0.25);
+        let noisy = Measured::of(vec![100], vec![50], Vec::new());
+        assert_eq!((noisy.ns_per_byte, noisy.reduce_ns_per_byte), (0.0, 0.0), "noise is not a negative rate");
     }
 
     #[test]
@@ -228,9 +270,12 @@ mod tests {
 
     #[test]
     fn numbers_survive_the_way_and_nonsense_is_refused() {
-        let measured = Measured { alpha_ns: 1234.5, ns_per_byte: 0.02 };
+        let measured = Measured { alpha_ns: 1234.5, ns_per_byte: 0.02, reduce_ns_per_byte: 0.1 };
         assert_eq!(Measured::from_bytes(measured.to_bytes()), Some(measured));
-        let nonsense = Measured { alpha_ns: f64::NAN, ns_per_byte: 0.02 };
-        assert_eq!(Measured::from_bytes(nonsense.to_bytes()), None);
+        for nonsense in
+            [Measured { alpha_ns: f64::NAN, ..measured }, Measured { reduce_ns_per_byte: -1.0, ..measured }]
+        {
+            assert_eq!(Measured::from_bytes(nonsense.to_bytes()), None);
+        }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! | region | others may | holds |
 //! |---|---|---|
-//! | control | all | barrier, notices, the agreement on alpha and beta |
+//! | control | all | barrier, notices, the agreement on alpha, beta and gamma |
 //! | signals | write | one word per arrival, set to the number of the run |
 //! | input | nothing | what the rank gives |
 //! | output | write | what the rank gets |
 //! | scratch | write | working space of the algorithm |
-//! | probe | write | target of the transfers that measure beta; only where the algorithm is chosen |
+//! | probe | write | target of the transfers that measure beta, and what is reduced for gamma; only where the algorithm is chosen |
 //!
 //! Regions are as large as the largest of all sizes and algorithms that may be run asks for.
 

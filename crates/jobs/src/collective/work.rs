@@ -7,7 +7,7 @@ use rackloom_protocol::{Memory, RegionId};
 
 use super::room::{INPUT, OUTPUT, SCRATCH};
 
-pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, TURN_BYTES};
+pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, TURN_BYTES, WORKED_BYTES_MAX};
 
 pub(super) const fn region_of(buffer: Buffer) -> RegionId {
     match buffer {

@@ -7,12 +7,13 @@
 
 use std::collections::BTreeSet;
 
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
-use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, Rank};
+use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, Rank, Why};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
@@ -30,6 +31,8 @@ pub(crate) enum Step {
     Waiting,
     /// There is more local work: another turn at once.
     Again,
+    /// Something outstanding must end first, or this time must come.
+    Until(Instant),
     /// All ranks must have come here before it goes on.
     Meet,
     /// This rank's part is over.
@@ -64,6 +67,10 @@ pub(crate) trait Play: Send {
     fn output(&self) -> Option<Output>;
     /// How far it is.
     fn portion(&self) -> Portion;
+    /// Where it is, for faults that wait for it.
+    fn reached(&self) -> Option<Place> {
+        None
+    }
 }
 
 /// How long an ensemble waits, and how much it does at once.
@@ -97,10 +104,18 @@ pub(crate) struct Ensemble<P> {
     stage: Stage,
     patience: Patience,
     lost: BTreeSet<u16>,
+    /// Who could not be told that this rank has broken off.
+    untold: BTreeSet<u16>,
     failures: Vec<String>,
     failures_omitted: u64,
+    /// Where it broke off, if a loss explains that.
+    excused: Vec<String>,
+    /// Where it broke off, if memory that refused what is right explains that.
+    refusals: Vec<String>,
     is_complete: bool,
     steps: u64,
+    /// When the play wants another turn, whatever happens.
+    wake_at: Option<Instant>,
 }
 
 impl<P: Play> Ensemble<P> {
@@ -115,10 +130,14 @@ impl<P: Play> Ensemble<P> {
             stage: Stage::Gather { until: None },
             patience,
             lost: BTreeSet::new(),
+            untold: BTreeSet::new(),
             failures: Vec::new(),
             failures_omitted: 0,
+            excused: Vec::new(),
+            refusals: Vec::new(),
             is_complete: false,
             steps: 0,
+            wake_at: None,
         }
     }
 
@@ -145,6 +164,7 @@ impl<P: Play> Ensemble<P> {
             }
             _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
             Stage::BreakOff { until } => Progress::Running(Some(until)),
+            Stage::Playing => Progress::Running(self.wake_at),
             _ => Progress::Running(None),
         }
     }
@@ -203,21 +223,22 @@ impl<P: Play> Ensemble<P> {
             self.enter(Stage::Playing);
         } else if now >= until {
             missing.into_iter().for_each(|rank| self.lose(rank));
-            self.break_off(now, Some("some ranks could not be reached at the start".to_owned()));
+            self.break_off(now, Why::Loss("some ranks could not be reached at the start".to_owned()));
         }
     }
 
     fn play_on(&mut self, now: Instant, memory: &mut dyn Memory) -> bool {
         let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
         match self.play.advance(&mut turn) {
-            Step::Waiting => {}
+            Step::Waiting => self.wake_at = None,
+            Step::Until(at) => self.wake_at = Some(at),
             Step::Again => {
                 self.steps += 1;
                 return true;
             }
             Step::Meet => self.meet(now, false),
             Step::Done => self.meet(now, true),
-            Step::Broken(reason) => self.break_off(now, Some(reason)),
+            Step::Broken(reason) => self.break_off(now, Why::Fault(reason)),
         }
         false
     }
@@ -239,6 +260,9 @@ impl<P: Play> Ensemble<P> {
 
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+        if let (Err(_), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
+            self.untold.insert(peer.0);
+        }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
@@ -256,7 +280,7 @@ impl<P: Play> Ensemble<P> {
             (Ok(value), Tag::Phase { .. }) => {
                 let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
                 if let Err(reason) = self.play.succeeded(&mut turn, outcome, value) {
-                    self.break_off(now, Some(reason));
+                    self.break_off(now, Why::Fault(reason));
                 }
             }
         }
@@ -266,13 +290,14 @@ impl<P: Play> Ensemble<P> {
         match outcome.target {
             Some(node) if failure.is_loss() => {
                 self.lose(node.0);
-                self.break_off(now, None);
+                self.break_off(now, Why::Loss(self.losses()));
             }
             target => {
                 let target =
                     target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
                 let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
-                self.break_off(now, Some(text));
+                let is_refusal = failure.is_refusal();
+                self.break_off(now, if is_refusal { Why::Refusal(text) } else { Why::Fault(text) });
             }
         }
     }
@@ -284,14 +309,14 @@ impl<P: Play> Ensemble<P> {
             self.lose(lost);
         }
         let sender = self.crew.name(sender.wrapping_sub(1)).to_owned();
-        self.break_off(now, Some(format!("{sender} broke off")));
+        self.break_off(now, Why::Loss(format!("{sender} broke off")));
     }
 
     fn hear_loss(&mut self, now: Instant, node: NodeId) {
         let is_rank = node.index() < self.crew.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
-            self.break_off(now, None);
+            self.break_off(now, Why::Loss(self.losses()));
         }
     }
 
@@ -303,32 +328,55 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Stop what is being done, tell the others, and let what is outstanding end.
-    fn break_off(&mut self, now: Instant, reason: Option<String>) {
+    fn break_off(&mut self, now: Instant, why: Why) {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
         let place = self.place();
-        let reason = reason.unwrap_or_else(|| format!("lost nodes [{}]", self.lost_names().join(", ")));
-        self.fail(format!("broke off at {place}: {reason}"));
-        self.issuer.break_off();
-        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
-        let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
-        for peer in self.crew.others().filter(|peer| !self.lost.contains(peer)) {
-            let target = self.crew.address(peer, CONTROL, 8 * ABORT_WORD);
-            let data = notice.to_le_bytes().to_vec();
-            let body = Body::Store { target, data, completion: Completion::Visible };
-            self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+        match why {
+            Why::Loss(reason) => self.excused.push(format!("broke off at {place}: {reason}")),
+            Why::Fault(reason) => self.fail(format!("broke off at {place}: {reason}")),
+            Why::Refusal(reason) => self.refusals.push(format!("broke off at {place}: {reason}")),
         }
+        self.issuer.break_off();
+        // Who is lost to this rank may live and wait for it: it is told as well, if it can be.
+        self.crew.others().for_each(|peer| self.tell(peer));
         let until = now + self.patience.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
+    /// Tell somebody that this rank has broken off.
+    fn tell(&mut self, peer: u16) {
+        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
+        let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
+        let target = self.crew.address(peer, CONTROL, 8 * ABORT_WORD);
+        let data = notice.to_le_bytes().to_vec();
+        let body = Body::Store { target, data, completion: Completion::Visible };
+        self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+    }
+
+    /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.
+    fn hear_reached(&mut self, node: NodeId) {
+        if self.untold.remove(&node.0) {
+            self.tell(node.0);
+        }
+    }
+
+    fn has_broken_off(&self) -> bool {
+        self.stage == Stage::Over && !self.is_complete
+    }
+
     fn finish_broken_off(&mut self) {
-        if !self.issuer.is_empty() {
+        // A notice that no path was found for is no operation.
+        if self.issuer.has_outstanding() {
             let waiting = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
             self.fail(format!("operations did not end in time: {waiting}"));
         }
         self.enter(Stage::Over);
+    }
+
+    fn losses(&self) -> String {
+        format!("lost nodes [{}]", self.lost_names().join(", "))
     }
 
     fn lost_names(&self) -> Vec<String> {
@@ -370,7 +418,11 @@ impl<P: Play> Job for Ensemble<P> {
     fn handle_event(&mut self, now: Instant, event: &Event) {
         match *event {
             Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
-            Event::NodeLost { node } | Event::NodeRestarted { node } => self.hear_loss(now, node),
+            Event::NodeLost { node } | Event::NodeRestarted { node } => {
+                self.issuer.told_lost(node);
+                self.hear_loss(now, node);
+            }
+            Event::NodeReached { node } => self.hear_reached(node),
             _ => {}
         }
     }
@@ -388,8 +440,11 @@ impl<P: Play> Job for Ensemble<P> {
         let mut result = JobResult {
             complete: self.is_complete,
             operations: self.issuer.measurements.clone(),
+            oracles: self.issuer.verdicts(|node| self.crew.name(node.0).to_owned()),
             failures: self.failures.clone(),
             failures_omitted: self.failures_omitted,
+            excused: self.excused.clone(),
+            refusals: self.refusals.clone(),
             lost_nodes: self.lost_names(),
             ..JobResult::default()
         };
@@ -403,6 +458,14 @@ impl<P: Play> Job for Ensemble<P> {
 
     fn portion(&self) -> Option<Portion> {
         Some(self.play.portion())
+    }
+
+    fn reached(&self) -> Option<Place> {
+        self.play.reached()
+    }
+
+    fn has_last_words(&self) -> bool {
+        self.has_broken_off() && !self.issuer.is_empty()
     }
 
     fn progress_count(&self) -> u64 {

@@ -10,6 +10,7 @@ use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, Operati
 
 use super::request::{Body, Failure, Matched, Outcome, Request, Seat, Tag};
 use crate::measure::{Measurements, OperationKind};
+use crate::oracle::{Oracle, Verdicts};
 
 /// Work that is queued ahead of the endpoint at most; more would only hide its back-pressure.
 const QUEUED_MAX: usize = 8;
@@ -52,6 +53,13 @@ pub(crate) struct Issuer {
     outcomes: VecDeque<Outcome>,
     is_blocked: bool,
     progress: u64,
+    /// Some tickets were given away: their ends will not be known.
+    has_forgotten: bool,
+    /// Nodes that the endpoint has said to be lost, or to have begun a new life.
+    told_lost: BTreeSet<NodeId>,
+    /// Whose operations ended with an unknown outcome.
+    unknown: BTreeMap<NodeId, u64>,
+    verdicts: Verdicts,
     pub(crate) measurements: Measurements,
 }
 
@@ -71,6 +79,10 @@ impl Issuer {
             outcomes: VecDeque::new(),
             is_blocked: false,
             progress: 0,
+            has_forgotten: false,
+            told_lost: BTreeSet::new(),
+            unknown: BTreeMap::new(),
+            verdicts: Verdicts::default(),
             measurements: Measurements::default(),
         }
     }
@@ -98,6 +110,11 @@ impl Issuer {
     /// Whether nothing at all is queued, outstanding, or waiting to be told.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_idle() && self.urgent.is_empty() && self.outstanding.is_empty() && self.outcomes.is_empty()
+    }
+
+    /// Whether something that was accepted has not ended.
+    pub(crate) fn has_outstanding(&self) -> bool {
+        !self.outstanding.is_empty()
     }
 
     /// Whether the endpoint took less than was offered, so that asking again soon makes sense.
@@ -128,6 +145,7 @@ impl Issuer {
         let before = self.outstanding.len();
         self.outstanding.retain(|_, ticket| ticket.kind != OperationKind::Send);
         self.outstanding_work -= before - self.outstanding.len();
+        self.has_forgotten |= before > self.outstanding.len();
         self.cancel_waits();
     }
 
@@ -269,7 +287,11 @@ impl Issuer {
         operation: OperationId,
         result: Result<u64, OperationError>,
     ) {
-        let Some(ticket) = self.outstanding.remove(&operation.0) else { return };
+        let Some(ticket) = self.outstanding.remove(&operation.0) else { return self.ended_again(operation) };
+        self.verdicts.hold(Oracle::OneEnd);
+        if let (Err(OperationError::OutcomeUnknown), Some(target)) = (result, ticket.target) {
+            *self.unknown.entry(target).or_default() += 1;
+        }
         self.progress += 1;
         self.outstanding_work -= usize::from(!ticket.is_wait);
         for _ in 0..ticket.posted {
@@ -289,6 +311,36 @@ impl Issuer {
         };
         let Ticket { tag, kind, target, message, .. } = ticket;
         self.conclude(now, ticket.begun, bytes, Outcome { tag, kind, target, result, message });
+    }
+
+    fn ended_again(&mut self, operation: OperationId) {
+        if !self.has_forgotten {
+            self.verdicts.find(Oracle::OneEnd, || format!("operation {} ended again", operation.0));
+        }
+    }
+
+    /// The endpoint says that a node is lost, or that it has begun a new life.
+    pub(crate) fn told_lost(&mut self, node: NodeId) {
+        self.told_lost.insert(node);
+    }
+
+    /// What the ends of operations say. In the end only: an operation's end may be told before the loss that explains it.
+    pub(crate) fn verdicts(&self, name: impl Fn(NodeId) -> String) -> Verdicts {
+        let mut verdicts = self.verdicts.clone();
+        for (node, count) in &self.unknown {
+            if self.told_lost.contains(node) {
+                verdicts.hold_times(Oracle::UnknownIfTrue, *count);
+            } else {
+                let what = || {
+                    format!(
+                        "{count} operations to {} ended with an unknown outcome, and it was never lost",
+                        name(*node)
+                    )
+                };
+                verdicts.find(Oracle::UnknownIfTrue, what);
+            }
+        }
+        verdicts
     }
 
     /// `bytes`: what a success counts for; `None` if the end is not counted at all.

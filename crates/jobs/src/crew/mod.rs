@@ -14,6 +14,7 @@ use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId,
 
 use self::barrier::{BARRIER_WORDS, Grounds};
 use self::pattern::fold;
+use crate::job::Job;
 
 /// An endpoint as a job knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,3 +89,18 @@ impl Grounds for Crew {
 
 /// A source of no bytes, for puts that are only a signal.
 pub(crate) const NOTHING: LocalRange = LocalRange { region: CONTROL, offset: 0, length: 0 };
+
+/// The regions in which a job keeps what it moves, without the words by which ranks meet and tell each other things.
+pub fn data_regions(job: &dyn Job) -> impl Iterator<Item = RegionId> + use<> {
+    job.regions().into_iter().map(|region| region.region).filter(|region| *region != CONTROL)
+}
+
+/// Why a rank breaks off.
+pub(crate) enum Why {
+    /// Somebody was lost, or has broken off.
+    Loss(String),
+    /// Something is wrong that no loss explains.
+    Fault(String),
+    /// The target's memory has refused what is right: its key was revoked, or it failed.
+    Refusal(String),
+}

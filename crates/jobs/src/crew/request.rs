@@ -178,6 +178,16 @@ impl Failure {
         }
     }
 
+    /// Whether a key that was revoked explains it, or memory that failed; to the owner, waiting on what it has revoked is
+    /// invalid.
+    pub(crate) const fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            Self::Operation(OperationError::Revoked | OperationError::MemoryFailed)
+                | Self::Refused(CommandRefused::Invalid(_))
+        )
+    }
+
     /// Whether the target's death explains it.
     pub(crate) const fn is_loss(self) -> bool {
         matches!(

@@ -31,6 +31,8 @@ pub(crate) struct Findings {
     pub(crate) verified_bytes: u64,
     pub(crate) failures: Vec<String>,
     pub(crate) failures_omitted: u64,
+    /// Where the rank broke off, if a loss explains that.
+    pub(crate) excused: Vec<String>,
     /// Accesses that this owner refused: (who, why) and how often.
     pub(crate) refused: BTreeMap<(u16, OperationError), u64>,
     chunk: Vec<u8>,

@@ -10,6 +10,7 @@ use super::findings::read_word;
 use super::layout::CONTROL;
 use super::memory::{self, Certainty};
 use super::{Litmus, Stage, phase};
+use crate::crew::Why;
 use crate::crew::request::{Body, Failure, Outcome, Request, Tag};
 use crate::measure::OperationKind;
 
@@ -21,13 +22,13 @@ impl Litmus {
         match outcome.target {
             Some(node) if failure.is_loss() => {
                 self.lose(node.0);
-                self.break_off(now, None);
+                self.break_off(now, Why::Loss(self.losses()));
             }
             _ if outcome.kind == OperationKind::ForbiddenAccess => {
                 let described = phase::describe_forbidden(&self.scene, outcome);
                 self.findings.fail(format!("{described} to {target} ended with: {}", failure.name()));
             }
-            _ => self.break_off(now, Some(text)),
+            _ => self.break_off(now, Why::Fault(text)),
         }
     }
 
@@ -39,14 +40,14 @@ impl Litmus {
             self.lose(lost);
         }
         let sender = self.scene.name(sender.wrapping_sub(1)).to_owned();
-        self.break_off(now, Some(format!("{sender} broke off")));
+        self.break_off(now, Why::Loss(format!("{sender} broke off")));
     }
 
     pub(super) fn hear_loss(&mut self, now: Instant, node: NodeId) {
         let is_rank = node.index() < self.scene.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
-            self.break_off(now, None);
+            self.break_off(now, Why::Loss(self.losses()));
         }
     }
 
@@ -58,30 +59,51 @@ impl Litmus {
     }
 
     /// Stop what is being done, tell the others, and let what is outstanding end.
-    pub(super) fn break_off(&mut self, now: Instant, reason: Option<String>) {
+    pub(super) fn break_off(&mut self, now: Instant, why: Why) {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
         let place = self.place();
-        self.findings.fail(match reason {
-            Some(reason) => format!("broke off at {place}: {reason}"),
-            None => format!("broke off at {place}: lost nodes [{}]", self.lost_names().join(", ")),
-        });
+        match why {
+            Why::Loss(reason) => self.findings.excused.push(format!("broke off at {place}: {reason}")),
+            // The litmus holds every refusal against its own list, fault script or not.
+            Why::Fault(reason) | Why::Refusal(reason) => {
+                self.findings.fail(format!("broke off at {place}: {reason}"))
+            }
+        }
         self.issuer.break_off();
-        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
-        let notice = (u64::from(self.scene.rank) + 1) | lost << 16;
-        for peer in self.scene.peers.iter().filter(|peer| !self.lost.contains(peer)) {
-            let target = self.scene.address(*peer, CONTROL, self.scene.layout.abort_offset());
-            let data = notice.to_le_bytes().to_vec();
-            let body = Body::Store { target, data, completion: Completion::Visible };
-            self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+        // Who is lost to this rank may live and wait for it: it is told as well, if it can be.
+        for peer in 0..self.scene.peers.len() {
+            self.tell(self.scene.peers[peer]);
         }
         let until = now + self.scene.settings.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
+    /// Tell somebody that this rank has broken off.
+    fn tell(&mut self, peer: u16) {
+        let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
+        let notice = (u64::from(self.scene.rank) + 1) | lost << 16;
+        let target = self.scene.address(peer, CONTROL, self.scene.layout.abort_offset());
+        let data = notice.to_le_bytes().to_vec();
+        let body = Body::Store { target, data, completion: Completion::Visible };
+        self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+    }
+
+    /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.
+    pub(super) fn hear_reached(&mut self, node: NodeId) {
+        if self.untold.remove(&node.0) {
+            self.tell(node.0);
+        }
+    }
+
+    pub(super) fn has_broken_off(&self) -> bool {
+        matches!(self.stage, Stage::Over) && !self.is_complete
+    }
+
     pub(super) fn finish_broken_off(&mut self, memory: &mut dyn Memory) {
-        if !self.issuer.is_empty() {
+        // A notice that no path was found for is no operation.
+        if self.issuer.has_outstanding() {
             let waiting = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
             self.findings.fail(format!("operations did not end in time: {waiting}"));
         }
@@ -89,6 +111,10 @@ impl Litmus {
             memory::sweep(&self.scene, memory, &mut self.findings, Certainty::Partial);
         }
         self.enter(Stage::Over);
+    }
+
+    pub(super) fn losses(&self) -> String {
+        format!("lost nodes [{}]", self.lost_names().join(", "))
     }
 
     pub(super) fn lost_names(&self) -> Vec<String> {

@@ -31,6 +31,7 @@ use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Reads, Turn, Writes};
 use self::scene::Scene;
 use crate::crew::Rank;
+use crate::crew::Why;
 use crate::crew::barrier::Barrier;
 use crate::crew::issuer::Issuer;
 use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
@@ -97,6 +98,8 @@ pub struct Litmus {
     barrier: Barrier,
     stage: Stage,
     lost: BTreeSet<u16>,
+    /// Who could not be told that this rank has broken off.
+    untold: BTreeSet<u16>,
     is_prepared: bool,
     is_complete: bool,
     stages_passed: u64,
@@ -116,6 +119,7 @@ impl Litmus {
             barrier: Barrier::new(scene.group(), scene.rank),
             stage: Stage::Gather { until: None },
             lost: BTreeSet::new(),
+            untold: BTreeSet::new(),
             is_prepared: false,
             is_complete: false,
             stages_passed: 0,
@@ -221,7 +225,7 @@ impl Litmus {
             for rank in missing {
                 self.lose(rank);
             }
-            self.break_off(now, Some("some ranks could not be reached at the start".to_owned()));
+            self.break_off(now, Why::Loss("some ranks could not be reached at the start".to_owned()));
         }
     }
 
@@ -271,6 +275,9 @@ impl Litmus {
 
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+        if let (Err(_), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
+            self.untold.insert(peer.0);
+        }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
@@ -337,7 +344,11 @@ impl Job for Litmus {
             Event::MessageMatched { operation, source, tag, .. } => {
                 self.issuer.matched(operation, Matched { source, tag });
             }
-            Event::NodeLost { node } | Event::NodeRestarted { node } => self.hear_loss(now, node),
+            Event::NodeLost { node } | Event::NodeRestarted { node } => {
+                self.issuer.told_lost(node);
+                self.hear_loss(now, node);
+            }
+            Event::NodeReached { node } => self.hear_reached(node),
             Event::AccessRefused { source, error, .. } => self.findings.refused(source, error),
             _ => {}
         }
@@ -357,11 +368,13 @@ impl Job for Litmus {
         JobResult {
             complete: self.is_complete,
             operations: self.issuer.measurements.clone(),
+            oracles: self.issuer.verdicts(|node| self.scene.name(node.0).to_owned()),
             verified_bytes: findings.verified_bytes,
             mismatches: findings.mismatches.clone(),
             mismatch_count: findings.mismatch_count,
             failures: findings.failures.clone(),
             failures_omitted: findings.failures_omitted,
+            excused: findings.excused.clone(),
             lost_nodes: self.lost_names(),
             notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
             ..JobResult::default()
@@ -372,6 +385,10 @@ impl Job for Litmus {
     fn portion(&self) -> Option<Portion> {
         let (round, rounds) = (u64::from(self.scene.round), u64::from(self.scene.settings.rounds));
         Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
+    }
+
+    fn has_last_words(&self) -> bool {
+        self.has_broken_off() && !self.issuer.is_empty()
     }
 
     fn progress_count(&self) -> u64 {

@@ -7,7 +7,7 @@
 mod exchange;
 mod settings;
 
-use rackloom_protocol::{Access, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfig};
 use thiserror::Error;
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
@@ -230,13 +230,20 @@ impl Measurement {
             let length = BLOCK_BYTES.min((end - *done) as usize);
             let [found, wanted] = &mut self.blocks;
             let (found, wanted) = (&mut found[..length], &mut wanted[..length]);
-            turn.memory
-                .read(TARGET, *done, found)
-                .map_err(|fault| format!("own memory failed: {fault:?}"))?;
             pattern.fill(*done, wanted);
+            let compared = turn.memory.compare(TARGET, *done, wanted, found);
             let differ = |at: &usize| found[*at] != wanted[*at];
-            let different = (0..length).filter(differ).count() as u64;
-            if let Some(at) = (0..length).find(differ).filter(|_| self.mismatches.len() < MISMATCHES_MAX) {
+            let different = match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
+                Comparison::Same => 0,
+                Comparison::NotKept => {
+                    *done += length as u64;
+                    continue;
+                }
+                // Where only blocks are known, at least one byte of them is wrong.
+                Comparison::Different => ((0..length).filter(differ).count() as u64).max(1),
+            };
+            if different > 0 && self.mismatches.len() < MISMATCHES_MAX {
+                let at = (0..length).find(differ).unwrap_or(0);
                 self.mismatches.push(Mismatch {
                     region: TARGET.0,
                     offset: *done + at as u64,

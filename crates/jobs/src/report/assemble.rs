@@ -9,10 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
+use super::faults::FaultReport;
 use super::member::{MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
+use super::traffic::TrafficReport;
 use crate::measure::{KindMeasurement, Measurements, OperationKind};
+use crate::oracle::{Oracle, Verdicts};
 
 /// A note that concerns many members names so many of them.
 const NAMES_LISTED: usize = 8;
@@ -146,6 +149,15 @@ pub struct LinkReport {
     /// and the like are the sending end's, `rx_ok`, `rx_missing_seq` and the like the receiving end's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retry: BTreeMap<String, u64>,
+    /// What pauses did to this direction, by counter; nothing where they are off. `tx_pause`, `tx_resume` and `held_bytes_max` are the
+    /// receiving end's, which asks for them, the others the sending end's, which is paused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pause: BTreeMap<String, u64>,
+    /// Marks of congestion, by counter; nothing where none was seen. `marked` counts data frames that the sending end marked as they joined
+    /// its queue for this link, `rx_marked` those that came so to the node at the receiving end, from whichever queue, and `rx_echo`
+    /// the acknowledgements over this link, for the node at its end, which told of marks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, u64>,
 }
 
 /// The report of a run.
@@ -155,6 +167,18 @@ pub struct Report {
     pub verdict: Verdict,
     /// Why the verdict is fail; empty on pass.
     pub failures: Vec<String>,
+    /// Of what members said: what no loss of a node or link explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong: Vec<String>,
+    /// Of these: what memory that refuses what is right explains, if a fault script made it do so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// What the events of the fault script did, where the run had one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultReport>,
+    /// What must never happen, how often somebody looked, and what was found.
+    #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
+    pub oracles: Verdicts,
     /// `wall` or `virtual`: what every time in this report was measured with.
     pub clock: String,
     /// The seed of the run.
@@ -185,6 +209,9 @@ pub struct Report {
     /// What a reader should know, and what is no failure; what several members say is said once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Completion, goodput and fairness, where the job is a pattern of traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficReport>,
     /// Times and bandwidths by size, all ranks together, where the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
@@ -205,6 +232,7 @@ impl Report {
 
         let jobs: Vec<_> = members.iter().filter_map(|member| member.job.as_ref()).collect();
         let mut failures = context.failures.clone();
+        let wrong = seats.iter().flat_map(|(seat, member)| wrongs_of(seat, *member)).collect();
         let mut measurements = Measurements::default();
         let mut events = context.events.clone();
         let mut events_omitted = BTreeMap::<String, u64>::new();
@@ -224,6 +252,10 @@ impl Report {
         Self {
             verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
             failures,
+            wrong,
+            refused: seats.iter().flat_map(|(seat, member)| refusals_of(seat, *member)).collect(),
+            faults: Vec::new(),
+            oracles: oracles(&seats),
             clock: context.clock.clone(),
             seed: context.seed,
             trace_hash: context.trace_hash.clone(),
@@ -240,11 +272,42 @@ impl Report {
             events_omitted,
             verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
             notes: notes(members),
+            traffic: TrafficReport::of(jobs.iter().filter_map(|job| job.traffic.as_ref())),
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
         }
     }
+
+    /// Add what the engine itself has watched. What was broken fails the run, and no loss excuses it.
+    pub fn add_oracles(&mut self, verdicts: &Verdicts) {
+        self.oracles.merge(verdicts);
+        let failures = verdicts.failures();
+        if !failures.is_empty() {
+            self.verdict = Verdict::Fail;
+            self.wrong.extend(failures.iter().cloned());
+            self.failures.extend(failures);
+        }
+    }
+}
+
+/// What ranks have watched, what their owners found in their own memory, and whether the order held that each member looks after.
+fn oracles(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    for (seat, member) in seats {
+        let Some((member, job)) = member.and_then(|member| Some((member, member.job.as_ref()?))) else {
+            continue;
+        };
+        let name = &seat.name;
+        verdicts.merge(&job.oracles);
+        if job.verified_bytes > 0 || job.mismatch_count > 0 {
+            let what = || format!("{name} found {} wrong bytes or words in its memory", job.mismatch_count);
+            verdicts.judge(Oracle::Shadow, job.mismatch_count == 0, what);
+        }
+        let broken = member.events.broken_promise();
+        verdicts.judge(Oracle::Order, broken.is_none(), || format!("{name}: {}", broken.unwrap_or_default()));
+    }
+    verdicts
 }
 
 fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
@@ -295,6 +358,26 @@ fn operation_report(kind: OperationKind, measured: &KindMeasurement) -> Operatio
     }
 }
 
+/// What no death and no cut explains: broken promises, wrong bytes, errors of another kind than a loss.
+fn wrongs_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let Some(member) = member else { return Vec::new() };
+    let name = &seat.name;
+    let promise = member.events.broken_promise().map(|what| format!("{name}: {what}"));
+    let job = member.job.iter();
+    let of_job = job.flat_map(|job| {
+        let mismatches = job.mismatch_count;
+        let bytes = (mismatches > 0).then(|| format!("{name}: {mismatches} mismatches"));
+        let lines = job.refusals.iter().chain(&job.failures).cloned().chain(job.oracles.failures());
+        bytes.into_iter().chain(lines.map(|line| format!("{name}: {line}")))
+    });
+    promise.into_iter().chain(of_job).collect()
+}
+
+fn refusals_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let lines = member.and_then(|member| member.job.as_ref()).map(|job| &job.refusals);
+    lines.into_iter().flatten().map(|line| format!("{}: {line}", seat.name)).collect()
+}
+
 /// Everything about one member that speaks against a pass.
 fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
     let name = &seat.name;
@@ -302,7 +385,8 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     if member.state == MemberState::Elsewhere {
         return Vec::new();
     }
-    let mut failures = Vec::new();
+    let mut failures: Vec<_> =
+        member.events.broken_promise().map(|what| format!("{name}: {what}")).into_iter().collect();
     // A dead switch is an event, not a failure: whether the job survived it is what its endpoints say.
     if member.state != MemberState::Finished && seat.has_job {
         failures.push(format!("{name}: {}", member.state.name()));
@@ -322,7 +406,8 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
             if unlisted > 0 {
                 failures.push(format!("{name}: {unlisted} more mismatches"));
             }
-            failures.extend(job.failures.iter().map(|failure| format!("{name}: {failure}")));
+            let lines = job.excused.iter().chain(&job.refusals).chain(&job.failures).cloned();
+            failures.extend(lines.chain(job.oracles.failures()).map(|line| format!("{name}: {line}")));
             if job.failures_omitted > 0 {
                 failures.push(format!("{name}: {} more failures", job.failures_omitted));
             }
@@ -369,18 +454,26 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         bytes_on_wire,
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped: receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default(),
-        retry: retry_of(sender, receiver),
+        retry: of_ends(sender, receiver, |port| &port.retry, RETRY_OF_RECEIVER),
+        pause: of_ends(sender, receiver, |port| &port.pause, &["tx_pause", "tx_resume", "held_bytes_max"]),
+        marks: of_ends(sender, receiver, |port| &port.marks, &["rx_marked", "rx_echo"]),
     }
 }
 
-/// Of a port's counters some speak of what it sends and some of what it receives; acknowledgements and refusals travel
-/// against the frames that they are about.
-fn retry_of(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> BTreeMap<String, u64> {
-    let is_receivers =
-        |name: &str| matches!(name, "rx_ok" | "rx_missing_seq" | "rx_duplicate_seq" | "tx_ack" | "tx_nack");
-    let of = |port: Option<&PortReport>, received: bool| {
-        let counters = port.map(|port| port.retry.clone()).unwrap_or_default();
-        counters.into_iter().filter(move |(name, _)| is_receivers(name) == received)
+/// Acknowledgements and refusals travel against the frames that they are about.
+const RETRY_OF_RECEIVER: &[&str] = &["rx_ok", "rx_missing_seq", "rx_duplicate_seq", "tx_ack", "tx_nack"];
+
+/// Of a port's counters some speak of what it sends and some of what it receives: those with these names are the receiving end's, all
+/// others the sending end's.
+fn of_ends(
+    sender: Option<&PortReport>,
+    receiver: Option<&PortReport>,
+    counters: impl Fn(&PortReport) -> &BTreeMap<String, u64>,
+    of_receiver: &[&str],
+) -> BTreeMap<String, u64> {
+    let of = |port: Option<&PortReport>, is_receiver: bool| {
+        let counters = port.map(|port| counters(port).clone()).unwrap_or_default();
+        counters.into_iter().filter(move |(name, _)| of_receiver.contains(&name.as_str()) == is_receiver)
     };
     of(sender, false).chain(of(receiver, true)).collect()
 }

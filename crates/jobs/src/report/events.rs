@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use rackloom_protocol::{Event, Instant, NodeId, PortId};
 use serde::{Deserialize, Serialize};
 
+/// Kind of the event that the order promised by the rack did not hold.
+const ORDER_BROKEN: &str = "order-broken";
+
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
@@ -14,7 +17,7 @@ pub struct EventRecord {
     pub at_ns: u64,
     /// To whom.
     pub member: String,
-    /// What: `link-changed`, `link-flushed`, `path-changed`, `node-lost`, `node-reached`, `node-restarted`, `access-refused`, or an engine's
+    /// What: `link-changed`, `link-flushed`, `path-changed`, `node-left`, `node-lost`, `node-reached`, `node-restarted`, `order-broken`, `access-refused`, or an engine's
     /// own kind.
     pub kind: String,
     /// The same as a sentence.
@@ -52,6 +55,14 @@ impl EventRecord {
                 format!("{port} gave up {frames} frames that were never acknowledged"),
                 vec![("port", port.to_string()), ("frames", frames.to_string())],
             ),
+            Event::PauseDefied { port, channel } => (
+                "pause-defied",
+                format!("{port} {channel} waited too long and heeds pauses no more for a while"),
+                vec![("port", port.to_string()), ("channel", channel.to_string())],
+            ),
+            Event::NodeLeft { node } => {
+                ("node-left", format!("{} says that it leaves", name(node)), vec![("node", name(node))])
+            }
             Event::NodeLost { node } => {
                 ("node-lost", format!("lost {}", name(node)), vec![("node", name(node))])
             }
@@ -61,6 +72,21 @@ impl EventRecord {
             Event::NodeRestarted { node } => {
                 ("node-restarted", format!("{} has begun a new life", name(node)), vec![("node", name(node))])
             }
+            Event::OrderBroken { source, class, scope, number } => (
+                ORDER_BROKEN,
+                format!(
+                    "order per {} did not hold: {} number {number} of {} was not in its place",
+                    scope.name(),
+                    class.name(),
+                    name(source)
+                ),
+                vec![
+                    ("source", name(source)),
+                    ("class", class.name().to_owned()),
+                    ("scope", scope.name().to_owned()),
+                    ("number", number.to_string()),
+                ],
+            ),
             Event::AccessRefused { source, region, error } => (
                 "access-refused",
                 format!("refused {} access to {region}: {error}", name(source)),
@@ -103,6 +129,15 @@ impl EventLog {
         } else {
             *self.omitted.entry(record.kind).or_default() += 1;
         }
+    }
+
+    /// The first time that a promise of the rack did not hold, and how often none did: whatever else a run finds, it fails.
+    #[must_use]
+    pub fn broken_promise(&self) -> Option<String> {
+        let first = self.records.iter().find(|record| record.kind == ORDER_BROKEN)?;
+        let kept = self.records.iter().filter(|record| record.kind == ORDER_BROKEN).count() as u64;
+        let times = kept + self.omitted.get(ORDER_BROKEN).copied().unwrap_or(0);
+        Some(format!("{} (at {} ns; {times} in all)", first.text, first.at_ns))
     }
 
     /// Keep an event of the core, unless it is counted elsewhere.

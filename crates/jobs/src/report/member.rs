@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::events::EventLog;
 use super::memory::MemoryReport;
 use super::sweep::SweepRow;
+use super::traffic::TrafficPart;
 use crate::measure::Measurements;
+use crate::oracle::Verdicts;
 
 /// How a member's life went, as its engine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +97,12 @@ pub struct JobResult {
     pub mismatch_count: u64,
     /// Anything else that must not happen, one line each.
     pub failures: Vec<String>,
+    /// Where it broke off because somebody was lost, or because another rank broke off: errors as they should be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
+    /// Where it broke off because memory refused what is right: errors as they should be under a fault script that says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
     /// Failures beyond those listed.
     pub failures_omitted: u64,
     /// Names of the nodes that this rank saw die.
@@ -102,12 +110,18 @@ pub struct JobResult {
     /// What a reader should know, and what is no failure: where the job did less than was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What must never happen, as far as this rank can see it.
+    #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
+    pub oracles: Verdicts,
     /// Who carried the operations; only where GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
     /// How its memory was held and used; only where memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
+    /// What it sent and when, where the job is a pattern of traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficPart>,
     /// Times and bandwidths by size, where the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
@@ -117,7 +131,10 @@ impl JobResult {
     /// Whether the job ended and nothing was wrong.
     #[must_use]
     pub fn is_pass(&self) -> bool {
-        self.complete && self.mismatch_count == 0 && self.failures.is_empty() && self.lost_nodes.is_empty()
+        let is_clean = [&self.failures, &self.excused, &self.refusals, &self.lost_nodes]
+            .iter()
+            .all(|lines| lines.is_empty());
+        self.complete && self.mismatch_count == 0 && is_clean && self.oracles.failures().is_empty()
     }
 }
 
@@ -154,6 +171,12 @@ pub struct PortReport {
     /// What link-level retry did, by counter; what did not occur is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retry: BTreeMap<String, u64>,
+    /// What pauses did, by counter; what did not occur is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pause: BTreeMap<String, u64>,
+    /// Marks of congestion, by counter; what did not occur is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, u64>,
 }
 
 impl PortReport {
@@ -180,6 +203,8 @@ impl PortReport {
             credit_updates: counters.credit_updates,
             dropped,
             retry: occurred(counters.retry.named()),
+            pause: occurred(counters.pause.named()),
+            marks: occurred(counters.marks.named()),
         }
     }
 

@@ -5,15 +5,19 @@
 
 mod assemble;
 mod events;
+pub mod faults;
 mod member;
 mod memory;
 mod sweep;
+mod traffic;
 
 pub use assemble::{
     Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
     WireBytes,
 };
 pub use events::{EventLog, EventRecord};
+pub use faults::FaultReport;
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
 pub use memory::{LeakedRegion, Level, MemoryReport};
 pub use sweep::SweepRow;
+pub use traffic::{TrafficPart, TrafficReport};

@@ -40,6 +40,11 @@ impl Activities {
         running.chain(std::mem::take(&mut self.ended)).collect()
     }
 
+    /// Whether something waits to be dropped without the lock.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// What has ended, to be dropped without the lock.
     pub(super) fn take_ended(&mut self) -> Vec<Box<dyn Activity>> {
         std::mem::take(&mut self.ended)

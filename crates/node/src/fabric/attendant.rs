@@ -16,6 +16,7 @@ use rackloom_protocol::{Member, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::ear::Ear;
 use super::engine::{Core, Engine};
 use super::report;
 use crate::seat::wires::Cabling;
@@ -71,6 +72,8 @@ pub(super) struct Attendance {
     /// The seat's name.
     pub(super) name: String,
     pub(super) cabling: Cabling,
+    /// Who hears wires that do not ring.
+    pub(super) ear: Option<Ear>,
     /// By port: the link of the plan.
     pub(super) edges: Vec<u16>,
     /// What the rack file gives the seat.
@@ -88,10 +91,11 @@ impl Attendance {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         stream.set_write_timeout(Some(DEAFNESS_MAX))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, edges, memory_bytes, expected, rest, later } = self;
+        let Self { name, cabling, ear, edges, memory_bytes, expected, rest, later } = self;
         let talk = Talk {
             name,
             cabling,
+            ear,
             edges,
             memory_bytes,
             expected,
@@ -108,6 +112,7 @@ impl Attendance {
 struct Talk {
     name: String,
     cabling: Cabling,
+    ear: Option<Ear>,
     edges: Vec<u16>,
     memory_bytes: u64,
     expected: Vec<bool>,
@@ -183,7 +188,11 @@ impl Talk {
                 if wires > self.came.len() {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
-                let wires = self.came.drain(..wires).collect();
+                let wires: Vec<_> = self.came.drain(..wires).collect();
+                if let Some(ear) = &self.ear {
+                    // A wire that cannot be listened to is looked at now and then.
+                    let _ = wires.iter().try_for_each(|wire| ear.listen_to(wire));
+                }
                 // Without a cable the port stays dark, and the node lives on.
                 let _ = self.cabling.exchange(&cable, wires);
                 Ok(())

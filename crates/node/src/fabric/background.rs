@@ -37,6 +37,10 @@ fn live(engine: &Engine) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
                 held = held.give_way();
             }
+        } else if engine.stays_awake_for_tasks(held.core()) {
+            if engine.is_wanted() {
+                held = held.give_way();
+            }
         } else {
             held = held.sleep(Instant::NEVER, false);
         }

@@ -211,6 +211,14 @@ impl Memory for RegionMemory {
         Some(done.unwrap_or_else(MemoryDone::Failed))
     }
 
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.write_ranges(region, ranges, frame).is_ok()
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.window(region)?.read(offset, out)
     }

@@ -4,7 +4,7 @@ use rackloom_protocol::{Member, PortId};
 
 use super::engine::Core;
 
-/// Counts since the node began. They only grow.
+/// Counts since the node began. They only grow, until the node leaves: its ports go with it, and their frames.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct NodeCounters {
     pub turns_of_callers: u64,
     /// Turns that the background thread made.
     pub turns_of_background: u64,
-    /// Operations of this node that have ended.
+    /// Operations of this node that have ended, those that were refused at once and posted stores that are waited for not among them.
     pub operations_ended: u64,
     /// Data frames sent, all ports together; what only acknowledges or keeps links alive does not count.
     pub data_frames_sent: u64,

@@ -11,11 +11,12 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use rackloom_protocol::{Command, Completion as Level, LocalRange, OperationId, RemoteAddress};
+use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
 use super::engine::{Core, Engine, Held};
 use super::error::Error;
 use super::node::{NAMELESS, Node};
+use super::order::peer_of;
 use super::queue::Completion;
 use super::region::Region;
 use super::request::{Outcome, Request};
@@ -23,7 +24,9 @@ use super::table::Sink;
 use crate::favoured::Favour;
 
 /// Acknowledged operations that wait for company while others are on their way.
-const COMPANY: usize = 16;
+const COMPANY: usize = 32;
+/// The same of long transfers: the far side copies the first ones while the next ones are copied here.
+const LONG_COMPANY: usize = 8;
 
 /// One thread's way to a node that it is busy with. Dropping it gives the node back; operations under way go on, and nobody
 /// hears of their end.
@@ -85,8 +88,13 @@ impl Driver {
     /// [`Error::Busy`] if the queue towards the peer is full: poll and try again. Else what is known at once.
     #[inline]
     pub fn store(&mut self, target: RemoteAddress, data: &[u8], context: u64) -> Result<OperationId, Error> {
-        let completion = Level::Visible;
-        self.start(Command::Store { operation: NAMELESS, target, data, completion }, context)
+        self.act(|core| {
+            let operation = core.submit_store(target, data, context)?;
+            if core.is_next_worth_sending(target.node, COMPANY) {
+                core.visit_to_send();
+            }
+            Ok(operation)
+        })
     }
 
     /// The same, but it is over as soon as the core has it: there is no completion. A failure shows in the next flush.
@@ -95,9 +103,7 @@ impl Driver {
     /// As for [`Driver::store`].
     #[inline]
     pub fn store_posted(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
-        let completion = Level::Accepted;
-        let (mut held, _) = self.enter();
-        held.core().post(Command::Store { operation: NAMELESS, target, data, completion })
+        self.act(|core| core.post_store(target, data))
     }
 
     /// Copy some bytes of a region of one's own to `target`; ends when they are visible there.
@@ -113,7 +119,11 @@ impl Driver {
         context: u64,
     ) -> Result<OperationId, Error> {
         let source = self.local(source, bytes)?;
-        self.start(Command::Put { operation: NAMELESS, target, source, signal: None }, context)
+        self.start_plain(
+            Command::Put { operation: NAMELESS, target, source, signal: None },
+            target.node,
+            context,
+        )
     }
 
     /// Copy bytes at `source` into a region of one's own. Up to 4 GiB - 1.
@@ -129,7 +139,7 @@ impl Driver {
         context: u64,
     ) -> Result<OperationId, Error> {
         let into = self.local(into, bytes)?;
-        self.start(Command::Get { operation: NAMELESS, target: source, into }, context)
+        self.start_plain(Command::Get { operation: NAMELESS, target: source, into }, source.node, context)
     }
 
     /// Begin any request of this node.
@@ -160,18 +170,24 @@ impl Driver {
     /// are. Never sleeps. A vector that is used again, and was emptied, costs no copy.
     #[inline]
     pub fn poll(&mut self, completions: &mut Vec<Completion>) -> usize {
-        let (mut held, _) = self.enter();
-        let core = held.core();
-        core.visit();
-        core.table.take_handled(completions)
+        self.act(|core| {
+            core.visit();
+            core.table.take_handled(completions)
+        })
     }
 
     /// The same, but while nothing has ended, go on, and sleep as a blocking operation does, at most for `patience`. Zero if it
     /// ran out, or if the node has left.
     pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, patience: Duration) -> usize {
+        let (mut held, engine) = self.enter();
+        let core = held.core();
+        core.visit();
+        let taken = core.table.take_handled(completions);
+        if taken > 0 {
+            return taken;
+        }
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let until = self.node.engine().clock.now() + patience_ns;
-        let (held, engine) = self.enter();
+        let until = engine.clock.now() + patience_ns;
         let taken = engine.wait_from(
             held,
             until,
@@ -179,6 +195,16 @@ impl Driver {
             |core, waker| core.table.handled_waker = Some(waker.clone()),
         );
         taken.unwrap_or(0)
+    }
+
+    /// One visit.
+    #[inline(always)]
+    fn act<T>(&mut self, act: impl FnOnce(&mut Core) -> T) -> T {
+        let engine: &Engine = self.node.engine();
+        match &mut self.favour {
+            Some(favour) => engine.visit_favoured(favour, act),
+            None => act(engine.hold().core()),
+        }
     }
 
     fn enter(&mut self) -> (Held<'_>, &Engine) {
@@ -190,12 +216,29 @@ impl Driver {
         (held, engine)
     }
 
-    #[inline]
+    // Inlined for the reason that `submit` is.
+    #[inline(always)]
+    fn start_plain(
+        &mut self,
+        command: Command<'_>,
+        peer: NodeId,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        self.act(|core| {
+            let operation = core.submit_plain(command, peer, context)?;
+            if core.is_next_worth_sending(peer, LONG_COMPANY) {
+                core.visit_to_send();
+            }
+            Ok(operation)
+        })
+    }
+
     fn start(&mut self, command: Command<'_>, context: u64) -> Result<OperationId, Error> {
+        let peer = peer_of(&command);
         let (mut held, _) = self.enter();
         let core = held.core();
         let operation = core.submit(command, Sink::Driver(context))?;
-        if core.is_worth_sending(&command, COMPANY) {
+        if core.is_worth_sending(peer, COMPANY) {
             core.visit_to_send();
         }
         Ok(operation)

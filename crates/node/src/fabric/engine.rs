@@ -8,6 +8,9 @@
 //! turn, and the background thread only looks now and then whether the visits go on. Calling it after every visit would cost
 //! more than the visit, and so would a thread that waits for the lock: who leaves it must then wake that thread.
 //!
+//! A future that is pending drives nothing: whoever polled it does something else until it is woken. So a poll is no visit, and
+//! the background thread is *entrusted* with the node: it stays awake as long as a blocked thread would.
+//!
 //! Every release of the lock goes through [`Held`], which settles who hears the doorbell next. Wakers run without the
 //! lock. This file knows no kinds of operations.
 
@@ -23,15 +26,18 @@ use rustix::thread::sched_yield;
 use super::activity::Activities;
 use super::bytes::RegionMemory;
 use super::error::Error;
+use super::order::Company;
 use super::table::Table;
 use crate::clock::Clock;
 use crate::favoured::{Favour, Favoured, Inside};
 use crate::runtime::Runtime;
-use crate::waiting::{SLEEP_NS_MAX, WaitPolicy};
+use crate::waiting::WaitPolicy;
 use crate::wires::Doorbell;
 
 /// Longest time that a thread parks while another drives: only a net, it is woken before.
 const PARK: Duration = Duration::from_millis(10);
+/// Longest sleep at the doorbell: also how soon a node at rest notices what nobody rings for.
+const SLEEP_NS: u64 = 100_000_000;
 /// How often the background thread looks whether an attended node still is. This is also how long a frame may wait when the
 /// visits stop; waking a thread on another processor takes as long.
 const REST: Duration = Duration::from_micros(100);
@@ -57,13 +63,21 @@ pub(super) struct Core {
     /// Threads asleep at the doorbell, and until when at most.
     asleep: usize,
     asleep_until: Instant,
+    /// They have been called and have not come yet.
+    is_called: bool,
     /// The background thread waits to be needed.
     pub(super) is_aside: bool,
+    /// The background thread is about to look whether visits go on.
+    is_resting: bool,
+    /// A future is pending, and the background thread has not slept since.
+    is_entrusted: bool,
     /// Visits since the background thread went to sleep at the doorbell.
     visits: u32,
     pub(super) has_left: bool,
     /// A [`super::Driver`] is about.
     pub(super) has_handler: bool,
+    /// Since the last turn.
+    pub(super) company: Company,
     pub(super) activities: Activities,
     /// Turns so far, and those of the background thread among them.
     pub(super) turns: u64,
@@ -102,10 +116,14 @@ impl Engine {
             standby: Vec::new(),
             asleep: 0,
             asleep_until: Instant::NEVER,
+            is_called: false,
             is_aside: false,
+            is_resting: false,
+            is_entrusted: false,
             visits: 0,
             has_left: false,
             has_handler: false,
+            company: Company::default(),
             activities: Activities::default(),
             turns: 0,
             background_turns: 0,
@@ -125,17 +143,28 @@ impl Engine {
         self.hold_as(Role::Background)
     }
 
+    /// The same for the poll of a future, which is no visit either.
+    pub(super) fn hold_for_task(&self) -> Held<'_> {
+        self.hold_as(Role::Task)
+    }
+
     /// The same for a thread that is favoured: no lock, unless somebody else is inside.
     #[inline]
     pub(super) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
         self.held(Role::Visitor, self.core.enter_favoured(favour))
     }
 
+    /// Take it for one act.
+    #[inline(always)]
+    pub(super) fn visit_favoured<T>(&self, favour: &mut Favour, act: impl FnOnce(&mut Core) -> T) -> T {
+        self.core.visit_favoured(favour, |core| act(self.held(Role::Visitor, core).core()))
+    }
+
     fn hold_as(&self, role: Role) -> Held<'_> {
         self.held(role, self.lock())
     }
 
-    #[inline]
+    #[inline(always)]
     fn held<'e>(&'e self, role: Role, core: Inside<'e, Core>) -> Held<'e> {
         if core.asleep > 0 {
             self.bell.disarm();
@@ -197,6 +226,7 @@ impl Engine {
         mut look: impl FnMut(&mut Core) -> Option<T>,
         mut register: impl FnMut(&mut Core, &Waker),
     ) -> Option<T> {
+        let mut parked = None;
         loop {
             if let Some(found) = look(held.core()) {
                 return Some(found);
@@ -210,13 +240,14 @@ impl Engine {
                 held.core().has_driver = false;
                 return found;
             }
-            let waker = Waker::from(Arc::new(Parked(std::thread::current())));
-            register(held.core(), &waker);
+            // One for the whole wait: whoever knows it already does not keep it twice.
+            let waker = parked.get_or_insert_with(|| Waker::from(Arc::new(Parked(std::thread::current()))));
+            register(held.core(), waker);
             held.core().standby.push(waker.clone());
             drop(held);
             std::thread::park_timeout(PARK);
             held = self.hold();
-            held.core().standby.retain(|known| !known.will_wake(&waker));
+            held.core().standby.retain(|known| !known.will_wake(waker));
         }
     }
 
@@ -242,6 +273,12 @@ impl Engine {
         }
     }
 
+    /// The background thread, which has found nothing to do, on behalf of pending futures: whether to look again at once.
+    pub(super) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
+        core.is_entrusted = core.is_entrusted && self.stays_awake(core);
+        core.is_entrusted
+    }
+
     /// Look for a frame for as long as the policy says; true if there is something to do.
     fn stays_awake(&self, core: &mut Core) -> bool {
         let Some(member) = &mut core.member else { return false };
@@ -252,7 +289,7 @@ impl Engine {
             std::hint::spin_loop();
         }
         let now = self.clock.now();
-        let is_recent = now < member.last_traffic() + self.policy.yield_ns;
+        let is_recent = now < member.awake_until();
         if is_recent && now < member.next_turn(now) {
             sched_yield();
         }
@@ -280,6 +317,7 @@ impl Core {
     /// One turn. Returns whether anything happened.
     pub(super) fn turn(&mut self) -> bool {
         self.turns += 1;
+        self.company = Company::default();
         let Self { member: Some(member), table, .. } = self else { return false };
         let before = table.ended_count;
         let progress = member.turn(member.now(), &mut |event| table.hear(event));
@@ -313,6 +351,7 @@ impl Core {
         if self.is_driven() {
             return;
         }
+        self.company = Company::default();
         let Self { member: Some(member), table, activities, .. } = self else { return };
         let now = member.now();
         if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
@@ -336,6 +375,8 @@ impl Core {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Visitor,
+    /// The poll of a future.
+    Task,
     Background,
 }
 
@@ -347,6 +388,7 @@ pub(super) struct Held<'e> {
 }
 
 impl<'e> Held<'e> {
+    #[inline(always)]
     pub(super) fn core(&mut self) -> &mut Core {
         self.core.as_deref_mut().expect("the lock is held until `self` is dropped")
     }
@@ -362,13 +404,30 @@ impl<'e> Held<'e> {
         engine.hold_as(role)
     }
 
+    /// A future stays pending: the background thread drives on its behalf, at once and not when it next looks.
+    pub(super) fn entrust(mut self) {
+        let engine = self.engine;
+        let core = self.core();
+        core.is_entrusted = true;
+        let is_resting = std::mem::take(&mut core.is_resting);
+        let is_asleep = core.asleep > 0 && !core.has_driver;
+        drop(self);
+        if is_resting {
+            engine.attended.store(false, Ordering::Relaxed);
+            engine.call_background();
+        } else if is_asleep {
+            engine.bell.arm();
+            engine.bell.ring();
+        }
+    }
+
     /// Sleep at the doorbell without the lock, at most until `until`.
     pub(super) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
         let (engine, role) = (self.engine, self.role);
         let now = engine.clock.now();
         let core = self.core();
         let Some(member) = &mut core.member else { return self };
-        let due = member.next_turn(now).min(until).min(now + SLEEP_NS_MAX);
+        let due = member.next_turn(now).min(until).min(now + SLEEP_NS);
         engine.bell.arm();
         if member.ready() || due <= now {
             engine.bell.disarm();
@@ -376,6 +435,8 @@ impl<'e> Held<'e> {
         }
         core.asleep_until = if core.asleep > 0 { core.asleep_until.min(due) } else { due };
         core.asleep += 1;
+        // Who was called before and has not quite woken may find the bell armed, and sleep on.
+        core.is_called = false;
         if as_driver {
             core.driver_asleep = Some(core.table.ended_count);
         }
@@ -384,6 +445,7 @@ impl<'e> Held<'e> {
         let mut held = engine.hold_as(role);
         let core = held.core();
         core.asleep -= 1;
+        core.is_called = false;
         if as_driver {
             core.driver_asleep = None;
         }
@@ -396,20 +458,23 @@ impl<'e> Held<'e> {
         let (engine, role) = (self.engine, self.role);
         self.core().is_aside = true;
         drop(self);
-        std::thread::park_timeout(Duration::from_nanos(SLEEP_NS_MAX));
+        std::thread::park_timeout(Duration::from_nanos(SLEEP_NS));
         let mut held = engine.hold_as(role);
         held.core().is_aside = false;
         held
     }
 
     /// Leave the node to those who visit it, as long as they do, and do not touch the lock meanwhile.
-    pub(super) fn rest(self) -> Self {
+    pub(super) fn rest(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
+        self.core().is_resting = true;
         drop(self);
         loop {
             std::thread::park_timeout(REST);
             if !engine.is_attended() {
-                return engine.hold_as(role);
+                let mut held = engine.hold_as(role);
+                held.core().is_resting = false;
+                return held;
             }
         }
     }
@@ -427,13 +492,14 @@ impl<'e> Held<'e> {
                 core.table.to_wake.push(next);
                 return;
             }
-            if core.is_aside && role == Role::Visitor {
+            if core.is_aside && role != Role::Background {
                 core.is_aside = false;
                 engine.call_background();
                 return;
             }
         }
-        if core.asleep == 0 {
+        // Who has been called comes when it gets a processor, and looks at everything; calling again would cost a system call each time.
+        if core.asleep == 0 || core.is_called {
             return;
         }
         if role == Role::Visitor && !core.has_driver {
@@ -441,6 +507,7 @@ impl<'e> Held<'e> {
             if core.visits > VISITS_UNTIL_ATTENDED {
                 // It finds the node attended and lets the bell be.
                 core.visits = 0;
+                core.is_called = true;
                 engine.bell.arm();
                 engine.bell.ring();
                 return;
@@ -450,6 +517,7 @@ impl<'e> Held<'e> {
         let (now, until) = (engine.clock.now(), core.asleep_until);
         let is_early = |member: &mut Box<Member>| member.ready() || member.next_turn(now) < until;
         if served || core.member.as_mut().is_none_or(is_early) {
+            core.is_called = true;
             engine.bell.ring();
         }
     }
@@ -465,6 +533,10 @@ impl Drop for Held<'_> {
         }
         self.settle();
         let core = self.core();
+        if core.table.to_wake.is_empty() && !core.activities.has_ended() {
+            self.core = None;
+            return;
+        }
         let to_wake = std::mem::take(&mut core.table.to_wake);
         let ended = core.activities.take_ended();
         self.core = None;

@@ -11,7 +11,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The queue towards the peer is full. Only [`super::Request::submit`] says so; the other forms wait for room.
+    /// The queue towards the peer is full. [`super::Request::submit`] says so, and what a [`super::Driver`] begins without waiting for
+    /// its end; the other forms wait for room.
     #[error("the queue towards {peer:?} is full; hint: poll the completion queue and submit again")]
     Busy {
         /// The peer, if the operation names one.
@@ -25,7 +26,16 @@ pub enum Error {
         /// False: it has certainly not happened and can be done again elsewhere.
         maybe_done: bool,
     },
-    /// The peer is alive and says no, or the operation failed there.
+    /// The peer has left the fabric in order ([`super::Node::leave_in_order`]): it had ended what it had begun, and is not there
+    /// any more for what others begin.
+    #[error("{peer} has left the fabric; the operation {}", if *maybe_done { "may or may not have happened" } else { "has not happened" })]
+    PeerLeft {
+        /// Who has left.
+        peer: NodeId,
+        /// False: it has certainly not happened and can be done again elsewhere.
+        maybe_done: bool,
+    },
+    /// The peer is alive and says no, or the operation failed there; of a flush: it said no to a posted store before.
     #[error("{peer} refused: {reason}")]
     Refused {
         /// Who refused.
@@ -33,8 +43,8 @@ pub enum Error {
         /// Why.
         reason: OperationError,
     },
-    /// The operation failed and no single peer is to blame: cancelled, a message too long for its place, an earlier
-    /// posted store that failed.
+    /// The operation failed and no single peer is to blame: cancelled, a message too long for its place, nobody left to
+    /// receive from.
     #[error("the operation failed: {0}")]
     Failed(OperationError),
     /// The operation cannot be carried out by anybody.
@@ -43,16 +53,38 @@ pub enum Error {
     /// The plan has no such other GPU node.
     #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
     NoSuchNode(NodeId),
-    /// A region of this name is registered already.
-    #[error("{0} is registered already; hint: choose another name or deregister it first")]
+    /// A region of this name is registered, or operations under way still use one that was.
+    #[error(
+        "{0} is registered already, or operations under way still use it; hint: choose another name, or deregister it first, which waits for them"
+    )]
     RegionExists(RegionId),
     /// A collective cannot end well any more, though everybody may be alive.
     #[error(
-        "the group is broken: {peer} gave up a collective or calls another one; hint: all members call the same collectives in the same order, and form a new group after a failure"
+        "the group is broken: {peer} gave up a collective or calls another one; hint: all members join with the same options and the same list of members, call the same collectives in the same order, and form a new group after a failure"
     )]
     GroupBroken {
         /// Who gave up, or does something else.
         peer: NodeId,
+    },
+    /// A member has not come to a group's first collective ([`super::Group::join`]) within this member's patience.
+    #[error(
+        "{peer} has not joined the group within {waited_ms} ms; hint: every member joins, or choose more patience (GroupOptions::patience)"
+    )]
+    NotJoined {
+        /// Who is missing.
+        peer: NodeId,
+        /// How long it was waited for.
+        waited_ms: u64,
+    },
+    /// Patience ran out first.
+    #[error("no end within {waited_ms} ms; {}", if *goes_on { "the operation goes on and may yet happen" } else { "the operation has not happened" })]
+    TimedOut {
+        /// The peer, if the operation names one.
+        peer: Option<NodeId>,
+        /// How long it was waited for.
+        waited_ms: u64,
+        /// False: it has not happened and will not.
+        goes_on: bool,
     },
     /// This node has left the fabric.
     #[error("this node has left the fabric")]
@@ -96,10 +128,12 @@ impl Error {
     #[must_use]
     pub const fn peer(&self) -> Option<NodeId> {
         match self {
-            Self::Busy { peer } => *peer,
+            Self::Busy { peer } | Self::TimedOut { peer, .. } => *peer,
             Self::PeerLost { peer, .. }
+            | Self::PeerLeft { peer, .. }
             | Self::Refused { peer, .. }
             | Self::GroupBroken { peer }
+            | Self::NotJoined { peer, .. }
             | Self::NoSuchNode(peer) => Some(*peer),
             _ => None,
         }
@@ -115,17 +149,21 @@ impl Error {
         }
     }
 
+    /// The same, of a peer that has said before that it would leave.
+    pub(super) fn in_order(self) -> Self {
+        match self {
+            Self::PeerLost { peer, maybe_done } => Self::PeerLeft { peer, maybe_done },
+            other => other,
+        }
+    }
+
     pub(super) const fn from_end(error: OperationError, peer: Option<NodeId>) -> Self {
         match (error, peer) {
             (OperationError::Unreachable, Some(peer)) => Self::PeerLost { peer, maybe_done: false },
             (OperationError::OutcomeUnknown, Some(peer)) => Self::PeerLost { peer, maybe_done: true },
-            (
-                reason @ (OperationError::Cancelled
-                | OperationError::MessageTruncated
-                | OperationError::EarlierFailure),
-                _,
-            )
-            | (reason, None) => Self::Failed(reason),
+            (reason @ (OperationError::Cancelled | OperationError::MessageTruncated), _) | (reason, None) => {
+                Self::Failed(reason)
+            }
             (reason, Some(peer)) => Self::Refused { peer, reason },
         }
     }

@@ -5,8 +5,9 @@
 //! plan's and never the message's. The endpoint, its memory and its loop then live here, and the death of this process is
 //! the node's death.
 //!
-//! Not here: the packet wire, whose interfaces belong into a network namespace of the process' own, and memory that seats of
-//! one server map directly: everything goes in frames.
+//! Not here: the packet wire, whose interfaces belong into a network namespace that a process can only enter as a whole and before its
+//! first thread, so that no library may do it; and memory that seats of one server map directly: everything goes in
+//! frames.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::attendant::Attendance;
 use super::bytes::RegionMemory;
+use super::ear::Ear;
 use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
@@ -30,7 +32,7 @@ use crate::clock::Clock;
 use crate::runtime::Runtime;
 use crate::seat::{Grant, answer, place, wires};
 use crate::waiting::WaitPolicy;
-use crate::wires::Ports;
+use crate::wires::{Doorbell, Ports};
 
 /// How long the rack may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,7 +101,8 @@ impl Node {
     /// end of the node: every operation then ends with [`Error::Closed`]. Any number of seats may be taken by one process.
     ///
     /// # Errors
-    /// [`Error::Join`], in words: no such rack, no such seat, somebody sits there, or the rack is on the packet wire.
+    /// [`Error::Join`], in words: no such rack, no such seat, somebody sits there, or the rack is on the packet wire, whose
+    /// seats are for whole processes (`rackloom seat --join`).
     pub fn join(rack: &str, seat: &str) -> Result<Self, Error> {
         take(rack, seat).map_err(|what| Error::Join { rack: rack.to_owned(), seat: seat.to_owned(), what })
     }
@@ -108,20 +111,37 @@ impl Node {
 fn take(rack: &str, seat: &str) -> Result<Node, Why> {
     let stream = connect(rack)?;
     let status: Status = ask(&stream, &json!({"status": {}}), "status")?.0;
-    if status.wire != WireKind::SharedMemory.name() {
-        return Err(format!(
-            "the rack is on the {} wire; hint: `rackloom up --wire shared-memory`, or `rackloom seat --join`",
-            status.wire
-        ));
-    }
+    let wire = wire_named(&status.wire)?;
     let (joined, came): (Joined, Came) = ask(&stream, &json!({"join": {"seat": seat}}), "joined")?;
     let Came { mut wires, rest } = came;
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let Joined { descriptors, mut start } = joined;
+    let unheard = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
+    let ear = (wire == WireKind::Udp).then(|| listen_to(&wires)).transpose().map_err(unheard)?;
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
-    let plan = plan(&start.source, status.epoch)?;
-    sit(&plan, start, (stream, rest, later))
+    let plan = plan(&start.source, wire, status.epoch)?;
+    sit(&plan, start, ear, (stream, rest, later))
+}
+
+/// The wire that a rack says it is on, if a seat in the midst of a process can be on it.
+fn wire_named(name: &str) -> Result<WireKind, Why> {
+    match WireKind::ALL.into_iter().find(|wire| wire.name() == name) {
+        Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
+                                       process as a whole can enter, before its first thread; hint: `rackloom up --wire udp` or \
+                                       `--wire shared-memory`, or `rackloom seat --join`"
+            .to_owned()),
+        Some(wire) => Ok(wire),
+        None => Err(format!("the rack is on the {name} wire, which is not known here; hint: is it of another version?")),
+    }
+}
+
+/// A bell of this process' own, rung when something comes over these wires.
+fn listen_to(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, Ear)> {
+    let bell = Doorbell::create()?;
+    let ear = Ear::open(bell.clone())?;
+    wires.iter().try_for_each(|wire| ear.listen_to(wire))?;
+    Ok((bell, ear))
 }
 
 fn connect(rack: &str) -> Result<UnixStream, Why> {
@@ -161,7 +181,7 @@ fn ask<T: DeserializeOwned>(stream: &UnixStream, request: &Value, kind: &str) ->
 }
 
 /// The rack's plan once more, as far as a seat without a job needs it.
-fn plan(source: &Source, epoch: u16) -> Result<Plan, Why> {
+fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
     let mut plan =
         Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
     let changes = &source.overrides;
@@ -183,7 +203,7 @@ fn plan(source: &Source, epoch: u16) -> Result<Plan, Why> {
         profile.duplicate = changes.duplicate.unwrap_or(profile.duplicate);
         profile.reorder = changes.reorder.unwrap_or(profile.reorder);
     });
-    plan.set_wire(WireKind::SharedMemory);
+    plan.set_wire(wire);
     // The job is part of what the epoch is made of, and is not built again here: the rack says what it comes to.
     plan.epoch = epoch;
     Ok(plan)
@@ -193,6 +213,7 @@ fn plan(source: &Source, epoch: u16) -> Result<Plan, Why> {
 fn sit(
     plan: &Plan,
     start: Start,
+    listening: Option<(Doorbell, Ear)>,
     (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
 ) -> Result<Node, Why> {
     let id = NodeId(start.member);
@@ -203,8 +224,9 @@ fn sit(
     let config = plan.member_config(id, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None)?;
-    let bell = cabling.doorbell().cloned().ok_or("the seat came without a doorbell")?;
+    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &[])?;
+    let (own, ear) = listening.unzip();
+    let bell = own.or_else(|| cabling.doorbell().cloned()).ok_or("the seat came without a doorbell")?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let edges = config.ports.iter().map(|port| port.edge).collect();
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
@@ -212,7 +234,7 @@ fn sit(
     let runtime = Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
     let (name, memory_bytes) = (member.name.clone(), member.memory_bytes);
-    let attendance = Attendance { name, cabling, edges, memory_bytes, expected, rest, later };
+    let attendance = Attendance { name, cabling, ear, edges, memory_bytes, expected, rest, later };
     let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
     Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
 }

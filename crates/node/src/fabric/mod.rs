@@ -23,7 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every operation that names a peer ends with [`Error::PeerLost`] when no path to the peer is left. The bytes of
+//! Every operation that names a peer ends with [`Error::PeerLost`] when no path to the peer is left, or with
+//! [`Error::PeerLeft`] if the peer has said that it would leave. The bytes of
 //! regions and of numbers in them are as in this machine's memory; all offsets and lengths are in bytes.
 //!
 //! Nodes form a [`Group`] to do collectives on slices. `docs/decisions/public-api.md` tells why it all is as it is.
@@ -37,10 +38,12 @@ mod bytes;
 mod counters;
 mod deaths;
 mod driver;
+mod ear;
 mod element;
 mod engine;
 mod error;
 mod group;
+mod handled;
 mod join;
 mod node;
 mod order;

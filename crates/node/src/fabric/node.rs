@@ -110,9 +110,10 @@ impl Node {
     /// Wait until a live path leads to each of these nodes, at most for `patience`.
     ///
     /// # Errors
-    /// [`Error::NotUp`] with what the node waits for; [`Error::Closed`].
+    /// [`Error::NotUp`] with what the node waits for; [`Error::NoSuchNode`], at once; [`Error::Closed`].
     pub fn wait_until_reached(&self, peers: &[NodeId], patience: Duration) -> Result<(), Error> {
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        self.with_core(|core| core.check_gpu_nodes(peers))?;
+        let patience_ns = nanoseconds(patience);
         let until = self.engine.clock.now() + patience_ns;
         let are_reached = |endpoint: &mut rackloom_protocol::Endpoint| {
             peers.iter().all(|peer| *peer == self.id() || endpoint.is_reachable(*peer))
@@ -129,6 +130,43 @@ impl Node {
             waited_ms: patience_ns / 1_000_000,
             waiting_for: waiting_for.join("; "),
         })
+    }
+
+    /// Leave the fabric in order: wait until everything that was begun here towards peers has ended and every posted store is visible,
+    /// tell all members, and leave. To them this node has left and not died: what they have in flight to it, or begin
+    /// later, ends with [`Error::PeerLeft`]. What this node waits for itself, receives and words, ends with [`Error::Closed`].
+    /// Regions are open to peers until then. A group that still needs this node loses it all the same: meet in a
+    /// barrier first.
+    ///
+    /// A neighbour that does not hear the farewell, on a wire that loses frames, finds a death.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if something has not ended within `patience`, and what [`Node::flush`] says of posted stores; the node
+    /// has not left then, and may try again or [`Node::leave`]. [`Error::Closed`] if it has left before.
+    pub fn leave_in_order(&self, patience: Duration) -> Result<(), Error> {
+        let until = self.engine.clock.now() + nanoseconds(patience);
+        self.flush(None).wait_for(patience)?;
+        if !self.wait_for(until, |endpoint| endpoint.operations_in_progress() == 0) {
+            self.with_core(|core| core.member().map(|_| ()))?;
+            let waited_ms = nanoseconds(patience) / 1_000_000;
+            return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
+        }
+        let timers = self.with_core(|core| core.member().map(|member| member.member().config().timers))?;
+        for _ in 0..FAREWELLS_MAX {
+            self.with_core(|core| {
+                let member = core.member()?;
+                let now = member.now();
+                member.member_mut().bid_farewell(now);
+                core.turn();
+                Ok::<_, Error>(())
+            })?;
+            let until = self.engine.clock.now() + timers.heartbeat_interval_ns / FAREWELLS_PER_INTERVAL;
+            if self.wait_for(until, |endpoint| endpoint.is_parted()) {
+                break;
+            }
+        }
+        self.leave();
+        Ok(())
     }
 
     /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
@@ -230,11 +268,20 @@ impl Node {
     }
 
     /// Write 1 to 16384 bytes at `target`; ends when they are visible there. They are copied when the request begins.
+    ///
+    /// # Errors
+    /// When it ends: [`Error::Invalid`] for another length, [`Error::NoSuchNode`], [`Error::Refused`] by the target,
+    /// [`Error::PeerLost`], [`Error::PeerLeft`], [`Error::Closed`]; [`Error::Busy`] where nothing waits for room ([`Request::submit`]).
+    /// All operations that name an address end in these errors.
     pub fn store<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Visible)
     }
 
     /// The same, but it ends when the core has accepted it. A failure shows in the next [`Node::flush`].
+    ///
+    /// # Errors
+    /// When it ends: [`Error::Invalid`], [`Error::NoSuchNode`], [`Error::PeerLost`] or [`Error::PeerLeft`] if the peer is known to be gone, [`Error::Closed`];
+    /// [`Error::Busy`] where nothing waits for room. Whatever goes wrong later, [`Node::flush`] says.
     pub fn store_posted<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Accepted)
     }
@@ -250,17 +297,29 @@ impl Node {
     }
 
     /// Read 1 to 16384 bytes at `source` into a slice of one's own.
+    ///
+    /// # Errors
+    /// As for [`Node::store`]; a slice that does not lie in its region is [`Error::Invalid`].
     pub fn load(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Load { operation: NAMELESS, target: source, into: into.range };
         self.request(command, Some(&into.region))
     }
 
-    /// Copy a slice of one's own to `target`; ends when it is visible there. Any length up to that of the regions.
+    /// Copy a slice of one's own to `target`; ends when it is visible there. Any length from one byte up to that of the
+    /// regions. The bytes are read when they are sent, and again after a loss: they must stay as they are until the operation
+    /// has ended, else the target may see old and new ones mixed.
+    ///
+    /// # Errors
+    /// As for [`Node::store`].
     pub fn put(&self, source: &Slice, target: RemoteAddress) -> Request<'static, ()> {
         self.put_and(source, target, None)
     }
 
-    /// The same, and then update a word at the target: whoever sees the word's new value sees the data.
+    /// The same, and then update a word of 8 bytes at the target, aligned to 8: whoever sees the word's new value sees the
+    /// data. The slice may be empty.
+    ///
+    /// # Errors
+    /// As for [`Node::store`]; a misaligned signal is [`Error::Refused`].
     pub fn put_with_signal(
         &self,
         source: &Slice,
@@ -276,17 +335,27 @@ impl Node {
     }
 
     /// Copy bytes at `source` to a slice of one's own. Up to 4 GiB - 1.
+    ///
+    /// # Errors
+    /// As for [`Node::store`]; a slice that does not lie in its region is [`Error::Invalid`].
     pub fn get(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Get { operation: NAMELESS, target: source, into: into.range };
         self.request(command, Some(&into.region))
     }
 
-    /// Add to a word of 4 or 8 bytes, wrapping; yields the old value.
+    /// Add to a word of 4 or 8 bytes, wrapping; yields the old value. The offset is a multiple of the width, here and for the
+    /// other atomics.
+    ///
+    /// # Errors
+    /// As for [`Node::store`]; a misaligned word is [`Error::Refused`].
     pub fn fetch_add(&self, target: RemoteAddress, width: Width, addend: u64) -> Request<'static, u64> {
         self.atomic(target, Atomic { kind: AtomicKind::FetchAdd, width, operand: addend, compare: 0 })
     }
 
     /// Replace a word if it equals `expected`; yields the old value, which equals `expected` if it was replaced.
+    ///
+    /// # Errors
+    /// As for [`Node::fetch_add`].
     pub fn compare_swap(
         &self,
         target: RemoteAddress,
@@ -298,6 +367,9 @@ impl Node {
     }
 
     /// Replace a word; yields the old value.
+    ///
+    /// # Errors
+    /// As for [`Node::fetch_add`].
     pub fn swap(&self, target: RemoteAddress, width: Width, new: u64) -> Request<'static, u64> {
         self.atomic(target, Atomic { kind: AtomicKind::Swap, width, operand: new, compare: 0 })
     }
@@ -306,9 +378,13 @@ impl Node {
         self.request(Command::Atomic { operation: NAMELESS, target, atomic }, None)
     }
 
-    /// End when the 8-byte word at `offset` of a region of one's own satisfies the condition; yields the word. It is
+    /// End when the 8-byte word at `offset`, a multiple of 8, of a region of one's own satisfies the condition; yields the word. It is
     /// looked at now and whenever a peer has changed the region; a write of the owner's own, by [`Region::write`], wakes
-    /// nobody. The loss of `from` ends the wait.
+    /// nobody. The loss of `from` ends the wait, unless a last look finds the condition satisfied.
+    ///
+    /// # Errors
+    /// When it ends: [`Error::Invalid`] for a word that does not lie in the region, or not at a multiple of 8, [`Error::PeerLost`] or
+    /// [`Error::PeerLeft`] for `from`, [`Error::Failed`] if it was cancelled, [`Error::Closed`].
     pub fn wait_until(
         &self,
         region: &Region,
@@ -325,24 +401,44 @@ impl Node {
 
     /// Whatever is begun later towards `peer` (all if `None`) becomes visible only after what was begun before. Ends as
     /// soon as the core knows.
+    ///
+    /// # Errors
+    /// When it ends: [`Error::NoSuchNode`], [`Error::Closed`].
     pub fn fence(&self, peer: Option<NodeId>) -> Request<'static, ()> {
         self.request(Command::Fence { target: peer }, None)
     }
 
-    /// End when everything that was begun before towards `peer` (all if `None`) is visible there. Fails if a posted
-    /// store among it has failed.
+    /// End when everything that was begun before towards `peer` (all if `None`) is visible there. Fails if a posted store
+    /// before it was refused ([`Error::Refused`]), or is lost with its target ([`Error::PeerLost`]), and no flush has
+    /// said so yet. The error names the target; a flush says one failure, the next flush the next.
+    ///
+    /// # Errors
+    /// When it ends: [`Error::Refused`], [`Error::PeerLost`] or [`Error::PeerLeft`] with the target of a posted store that failed,
+    /// [`Error::NoSuchNode`], [`Error::Closed`].
     pub fn flush(&self, peer: Option<NodeId>) -> Request<'static, ()> {
         self.request(Command::Flush { operation: NAMELESS, target: peer }, None)
     }
 
-    /// Send a slice of one's own as a tagged message. It ends when the peer holds it (short) or has received it (long).
+    /// Send a slice of one's own, of up to 4 GiB - 1 bytes, as a tagged message. A short one ends when the peer holds it, whether
+    /// or not it has asked for it; a long one when the peer has received it. Short is what fits a frame, at most 4096
+    /// bytes, as long as few short ones wait there unasked for. The bytes must stay as they are until the operation has ended.
+    ///
+    /// # Errors
+    /// As for [`Node::store`]. A place too short for it is the receiver's error, not the sender's.
     pub fn send(&self, peer: NodeId, tag: u64, source: &Slice) -> Request<'static, ()> {
         let command = Command::Send { operation: NAMELESS, target: peer, tag, source: source.range };
         self.request(command, Some(&source.region))
     }
 
     /// Receive the oldest message whose tag equals `tag` in all bits but those of `ignore`, from `source` or, if `None`,
-    /// from anybody. The loss of a named source ends the receive.
+    /// from anybody. The loss of a named source ends the receive, and so does, if none is named, the loss of the last other
+    /// node that was reached ([`Error::Failed`]). A message that is longer than the slice ends the receive with
+    /// [`Error::Failed`] and [`super::OperationError::MessageTruncated`]; nothing is written, and the message is
+    /// dropped.
+    ///
+    /// # Errors
+    /// When it ends: [`Error::PeerLost`] or [`Error::PeerLeft`] for a named source, [`Error::Failed`] as said above or if it was cancelled,
+    /// [`Error::Invalid`] for a slice that does not lie in its region, [`Error::Closed`].
     pub fn receive(
         &self,
         source: Option<NodeId>,
@@ -354,7 +450,8 @@ impl Node {
         self.request(command, Some(&into.region))
     }
 
-    /// End a submitted wait or a submitted receive that has not met its message; its completion says cancelled.
+    /// End a submitted wait or a submitted receive that has not met its message; its completion says cancelled. One that is
+    /// awaited ends when its request is dropped.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no such operation any more.
@@ -396,10 +493,30 @@ impl Node {
     /// The oldest completion of `queue`; while there is none, drive this node and sleep as a blocking operation does,
     /// at most for `patience`.
     pub fn poll_wait(&self, queue: &Queue, patience: Duration) -> Option<Completion> {
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let until = self.engine.clock.now() + patience_ns;
-        self.engine.wait(until, |_| queue.pop(), |_, waker| queue.set_waker(waker))
+        let until = self.engine.clock.now() + nanoseconds(patience);
+        let mut left = None;
+        let taken = self.engine.wait(
+            until,
+            |_| queue.pop(),
+            |_, waker| {
+                queue.set_waker(waker);
+                left.get_or_insert_with(|| waker.clone());
+            },
+        );
+        if let Some(another) = left.and_then(|waker| queue.forget(&waker)) {
+            another.wake();
+        }
+        taken
     }
+}
+
+/// A farewell is told so often: wires may lose it.
+const FAREWELLS_MAX: u32 = 8;
+/// And so often in a heartbeat's interval.
+const FAREWELLS_PER_INTERVAL: u64 = 4;
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The name of a request that has not begun.

@@ -2,10 +2,13 @@
 //!
 //! Requests, batches, drivers and collectives all come through here; so an operation cannot behave differently in one of them.
 
-use rackloom_protocol::{Command, Completion as Level, Member, NodeId, OperationId, RegionId};
+use rackloom_protocol::{
+    Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
+};
 
 use super::engine::Core;
 use super::error::Error;
+use super::node::NAMELESS;
 use super::region::Region;
 use super::table::{Entry, Sink};
 
@@ -17,26 +20,73 @@ pub(super) struct Order<'a> {
     pub(super) hold: Option<Region>,
 }
 
+impl Order<'_> {
+    /// Whose loss ends it.
+    pub(super) const fn peer(&self) -> Option<NodeId> {
+        peer_of(&self.command)
+    }
+}
+
 impl Core {
     /// Give the core a command under a name.
-    pub(super) fn submit(&mut self, command: Command<'_>, sink: Sink) -> Result<OperationId, Error> {
+    // Inlined: a caller that knows its command and its sink writes both once, where they stay. Behind a call they are written field
+    // by field and then copied as a whole, and such a copy waits until every field has left for the cache: a tenth of a store's time.
+    #[inline(always)]
+    pub(super) fn submit(&mut self, mut command: Command<'_>, sink: Sink) -> Result<OperationId, Error> {
         let peer = peer_of(&command);
         let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
-        if let (Command::WaitUntil { .. }, Some(node)) = (&command, peer)
-            && !member.member().is_reachable(node)
-        {
-            return Err(Error::PeerLost { peer: node, maybe_done: false });
-        }
         let operation = self.table.open(Entry { sink, peer, uses: region_of(&command), matched: None });
         // The core asks commands for no time; that of the last turn saves a look at the clock.
         let now = member.last_turn();
-        let (command, is_silent) = named(command, operation);
+        let is_silent = is_silent(&command);
+        name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
             self.table.close(operation);
-            return Err(Error::from_refusal(refused, peer));
+            return Err(self.table.deaths.name(Error::from_refusal(refused, peer)));
         }
         if is_silent {
             self.table.succeed(operation);
+        }
+        Ok(operation)
+    }
+
+    /// Give the core a store of the driver's.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(super) fn submit_store(
+        &mut self,
+        target: RemoteAddress,
+        data: &[u8],
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let operation = self.table.plain.open(context, target.node, None);
+        if let Err(refused) = member.member_mut().store(operation, target, data, Level::Visible) {
+            self.table.plain.close(operation);
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(target.node))));
+        }
+        Ok(operation)
+    }
+
+    /// Give the core a command of the driver's: to the node `peer`, ended by one word of the core, with nothing to be told but that.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(super) fn submit_plain(
+        &mut self,
+        mut command: Command<'_>,
+        peer: NodeId,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let uses = region_of(&command);
+        self.table.uses.begin(uses);
+        let operation = self.table.plain.open(context, peer, uses);
+        let now = member.last_turn();
+        name(&mut command, operation);
+        if let Err(refused) = member.member_mut().handle_command(now, command) {
+            self.table.plain.close(operation);
+            self.table.uses.end(uses);
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));
         }
         Ok(operation)
     }
@@ -48,9 +98,25 @@ impl Core {
         let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
         let now = member.last_turn();
         let given = member.member_mut().handle_command(now, command);
-        given.map_err(|refused| Error::from_refusal(refused, peer))?;
+        let named = |refused| self.table.deaths.name(Error::from_refusal(refused, peer));
+        given.map_err(named)?;
         // One whole packet.
-        if self.is_worth_sending(&command, 1) {
+        if self.is_worth_sending(peer, 1) {
+            self.visit_to_send();
+        }
+        Ok(())
+    }
+
+    /// The same for a store of the driver's.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(super) fn post_store(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
+        let peer = target.node;
+        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        if let Err(refused) = member.member_mut().store(NAMELESS, target, data, Level::Accepted) {
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));
+        }
+        if self.is_worth_sending(Some(peer), 1) {
             self.visit_to_send();
         }
         Ok(())
@@ -58,9 +124,22 @@ impl Core {
 
     /// Whether what has just been given should leave now: nothing is on its way to the peer, or more packets than `company` wait.
     #[inline]
-    pub(super) fn is_worth_sending(&self, command: &Command<'_>, company: usize) -> bool {
+    pub(super) fn is_worth_sending(&self, peer: Option<NodeId>, company: usize) -> bool {
         let Some(member) = &self.member else { return false };
-        peer_of(command).is_none_or(|peer| member.member().is_worth_a_turn(peer, company))
+        peer.is_none_or(|peer| member.member().company_wanted(peer, company) == 0)
+    }
+
+    /// The same for one operation after another to the same peer: until the next turn only their number changes.
+    #[inline]
+    pub(super) fn is_next_worth_sending(&mut self, peer: NodeId, company: usize) -> bool {
+        if self.company.peer == Some(peer) && self.company.wanted > 0 {
+            self.company.wanted -= 1;
+            return false;
+        }
+        let Some(member) = &self.member else { return false };
+        let wanted = member.member().company_wanted(peer, company);
+        self.company = Company { peer: Some(peer), wanted: wanted.saturating_sub(1) };
+        wanted == 0
     }
 
     /// End a wait or a receive, if it has not ended.
@@ -72,14 +151,28 @@ impl Core {
         }
     }
 
+    /// Whether the plan has all of these as GPU nodes, this one among them or not.
+    pub(super) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
+        let roles = &self.member()?.member().config().graph.members;
+        let unknown = nodes.iter().find(|node| roles.get(node.index()) != Some(&MemberRole::Endpoint));
+        unknown.map_or(Ok(()), |node| Err(Error::NoSuchNode(*node)))
+    }
+
     /// Whether somebody who is awake will make the next turn.
     pub(super) const fn is_driven(&self) -> bool {
         self.has_driver && self.driver_asleep.is_none()
     }
 }
 
+/// To whom the last operations went, and how many more of them may wait for company.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Company {
+    peer: Option<NodeId>,
+    wanted: usize,
+}
+
 /// Whose loss ends the command.
-const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
+pub(super) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
     match command {
         Command::Store { target, .. }
         | Command::Load { target, .. }
@@ -108,11 +201,14 @@ const fn region_of(command: &Command<'_>) -> Option<RegionId> {
     }
 }
 
-/// The command with its name, and whether the core says nothing about its end.
-fn named(mut command: Command<'_>, name: OperationId) -> (Command<'_>, bool) {
-    let is_silent =
-        matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. });
-    match &mut command {
+/// Whether the core says nothing about the end of a command.
+const fn is_silent(command: &Command<'_>) -> bool {
+    matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. })
+}
+
+#[inline(always)]
+const fn name(command: &mut Command<'_>, name: OperationId) {
+    match command {
         Command::Store { operation, .. }
         | Command::Load { operation, .. }
         | Command::Atomic { operation, .. }
@@ -124,5 +220,4 @@ fn named(mut command: Command<'_>, name: OperationId) -> (Command<'_>, bool) {
         | Command::Flush { operation, .. } => *operation = name,
         _ => {}
     }
-    (command, is_silent)
 }

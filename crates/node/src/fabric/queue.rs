@@ -18,6 +18,7 @@ use super::table::Ended;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Completion {
     /// What the caller gave with the request.
     pub context: u64,
@@ -98,7 +99,8 @@ impl Queue {
         waiting.wakers.pop()
     }
 
-    /// Wake this one, or another that asked before, at the next completion.
+    /// Wake this one, or another that asked before, at the next completion. Whoever does not wait any more says so:
+    /// [`Queue::forget`].
     pub(super) fn set_waker(&self, waker: &Waker) {
         let mut waiting = self.lock();
         if !waiting.wakers.iter().any(|known| known.will_wake(waker)) {
@@ -106,8 +108,93 @@ impl Queue {
         }
     }
 
+    /// This one does not wait any more. If it was chosen for a completion that it has not taken, another has to come: whom to
+    /// wake.
+    pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
+        let mut waiting = self.lock();
+        let known = waiting.wakers.iter().position(|known| known.will_wake(waker));
+        match known {
+            Some(index) => {
+                waiting.wakers.swap_remove(index);
+                None
+            }
+            None if waiting.completions.is_empty() => None,
+            None => waiting.wakers.pop(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // A panic while the lock was held cannot have left half a completion: pushes and pops are whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn completion() -> Completion {
+        Completion { context: 0, operation: OperationId(1), result: Ok(Ended::default()) }
+    }
+
+    #[test]
+    fn who_waits_no_more_is_not_woken_and_hands_its_turn_on() {
+        let queue = Queue::with_capacity(4);
+        let (first, second) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
+        let (first_waker, second_waker) = (Waker::from(Arc::clone(&first)), Waker::from(Arc::clone(&second)));
+        let woken = || (first.0.load(Ordering::Relaxed), second.0.load(Ordering::Relaxed));
+        queue.set_waker(&second_waker);
+        queue.set_waker(&first_waker);
+        queue.set_waker(&first_waker);
+        assert!(queue.forget(&first_waker).is_none(), "nothing has come for it");
+        queue.push(completion()).expect("one waits").wake();
+        assert_eq!(woken(), (0, 1));
+        // The first is chosen, and gives up before it has taken anything.
+        queue.set_waker(&second_waker);
+        queue.set_waker(&first_waker);
+        queue.push(completion()).expect("two wait").wake();
+        queue.forget(&first_waker).expect("the other has to come").wake();
+        assert_eq!(woken(), (1, 2));
+        assert!(queue.lock().wakers.is_empty());
+    }
+
+    #[test]
+    fn a_wait_leaves_no_waker_behind() {
+        let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+        let fabric = super::super::Fabric::local(&plan).unwrap();
+        let node = &fabric.nodes()[0];
+        let queue = Queue::with_capacity(1);
+        let (is_over, looks) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            // Somebody else drives, so that the wait below parks again and again.
+            scope.spawn(|| {
+                node.wait_for(rackloom_protocol::Instant::NEVER, |_| {
+                    looks.fetch_add(1, Ordering::Relaxed);
+                    is_over.load(Ordering::Relaxed) == 1
+                })
+            });
+            // It looks once, and from then on as the driver.
+            while looks.load(Ordering::Relaxed) < 2 {
+                std::thread::yield_now();
+            }
+            let patience = std::time::Duration::from_millis(100);
+            assert!(node.poll_wait(&queue, patience).is_none());
+            let wakers = queue.lock().wakers.len();
+            is_over.store(1, Ordering::Relaxed);
+            assert_eq!(wakers, 0);
+        });
     }
 }

@@ -37,6 +37,14 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
     if !retry.is_empty() {
         said["retry"] = json!(retry);
     }
+    let pause: BTreeMap<_, _> = counters.pause.named().into_iter().filter(|(_, count)| *count > 0).collect();
+    if !pause.is_empty() {
+        said["pause"] = json!(pause);
+    }
+    let marks: BTreeMap<_, _> = counters.marks.named().into_iter().filter(|(_, count)| *count > 0).collect();
+    if !marks.is_empty() {
+        said["marks"] = json!(marks);
+    }
     said
 }
 

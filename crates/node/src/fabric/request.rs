@@ -1,15 +1,16 @@
 //! One request, three ways to end it: [`Request::wait`], `.await`, [`Request::submit`].
 //!
-//! A request does nothing until it is ended in one of the three ways. All of them go through [`Core::submit`], which
-//! gives the core one command.
+//! A request does nothing until it is ended in one of the three ways ([`Request::wait_for`] is the first with a bound). All of
+//! them go through [`Core::submit`], which gives the core one command.
 
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationId};
+use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
 use super::engine::{Core, Engine, Held};
 use super::error::Error;
@@ -65,8 +66,10 @@ impl Outcome for Received {
 
 /// An operation that has not begun. `'a` is the life of the bytes that a store carries; others borrow nothing.
 ///
-/// `Send` and `Sync`; as a future it needs no particular executor. Dropping a request that has begun does not stop it: its
-/// memory stays in place until it ends, and nobody is told.
+/// `Send` and `Sync`; as a future it needs no particular executor. Dropping a request that has begun does not stop what goes
+/// to a peer: it goes on, its memory stays in place until it ends, and nobody is told. A receive and a wait on a word end with
+/// the request, so that they take nothing from those that come later; a message that a receive had met before is lost with
+/// it.
 #[must_use = "a request does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct Request<'a, T> {
@@ -95,21 +98,61 @@ impl<'a, T: Outcome> Request<'a, T> {
         self.wait_in(&engine, engine.hold())
     }
 
-    /// The same for somebody who has the node.
+    /// The same, at most for `patience`. If it runs out, a receive or a wait on a word is over and has taken nothing; what
+    /// goes to a peer goes on, its memory stays in place until it ends, and nobody is told.
+    ///
+    /// # Errors
+    /// Any of [`Error`] except [`Error::Busy`]; [`Error::TimedOut`] says whether the operation goes on.
+    pub fn wait_for(mut self, patience: Duration) -> Result<T, Error> {
+        if let Some(result) = self.post() {
+            return result.map(T::of);
+        }
+        let engine = Arc::clone(&self.engine);
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = engine.clock.now() + patience_ns;
+        let ended = self.end_in(&engine, engine.hold(), until);
+        ended.unwrap_or_else(|| self.give_up(patience_ns / 1_000_000)).map(T::of)
+    }
+
+    /// As [`Request::wait`] for somebody who has the node.
     pub(super) fn wait_in(mut self, engine: &Engine, held: Held<'_>) -> Result<T, Error> {
         if !std::ptr::eq(&*self.engine, engine) {
             // The lock first: a request lets go of an operation under it, if it has one.
             drop(held);
             return Err(Error::Invalid("the request belongs to another node"));
         }
-        let this = std::cell::RefCell::new(&mut self);
-        let ended = engine.wait_from(
+        self.end_in(engine, held, Instant::NEVER).unwrap_or(Err(Error::Closed)).map(T::of)
+    }
+
+    /// `None` if `until` has come first, or if the node has left.
+    fn end_in(&mut self, engine: &Engine, held: Held<'_>, until: Instant) -> Option<Result<Ended, Error>> {
+        let this = std::cell::RefCell::new(self);
+        engine.wait_from(
             held,
-            Instant::NEVER,
+            until,
             |core| this.borrow_mut().look(core),
             |core, waker| this.borrow().register(core, waker),
-        );
-        ended.unwrap_or(Err(Error::Closed)).map(T::of)
+        )
+    }
+
+    /// Patience has run out.
+    fn give_up(&mut self, waited_ms: u64) -> Result<Ended, Error> {
+        let peer = self.order.as_ref().ok().and_then(|order| order.peer());
+        let timed_out = |goes_on| Err(Error::TimedOut { peer, waited_ms, goes_on });
+        let engine = Arc::clone(&self.engine);
+        let mut held = engine.hold();
+        let core = held.core();
+        core.member()?;
+        let Some(operation) = self.begun else { return timed_out(false) };
+        if self.ends_when_dropped() {
+            core.cancel(operation);
+            core.turn();
+        }
+        match self.look_again(core) {
+            Some(Err(Error::Failed(OperationError::Cancelled))) => timed_out(false),
+            Some(result) => result,
+            None => timed_out(true),
+        }
     }
 
     /// Begin, and leave the completion to `queue`, marked with `context`. Never blocks for long: it only waits for the
@@ -198,13 +241,13 @@ impl<T: Outcome> Future for Request<'_, T> {
             return Poll::Ready(result.map(T::of));
         }
         let engine = Arc::clone(&this.engine);
-        let mut held = engine.hold();
+        let mut held = engine.hold_for_task();
         let core = held.core();
         if let Some(result) = core.visit_for(|core| this.look(core)) {
             return Poll::Ready(result.map(T::of));
         }
         this.register(core, context.waker());
-        drop(held);
+        held.entrust();
         if this.begun.is_none() {
             // No room towards the peer, and nobody to tell when there is some: ask again.
             context.waker().wake_by_ref();
@@ -213,10 +256,26 @@ impl<T: Outcome> Future for Request<'_, T> {
     }
 }
 
+impl<T> Request<'_, T> {
+    /// Whether it waits for what others do, and would take it from those that come later.
+    fn ends_when_dropped(&self) -> bool {
+        let order = self.order.as_ref();
+        order.is_ok_and(|Order { command, .. }| {
+            matches!(command, Command::Receive { .. } | Command::WaitUntil { .. })
+        })
+    }
+}
+
 impl<T> Drop for Request<'_, T> {
     fn drop(&mut self) {
-        if let Some(operation) = self.begun {
-            self.engine.hold().core().table.abandon(operation);
+        let Some(operation) = self.begun else { return };
+        let mut held = self.engine.hold();
+        let core = held.core();
+        core.table.abandon(operation);
+        if self.ends_when_dropped() {
+            core.cancel(operation);
+            // Its end is heard, and its region free.
+            core.turn();
         }
     }
 }

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use rackloom_protocol::{Event, NodeId, OperationId, RegionId};
+use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 
 use super::deaths::Deaths;
 use super::error::Error;
+use super::handled::Handled;
 use super::queue::{Completion, Queue};
 use super::uses::Uses;
 
@@ -18,6 +19,7 @@ use super::uses::Uses;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ended {
     /// The old value of an atomic, the word that ended a wait, the length of a message; else 0.
     pub value: u64,
@@ -71,6 +73,8 @@ pub(super) struct Table {
     /// Operations that have ended so far.
     pub(super) ended_count: u64,
     pub(super) deaths: Deaths,
+    /// The driver's plain operations; what else it has begun stands among the others.
+    pub(super) plain: Handled,
     /// What has ended of the driver's operations.
     handled: Vec<Completion>,
     /// Whom to wake when one of them ends.
@@ -85,6 +89,7 @@ const fn index_of(operation: OperationId) -> usize {
 
 impl Table {
     /// Give an operation a name.
+    #[inline(always)]
     pub(super) fn open(&mut self, entry: Entry) -> OperationId {
         self.uses.begin(entry.uses);
         let index = self.free.pop().unwrap_or_else(|| {
@@ -160,6 +165,7 @@ impl Table {
     pub(super) fn abandon_handled(&mut self) {
         self.handled.clear();
         self.handled_waker = None;
+        self.plain.abandon();
         for slot in &mut self.slots {
             if let State::InFlight(Entry { sink: sink @ Sink::Driver(_), .. }) = &mut slot.state {
                 *sink = Sink::Nobody;
@@ -168,20 +174,34 @@ impl Table {
     }
 
     /// Hear what the core says.
+    #[inline(always)]
     pub(super) fn hear(&mut self, event: Event) {
         match event {
+            Event::Completed { operation, result } if Handled::names(operation) => {
+                self.end_plain(operation, result);
+            }
+            event => self.hear_other(event),
+        }
+    }
+
+    fn hear_other(&mut self, event: Event) {
+        match event {
             Event::Completed { operation, result } => {
-                let Some(slot) = self.slot(operation) else { return };
-                let State::InFlight(entry) = &slot.state else { return };
-                let (peer, matched) = (entry.peer.or(entry.matched.map(|(source, _)| source)), entry.matched);
-                let result = result
-                    .map(|value| Ended { value, matched })
-                    .map_err(|error| Error::from_end(error, peer));
-                self.end(operation, result);
+                self.end_with(operation, |entry, deaths| {
+                    let matched = entry.matched;
+                    result.map(|value| Ended { value, matched }).map_err(|error| {
+                        deaths.name(Error::from_end(error, entry.peer.or(matched.map(|(source, _)| source))))
+                    })
+                });
             }
             Event::MessageMatched { operation, source, tag, .. } => {
                 if let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation) {
                     entry.matched = Some((source, tag));
+                }
+            }
+            Event::FlushFailed { operation, node } => {
+                if let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation) {
+                    entry.peer = Some(node);
                 }
             }
             event => self.to_wake.extend(self.deaths.hear(&event)),
@@ -189,10 +209,48 @@ impl Table {
     }
 
     fn end(&mut self, operation: OperationId, result: Result<Ended, Error>) {
+        self.end_with(operation, |_, _| result);
+    }
+
+    /// The most frequent end by far: that of a plain operation of the driver's. Nothing is moved as a whole here that has been written
+    /// in parts just before (see [`super::order`]).
+    #[inline]
+    fn end_plain(&mut self, operation: OperationId, result: Result<u64, OperationError>) {
+        let Some(over) = self.plain.close(operation) else { return };
         self.ended_count += 1;
+        self.uses.end(over.uses);
+        let Some(context) = over.context else { return };
+        match result {
+            Ok(value) => {
+                self.handled.push(Completion {
+                    context,
+                    operation,
+                    result: Ok(Ended { value, matched: None }),
+                });
+            }
+            Err(error) => {
+                let result = Err(self.deaths.name(Error::from_end(error, Some(over.peer))));
+                self.handled.push(Completion { context, operation, result });
+            }
+        }
+        if let Some(waker) = self.handled_waker.take() {
+            self.to_wake.push(waker);
+        }
+    }
+
+    fn end_with(
+        &mut self,
+        operation: OperationId,
+        result: impl FnOnce(&Entry, &Deaths) -> Result<Ended, Error>,
+    ) {
         let Some(slot) = self.slot(operation) else { return };
+        if !matches!(slot.state, State::InFlight(_)) {
+            return;
+        }
         let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) else { return };
+        self.ended_count += 1;
         self.uses.end(entry.uses);
+        let result = result(&entry, &self.deaths);
         match entry.sink {
             Sink::Asker(waker) => {
                 self.slots[index_of(operation)].state = State::Ended(result);
@@ -230,5 +288,14 @@ impl Table {
                 self.end(operation, Err(Error::Closed));
             }
         }
+        for operation in self.plain.names_in_flight() {
+            let Some(over) = self.plain.close(operation) else { continue };
+            self.ended_count += 1;
+            self.uses.end(over.uses);
+            if let Some(context) = over.context {
+                self.handled.push(Completion { context, operation, result: Err(Error::Closed) });
+            }
+        }
+        self.to_wake.extend(self.handled_waker.take());
     }
 }

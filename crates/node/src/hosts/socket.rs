@@ -9,8 +9,10 @@ use thiserror::Error;
 
 use super::filter::{attach, frames_of};
 use crate::namespaces::{LinkNews, mtu};
-use crate::wires::{bind_packet_socket, open_packet_socket, set_option};
+use crate::wires::{bind_packet_socket, open_packet_socket, set_option, set_receive_buffer};
 
+/// What a socket for words asks for: room for what a stranger may say between two looks.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// What of a frame an interface's MTU does not count.
 const ETHERNET_HEADER_BYTES: usize = 14;
 
@@ -162,6 +164,8 @@ impl WordSocket {
         let (socket, index) = open_on(interface)?;
         let failed = |cause| HostLinkError::System { interface: interface.to_owned(), cause };
         attach(&socket, &mut frames_of(group, None)).map_err(failed)?;
+        // Others may speak to that address too; what the kernel does not grant is done without.
+        let _ = set_receive_buffer(&socket, RECEIVE_BUFFER_BYTES);
         take_in(&socket, index, libc::PACKET_MR_MULTICAST, group).map_err(failed)?;
         bind_packet_socket(&socket, index, ether_type).map_err(failed)?;
         Ok(Self { socket })

@@ -7,6 +7,11 @@
 //! Who may touch which range is decided by the core before it asks; the bounds are checked here once more, because a
 //! wrong range here would be a wild write. This file knows no keys, tenants or permissions.
 
+#[cfg(feature = "gpu")]
+mod device;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_device.rs"]
+mod device;
 mod error;
 mod ledger;
 mod options;
@@ -15,16 +20,21 @@ mod system;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
+use rackloom_plan::faults::{MemoryConditions, Troubles};
+use rackloom_protocol::{
+    FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+};
 
 use crate::mapping::whole_pages;
 use crate::window::Window;
 
+use device::DeviceRegions;
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
-pub use options::{Granted, MemoryOptions, Pages, Placement};
+pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement};
 use placement::Backing;
 
 /// Most bytes that one read request may ask for.
@@ -36,8 +46,12 @@ const READ_BYTES_MAX: usize = 256;
 #[derive(Debug)]
 pub struct HostMemory {
     regions: Regions,
+    /// Those that lie in the memory of a device.
+    on_device: Option<Mutex<DeviceRegions>>,
     ledger: Ledger,
     scratch: Box<[u8; READ_BYTES_MAX]>,
+    /// What a fault script makes of it, and the time.
+    trouble: Option<Box<(Instant, Troubles)>>,
 }
 
 /// Sorted by region.
@@ -65,15 +79,27 @@ impl HostMemory {
     #[must_use]
     pub fn limited(limits: MemoryLimits) -> Self {
         let ledger = Ledger { limits, ..Ledger::default() };
-        Self { regions: Regions::default(), ledger, scratch: Box::new([0; READ_BYTES_MAX]) }
+        Self {
+            regions: Regions::default(),
+            on_device: None,
+            ledger,
+            scratch: Box::new([0; READ_BYTES_MAX]),
+            trouble: None,
+        }
     }
 
     /// Add a zeroed region. An error if there is one of this name, or no memory for it.
+    ///
+    /// # Errors
+    /// [`AllocateError`]: the name is taken, a limit would be passed, or the system has no memory. Nothing is changed then.
     pub fn allocate(&mut self, region: RegionId, length: u64) -> Result<(), AllocateError> {
         self.allocate_with(region, length, MemoryOptions::default()).map(|_| ())
     }
 
     /// Add a zeroed region whose pages are as asked for. What was granted, or the demand that failed.
+    ///
+    /// # Errors
+    /// As for [`HostMemory::allocate`]; the system may also refuse what the options demand.
     pub fn allocate_with(
         &mut self,
         region: RegionId,
@@ -81,7 +107,13 @@ impl HostMemory {
         options: MemoryOptions,
     ) -> Result<&Granted, AllocateError> {
         let Err(place) = self.position(region) else { return Err(AllocateError::Exists(region)) };
+        if self.on_device().is_some_and(|device| device.length(region).is_some()) {
+            return Err(AllocateError::Exists(region));
+        }
         self.ledger.check(region, length)?;
+        if let Some(choice) = options.device {
+            return self.allocate_on_device(region, length, choice);
+        }
         let system = |cause: io::Error| AllocateError::System { region, cause };
         let too_large =
             || system(io::Error::new(io::ErrorKind::OutOfMemory, format!("{length} bytes are too many")));
@@ -93,8 +125,39 @@ impl HostMemory {
         Ok(&self.regions.0[place].backing.granted)
     }
 
+    fn allocate_on_device(
+        &mut self,
+        region: RegionId,
+        length: u64,
+        choice: DeviceChoice,
+    ) -> Result<&Granted, AllocateError> {
+        let system = |cause: io::Error| AllocateError::System { region, cause };
+        if self.on_device.is_none() {
+            self.on_device = Some(Mutex::new(DeviceRegions::open(choice).map_err(system)?));
+        }
+        self.on_device().map_or(Ok(()), |mut device| device.allocate(region, length)).map_err(system)?;
+        self.ledger.add(length, length);
+        Ok(&ON_DEVICE)
+    }
+
+    fn on_device(&self) -> Option<MutexGuard<'_, DeviceRegions>> {
+        self.on_device.as_ref().map(|device| device.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same without a lock, for those who have the memory to themselves.
+    fn on_device_mut(&mut self) -> Option<&mut DeviceRegions> {
+        self.on_device.as_mut().map(|device| device.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
+    ///
+    /// # Errors
+    /// [`FreeRefused`]: there is no such region, or it is exported. Nothing is changed then.
     pub fn free(&mut self, region: RegionId) -> Result<(), FreeRefused> {
+        if let Some(length) = self.on_device_mut().and_then(|device| device.free(region)) {
+            self.ledger.remove(length, length);
+            return Ok(());
+        }
         let place = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
         if self.regions.0[place].is_exported {
             return Err(FreeRefused::Exported(region));
@@ -118,7 +181,10 @@ impl HostMemory {
 
     /// The regions that are there, in the order of their names.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> {
-        self.regions.0.iter().map(|region| region.region)
+        let mut regions: Vec<_> = self.regions.0.iter().map(|region| region.region).collect();
+        regions.extend(self.on_device().into_iter().flat_map(|device| device.regions()));
+        regions.sort_unstable();
+        regions.into_iter()
     }
 
     /// Bytes of a region in whole pages.
@@ -134,6 +200,9 @@ impl HostMemory {
     }
 
     /// What the kernel says about the pages of a region. Reads /proc; not for a hot path.
+    ///
+    /// # Errors
+    /// Of kind `NotFound` if there is no such region; else what /proc says.
     pub fn placement(&self, region: RegionId) -> io::Result<Placement> {
         let found = self.find(region).ok_or(io::ErrorKind::NotFound)?;
         found.backing.placement()
@@ -161,7 +230,8 @@ impl HostMemory {
     /// Length of a region in bytes.
     #[must_use]
     pub fn length(&self, region: RegionId) -> Option<u64> {
-        self.find(region).map(|found| found.length as u64)
+        let on_device = || self.on_device().and_then(|device| device.length(region));
+        self.find(region).map(|found| found.length as u64).or_else(on_device)
     }
 
     /// Bytes of all regions together.
@@ -182,6 +252,57 @@ impl HostMemory {
         HostView { memory: self, scratch: [0; READ_BYTES_MAX] }
     }
 
+    /// From now on this memory answers requests of others as a fault script says. Whoever says so has to [say what time it
+    /// is](Self::set_time) from then on.
+    pub fn trouble(&mut self, now: Instant, conditions: &MemoryConditions, new: impl FnOnce() -> Troubles) {
+        self.trouble.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
+    }
+
+    /// What time it is, for answers that come late.
+    pub fn set_time(&mut self, now: Instant) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.0 = now;
+        }
+    }
+
+    /// When the next late answer is due; [`Instant::NEVER`] if none is.
+    #[must_use]
+    pub fn next_due(&self) -> Instant {
+        self.trouble.as_ref().map_or(Instant::NEVER, |trouble| trouble.1.next_due())
+    }
+
+    /// What was asked, whatever a fault script says.
+    fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        if self.on_device.is_some()
+            && self.find(request.region).is_none()
+            && let Some(device) = self.on_device_mut()
+        {
+            return device.execute(request, frame).map(MemoryDone::Failed);
+        }
+        let Self { regions, scratch, .. } = self;
+        Some(regions.answer(request, frame, scratch))
+    }
+
+    /// The same under a fault script.
+    fn carry_out_under<'m>(
+        &'m mut self,
+        mut trouble: Box<(Instant, Troubles)>,
+        request: &MemoryRequest<'_>,
+        frame: &[u8],
+    ) -> Option<MemoryDone<'m>> {
+        let (now, troubles) = &mut *trouble;
+        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let failed = MemoryDone::Failed(MemoryFault::Device);
+        if delays {
+            let done = if fails { Some(failed) } else { self.carry_out(request, frame) };
+            done.into_iter().for_each(|done| troubles.keep(*now, request.token, &done));
+            self.trouble = Some(trouble);
+            return None;
+        }
+        self.trouble = Some(trouble);
+        if fails { Some(failed) } else { self.carry_out(request, frame) }
+    }
+
     fn position(&self, region: RegionId) -> Result<usize, usize> {
         self.regions.position(region)
     }
@@ -193,18 +314,53 @@ impl HostMemory {
 
 impl Memory for HostMemory {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        let Self { regions, scratch, .. } = self;
-        Some(regions.answer(request, frame, scratch))
+        match self.trouble.take() {
+            Some(trouble) => self.carry_out_under(trouble, request, frame),
+            None => self.carry_out(request, frame),
+        }
+    }
+
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.trouble.is_none() && self.regions.write_ranges(region, ranges, frame).is_ok()
+    }
+
+    fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        let Self { trouble, on_device, .. } = self;
+        if let Some(trouble) = trouble
+            && trouble.1.next_due() <= trouble.0
+        {
+            let (now, troubles) = &mut **trouble;
+            return troubles.poll(*now);
+        }
+        on_device.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner).poll_done()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.on_device().is_some_and(|device| device.is_busy())
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
     }
 
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.regions.found(region)?.window().read(offset, out)
+        match self.regions.found(region) {
+            Ok(found) => found.window().read(offset, out),
+            Err(fault) => self.on_device_mut().ok_or(fault)?.read_ahead(region, offset, out),
+        }
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.regions.found(region)?.window().write(offset, bytes)
+        match self.regions.found(region) {
+            Ok(found) => found.window().write(offset, bytes),
+            Err(fault) => self.on_device_mut().ok_or(fault)?.write(region, offset, bytes),
+        }
     }
 }
+
+/// What a region in the memory of a device got: none of the wishes for pages, and no reasons.
+static ON_DEVICE: Granted =
+    Granted { pages: Pages::Ordinary, locked: false, numa_node: None, reasons: Vec::new() };
 
 /// The same memory once more, for a job whose commands need it at the same time. Shared pages have many writers anyway;
 /// only the place where a read puts its bytes must be one's own.
@@ -222,11 +378,17 @@ impl Memory for HostView<'_> {
     }
 
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.memory.regions.found(region)?.window().read(offset, out)
+        match self.memory.regions.found(region) {
+            Ok(found) => found.window().read(offset, out),
+            Err(fault) => self.memory.on_device().ok_or(fault)?.read(region, offset, out),
+        }
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.memory.regions.found(region)?.window().write(offset, bytes)
+        match self.memory.regions.found(region) {
+            Ok(found) => found.window().write(offset, bytes),
+            Err(fault) => self.memory.on_device().ok_or(fault)?.write(region, offset, bytes),
+        }
     }
 }
 

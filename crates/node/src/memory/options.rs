@@ -19,6 +19,20 @@ pub struct MemoryOptions {
     pub numa_node: Option<u32>,
     /// Demand: every page in place before the first access.
     pub touch: bool,
+    /// Demand: memory of this device, to which everything above means nothing.
+    pub device: Option<DeviceChoice>,
+}
+
+/// What holds memory in place of the host.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceChoice {
+    /// The GPU of this number.
+    Cuda(u32),
+    /// A fake one, which is late and in odd order as this seed says.
+    Fake(u64),
 }
 
 impl MemoryOptions {
@@ -38,6 +52,12 @@ impl MemoryOptions {
     #[must_use]
     pub const fn numa_node(self, numa_node: Option<u32>) -> Self {
         Self { numa_node, ..self }
+    }
+
+    /// The same in memory of a device, or of the host.
+    #[must_use]
+    pub const fn device(self, device: Option<DeviceChoice>) -> Self {
+        Self { device, ..self }
     }
 
     /// The same with or without the demand that every page is in place before the first access.

@@ -36,6 +36,9 @@ pub struct Cable {
 }
 
 /// Lay these cables. Needs the rights that [`super::enter_supervisor_namespaces`] gives.
+///
+/// # Errors
+/// [`NamespaceError::Cable`] with the first cable that could not be laid; [`NamespaceError::Forbidden`].
 pub fn lay_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
     with_netlink(async |handle| {
         for cable in cables {

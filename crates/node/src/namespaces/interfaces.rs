@@ -24,6 +24,9 @@ struct EthtoolValue {
 }
 
 /// Switch these interfaces on as they appear, and wait until all have a carrier; at most `patience`.
+///
+/// # Errors
+/// The system's, and of kind `TimedOut` with the interfaces whose other ends did not come up.
 pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let deadline = Instant::now() + patience;
@@ -37,6 +40,9 @@ pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
 }
 
 /// Switch these interfaces on as they appear, at most `patience`, and wait for nobody at the other ends.
+///
+/// # Errors
+/// The system's, and of kind `TimedOut` with the interfaces that did not appear.
 pub fn switch_on_all(interfaces: &[String], patience: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let deadline = Instant::now() + patience;
@@ -87,9 +93,11 @@ pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
     Ok(usize::try_from(mtu).unwrap_or(0))
 }
 
-/// Change an interface's MTU.
-#[cfg(test)]
-pub(crate) fn set_mtu(interface: &str, mtu: libc::c_int) -> io::Result<()> {
+/// Change how much an interface carries in a frame, the Ethernet header not counted.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_mtu(interface: &str, mtu: libc::c_int) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let mut request = request(interface)?;
     request.ifr_ifru.ifru_mtu = mtu;
@@ -143,11 +151,11 @@ fn request(interface: &str) -> io::Result<libc::ifreq> {
 }
 
 fn exchange(socket: impl AsFd, command: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    let (socket, request) = (socket.as_fd().as_raw_fd(), std::ptr::from_mut(request));
     // SAFETY: needed because these requests have no safe form. `request` is a whole, zero-terminated `ifreq` that
     // lives through the call. The commands used here touch nothing beyond it but the `EthtoolValue` that an ethtool
     // request points to, which its caller keeps alive and untouched through the call.
-    let result =
-        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), command as _, std::ptr::from_mut(request)) };
+    let result = unsafe { libc::ioctl(socket, command as _, request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -28,11 +28,9 @@ pub use bridges::{Bridge, BridgeCable, make_bridges, plug_into_bridges};
 #[cfg(test)]
 pub(crate) use cables::remove;
 pub use cables::{Cable, CableEnd, lay_cables};
-#[cfg(test)]
-pub(crate) use interfaces::set_mtu;
-pub use interfaces::{bring_up, switch_off, switch_on_all};
+pub use interfaces::{bring_up, set_mtu, switch_off, switch_on_all};
 pub(crate) use interfaces::{hardware_address, has_carrier, mtu};
-pub use names::{NameError, Names};
+pub use names::{NameError, Names, sweep_names_after};
 pub(crate) use news::LinkNews;
 
 /// Why the packet wire cannot be had.
@@ -77,6 +75,9 @@ pub enum NamespaceError {
 /// Give this process a network namespace of its own, in which it may lay cables; an ordinary user gets a user
 /// namespace first. Fails in a process with more than one thread. Makes nothing but system calls, so it may also run
 /// between fork and exec.
+///
+/// # Errors
+/// [`NamespaceError::Forbidden`], with what the system lacks or forbids.
 pub fn enter_supervisor_namespaces() -> Result<(), NamespaceError> {
     if geteuid().is_root() && enter_new_network_namespace().is_ok() {
         return Ok(());
@@ -96,6 +97,9 @@ pub fn enter_supervisor_namespaces() -> Result<(), NamespaceError> {
 
 /// Give this process a network namespace of its own, with nothing in it. For a child between fork and exec: it makes
 /// nothing but system calls.
+///
+/// # Errors
+/// The system's.
 pub fn enter_new_network_namespace() -> io::Result<()> {
     // SAFETY: needed so that each member has interfaces of its own. `unshare` of the network namespace leaves memory
     // and file descriptors as they are, and sockets that are open stay where they were opened.
@@ -108,6 +112,9 @@ pub fn enter_new_network_namespace() -> io::Result<()> {
 /// Give this process a network namespace of its own in which the supervisor `process` may lay cables: that of an ordinary
 /// user counts as root only within its own user namespace, so this process enters that one first. Fails in a process with
 /// more than one thread.
+///
+/// # Errors
+/// [`NamespaceError::Forbidden`], with what the system lacks or forbids.
 pub fn enter_network_namespace_beside(process: u32) -> Result<(), NamespaceError> {
     let path = format!("/proc/{process}/ns/user");
     let its = File::open(path).map_err(forbidden("the supervisor's user namespace"))?;
@@ -121,6 +128,9 @@ pub fn enter_network_namespace_beside(process: u32) -> Result<(), NamespaceError
 }
 
 /// Which network namespace a process is in: equal for two processes if they share it.
+///
+/// # Errors
+/// The system's: there is no such process, or it is somebody else's.
 pub fn network_namespace_of(process: u32) -> io::Result<(u64, u64)> {
     let about = std::fs::metadata(format!("/proc/{process}/ns/net"))?;
     Ok((about.dev(), about.ino()))

@@ -5,7 +5,8 @@
 //! process has ended. For that reason names are given only where somebody asked for them, and need root, whose mounts they are.
 //!
 //! A supervisor that is killed leaves its names behind. What it has named stands in a file that it holds locked while it lives
-//! (`/run/rackloom-netns`), so the next one that begins tells the dead from the living and sweeps.
+//! (`/run/rackloom-netns`), so whoever sweeps tells the dead from the living: a process that has been set to watch for the
+//! supervisor's end ([`sweep_names_after`]), and the next supervisor that begins, should that process have been killed as well.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -14,6 +15,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -134,6 +136,34 @@ impl Drop for Names {
         let _ = fs::remove_file(&self.record_path);
     }
 }
+
+/// Take away what the supervisor `process` has named, now that it is dead, and what others that are dead have left. What is being
+/// done to the record of one that has just died is waited for, and no longer than `patience`.
+///
+/// # Errors
+/// What the kernel says of the records.
+pub fn sweep_names_after(process: u32, patience: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + patience;
+    let record_path = Path::new(RECORDS).join(process.to_string());
+    loop {
+        let records = match File::open(RECORDS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            records => records?,
+        };
+        // Nobody begins while somebody sweeps.
+        flock(&records, FlockOperation::LockExclusive)?;
+        sweep(Path::new(RECORDS));
+        // The kernel closes a dead process's files one after another, so its lock may outlive the word of its death.
+        if !record_path.exists() || Instant::now() >= deadline {
+            return Ok(());
+        }
+        drop(records);
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// How soon to look again at the record of a process that is about to be gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Take away what supervisors that live no more have named.
 fn sweep(records: &Path) {

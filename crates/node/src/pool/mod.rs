@@ -185,6 +185,9 @@ struct Live {
 
 impl Pool {
     /// Reserve `bytes`, rounded up to [`GRANULE_BYTES`], and more when needed, if the options allow it.
+    ///
+    /// # Errors
+    /// [`PoolError::Memory`] if the region cannot be had, [`PoolError::System`] for more bytes than there are addresses.
     pub fn new(memory: &mut HostMemory, bytes: u64, options: PoolOptions) -> Result<Self, PoolError> {
         let mut pool = Self {
             options,
@@ -212,6 +215,10 @@ impl Pool {
     }
 
     /// Hand out a block.
+    ///
+    /// # Errors
+    /// [`PoolError::BadAlignment`], [`PoolError::Quota`], [`PoolError::NoRoom`], and [`PoolError::Memory`] where the pool had to grow.
+    /// Nothing is handed out then.
     pub fn allocate(&mut self, memory: &mut HostMemory, wanted: Wanted<'_>) -> Result<Block, PoolError> {
         if !wanted.align.is_power_of_two() || wanted.align > ALIGN_BYTES_MAX {
             return Err(PoolError::BadAlignment(wanted.align));
@@ -236,6 +243,9 @@ impl Pool {
     }
 
     /// Take a block back.
+    ///
+    /// # Errors
+    /// [`PoolError::NotAllocated`] if the block is not of this pool, or was given back before.
     pub fn free(&mut self, block: Block) -> Result<(), PoolError> {
         let Block { region, offset, serial, .. } = block;
         let not_allocated = PoolError::NotAllocated { region, offset };

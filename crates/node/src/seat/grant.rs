@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum NewCable {
     /// Shared memory. Four descriptors come along: the ring to send, the ring to receive, the carrier, and what wakes the
     /// neighbour.

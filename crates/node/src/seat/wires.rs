@@ -1,7 +1,7 @@
-//! The devices of a seat, from what it was granted; and new cables for ports of a rack that stays.
+//! The devices of a seat, from what it was granted; and new cables for its ports while it runs.
 //!
-//! Each device has the faults of its link around it. In a rack that stays every port is a jack: the seat at the other end
-//! may be vacant, and whoever sits there may change. Identity comes from the plan; a grant only says what to open.
+//! Each device has the faults of its link around it. In a rack that stays, or whose fault script restarts members, every port
+//! is a jack: the seat at the other end may be vacant, and whoever sits there may change. Identity comes from the plan; a grant only says what to open.
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rackloom_plan::Plan;
+use rackloom_plan::faults::Conditions;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{MemberConfig, PortConfig};
@@ -47,9 +48,14 @@ pub struct Cabling {
     /// Of the seat's interfaces, on the packet wire.
     news: Option<Arc<LinkNews>>,
     watch_port: Option<WatchPort>,
+    /// Links at which a fault script will act.
+    scripted: Vec<u16>,
+    exchanges: bool,
 }
 
-/// One device per port, and the hand that exchanges what is in them. `stays`: the rack does, so cables may be exchanged.
+/// One device per port, and the hand that exchanges what is in them. `exchanges`: cables may be exchanged, because the
+/// rack stays or somebody may follow a member that dies.
+/// `scripted`: links, by index in the plan, at which a fault script will act.
 ///
 /// # Errors
 /// In words, if a wire cannot be opened.
@@ -57,8 +63,9 @@ pub fn open(
     plan: &Plan,
     config: &MemberConfig,
     grant: &Grant,
-    stays: bool,
+    exchanges: bool,
     watch_port: Option<WatchPort>,
+    scripted: &[u16],
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
     let news = match grant {
         // Before the first interface is switched on, so that nothing is missed. Without news carriers are asked for.
@@ -72,7 +79,7 @@ pub fn open(
             (devices, Some(mine))
         }
         Grant::Packet { interfaces, outlets } => {
-            let mut devices = open_packet(plan, config, interfaces, stays, news.as_ref())?;
+            let mut devices = open_packet(plan, config, interfaces, exchanges, news.as_ref())?;
             for outlet in outlets {
                 *place_of(&mut devices, outlet.port)? = Some(open_outlet(config, outlet)?);
             }
@@ -94,12 +101,13 @@ pub fn open(
         return Err(format!("{} wires for {} ports", bare.len(), config.ports.len()));
     }
     let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
-    let mut cabling = Cabling { plan, config, inserters, doorbell, news, watch_port };
+    let scripted = scripted.to_vec();
+    let mut cabling = Cabling { plan, config, inserters, doorbell, news, watch_port, scripted, exchanges };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.impair(port, device));
         devices.push(match device {
-            Some(device) if !stays => device,
+            Some(device) if !exchanges => device,
             device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
         });
     }
@@ -124,6 +132,19 @@ impl Cabling {
     /// # Errors
     /// In words, why it cannot be opened.
     pub fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
+        self.exchange_under(cable, descriptors, None)
+    }
+
+    /// The same while a fault script acts at this port: these conditions hold on the new cable as well.
+    ///
+    /// # Errors
+    /// In words, why it cannot be opened.
+    pub fn exchange_under(
+        &self,
+        cable: &NewCable,
+        descriptors: Vec<OwnedFd>,
+        conditions: Option<&Conditions>,
+    ) -> Result<(), String> {
         let port = cable.port();
         let inserter = self.inserters.get(port).ok_or_else(|| format!("port {port} keeps its cable"))?;
         let device = match (cable, &self.doorbell) {
@@ -142,7 +163,12 @@ impl Cabling {
             }
             _ => return Err(format!("port {port} was brought a cable of another wire")),
         };
-        inserter.insert(self.impair(port, device));
+        let mut device = self.impair(port, device);
+        if let (Some(conditions), Some(hand)) = (conditions, device.faults()) {
+            hand.begin();
+            hand.set(conditions);
+        }
+        inserter.insert(device);
         Ok(())
     }
 
@@ -156,12 +182,13 @@ impl Cabling {
     /// The faults of a link are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
     /// only where they would be felt: a model of what is faster than its own arithmetic only costs time.
     fn impair(&self, port: usize, device: Box<dyn Device>) -> Box<dyn Device> {
-        let link = &self.plan.links[usize::from(self.config.ports[port].edge)];
+        let edge = self.config.ports[port].edge;
+        let link = &self.plan.links[usize::from(edge)];
         let profile = &link.profile;
         let felt = profile.latency_ns() >= FELT_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
         let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
-        if !felt && !profile.has_faults() {
+        if !felt && !profile.has_faults() && !self.scripted.contains(&edge) {
             return match watch {
                 Some(mut watch) => {
                     Box::new(Tapped::new(device, move |frame: &[u8]| watch(frame, &Verdict::default())))
@@ -173,7 +200,10 @@ impl Cabling {
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
         let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
-        Box::new(impaired.watched_by(watch))
+        let impaired = impaired.with_profile(profile);
+        // A rack that stays has the wrapper for faults that may be injected; it is to cost nothing until then.
+        let sleeps = !felt && !profile.has_faults() && watch.is_none() && self.exchanges;
+        Box::new(if sleeps { impaired.dormant() } else { impaired.watched_by(watch) })
     }
 }
 
@@ -210,16 +240,16 @@ fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<
     Ok(Box::new(shared_memory::End::from_fds(end)?.open(mine, &theirs)?))
 }
 
-/// In a rack that stays nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
+/// Where cables may be exchanged nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
 fn open_packet(
     plan: &Plan,
     config: &MemberConfig,
     interfaces: &[Option<String>],
-    stays: bool,
+    exchanges: bool,
     news: Option<&Arc<LinkNews>>,
 ) -> Result<Bare, String> {
     let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
-    let bring_up = if stays { switch_on_all } else { bring_up };
+    let bring_up = if exchanges { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |(port, interface): (usize, &Option<String>)| {
         interface.as_ref().map(|interface| open_interface(plan, config, port, interface, news)).transpose()

@@ -35,6 +35,7 @@ const LOOK_INTERVAL_NS: u64 = 5_000_000;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Taken {
     /// It was carried out or is kept here.
     Here,
@@ -99,6 +100,9 @@ impl Direct {
     }
 
     /// Carry out a command if it concerns mapped memory. Completions go to `events` within the call.
+    ///
+    /// # Errors
+    /// As the core refuses: the command cannot be carried out by anybody.
     pub fn handle_command(
         &mut self,
         memory: &HostMemory,

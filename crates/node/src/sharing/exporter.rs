@@ -151,6 +151,9 @@ pub(super) enum State {
 impl Exporter {
     /// Listen for the importers of `node` in the rack's private run directory. `doorbell`: what importers ring after
     /// a signal, if the node sleeps on one.
+    ///
+    /// # Errors
+    /// The system's: the directory cannot be used, or there are no descriptors.
     pub fn listen(
         node: NodeId,
         directory: &Path,
@@ -187,6 +190,9 @@ impl Exporter {
     }
 
     /// Offer a region under the same terms as on the wire. From now on `memory` refuses to free it.
+    ///
+    /// # Errors
+    /// [`ExportError`]: exported already, no such region of this length, or no memory for the control page.
     pub fn export(&mut self, memory: &mut HostMemory, config: RegionConfig) -> Result<(), ExportError> {
         let region = config.region;
         if self.exported(region).is_some() {
@@ -211,6 +217,9 @@ impl Exporter {
     }
 
     /// Take an export back that nobody imports any more; `memory` may then free the region.
+    ///
+    /// # Errors
+    /// [`ExportError::NotExported`]; [`ExportError::StillImported`], and nothing is changed.
     pub fn withdraw(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), ExportError> {
         let place = self.exports.iter().position(|export| export.config.region == region);
         let place = place.ok_or(ExportError::NotExported(region))?;

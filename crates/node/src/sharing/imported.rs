@@ -163,6 +163,9 @@ impl ImportedRegion {
 
     /// Whether it can still be used. Asks the kernel, so that the owner's end is noticed at once and not only after
     /// some more accesses.
+    ///
+    /// # Errors
+    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`].
     #[cold]
     pub fn check(&self) -> Result<(), AccessError> {
         if self.control.generation() != self.generation {
@@ -175,6 +178,9 @@ impl ImportedRegion {
     }
 
     /// Begin several accesses under one announcement. A revocation waits for the end of it, within its patience.
+    ///
+    /// # Errors
+    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`].
     pub fn enter(&self) -> Result<Inside<'_>, AccessError> {
         let before = self.control.enter(self.slot);
         let inside = Inside { region: self };
@@ -184,6 +190,9 @@ impl ImportedRegion {
 
     /// Copy bytes out of the region. A lone aligned word of 4 or 8 bytes is read whole, and what was written before
     /// it is seen by later loads.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     #[inline]
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
         self.once(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
@@ -191,22 +200,34 @@ impl ImportedRegion {
 
     /// Copy bytes into the region. A lone aligned word of 4 or 8 bytes is written whole, after everything that was
     /// written before it.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.once(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
     }
 
     /// Carry out an atomic; the old value.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
         self.once(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
     }
 
     /// Add to a word, wrapping; the old value.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn fetch_add(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
         self.atomic(offset, &Atomic { kind: AtomicKind::FetchAdd, width, operand, compare: 0 })
     }
 
     /// Replace a word that equals `compare`; the old value.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn compare_swap(
         &self,
         offset: u64,
@@ -218,11 +239,17 @@ impl ImportedRegion {
     }
 
     /// Replace a word; the old value.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn swap(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
         self.atomic(offset, &Atomic { kind: AtomicKind::Swap, width, operand, compare: 0 })
     }
 
     /// Update an 8-byte word after everything that was written before, and wake the owner if it sleeps.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
         self.once(Need::Write, offset, 8, |window| window.signal(0, kind, value))?;
         self.ring();
@@ -230,6 +257,9 @@ impl ImportedRegion {
     }
 
     /// Copy from this member's own memory into the region (a put).
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, source)?;
         self.once(Need::Write, offset, source.length, |window| {
@@ -238,6 +268,9 @@ impl ImportedRegion {
     }
 
     /// Copy from the region into this member's own memory (a get).
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, into)?;
         self.once(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))
@@ -375,26 +408,41 @@ pub struct Inside<'a> {
 
 impl Inside<'_> {
     /// See [`ImportedRegion::load`].
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
         self.access(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
     }
 
     /// See [`ImportedRegion::store`].
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.access(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
     }
 
     /// See [`ImportedRegion::atomic`].
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
         self.access(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
     }
 
     /// See [`ImportedRegion::signal`]; does not wake the owner.
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
         self.access(Need::Write, offset, 8, |window| window.signal(0, kind, value))
     }
 
     /// See [`ImportedRegion::copy_from`].
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, source)?;
         self.access(Need::Write, offset, source.length, |window| {
@@ -403,6 +451,9 @@ impl Inside<'_> {
     }
 
     /// See [`ImportedRegion::copy_to`].
+    ///
+    /// # Errors
+    /// [`AccessError`], which says whether anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_window(memory, into)?;
         self.access(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))

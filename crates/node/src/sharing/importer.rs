@@ -95,6 +95,9 @@ impl Importer {
     }
 
     /// Begin to import a region. Nothing has been sent yet.
+    ///
+    /// # Errors
+    /// [`ImportError::OtherServer`].
     pub fn import(&self, owner: NodeId, region: RegionId, key: Key) -> Result<PendingImport, ImportError> {
         if !self.seats.share_a_server(self.node, owner) {
             return Err(ImportError::OtherServer(owner));
@@ -123,6 +126,9 @@ pub struct PendingImport {
 
 impl PendingImport {
     /// Go as far as possible without waiting. `None`: not there yet. After an answer or an error, it is over.
+    ///
+    /// # Errors
+    /// [`ImportError`]: the owner refuses, has ended, is another process than the rack says, or offers what cannot be mapped.
     pub fn poll(&mut self) -> Result<Option<ImportedRegion>, ImportError> {
         match self.step() {
             Ok(imported) => Ok(Some(imported)),
@@ -133,6 +139,9 @@ impl PendingImport {
 
     /// Poll until there is an answer, at most for `patience`. `meanwhile` is called again and again, so that the
     /// caller can serve those who import from *it*. An owner that does not listen yet is waited for.
+    ///
+    /// # Errors
+    /// As for [`PendingImport::poll`]; [`ImportError::NoAnswer`] when `patience` ran out.
     pub fn wait(
         mut self,
         patience: Duration,

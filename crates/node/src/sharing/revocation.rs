@@ -65,6 +65,9 @@ impl Exporter {
     ///
     /// On [`ExportError::System`] the region could not be moved (no memory for a second copy): no new access begins,
     /// but a silent importer still shares the pages.
+    ///
+    /// # Errors
+    /// [`ExportError::NotExported`]; [`ExportError::System`] as said above.
     pub fn revoke(
         &mut self,
         memory: &mut HostMemory,
@@ -83,6 +86,9 @@ impl Exporter {
     }
 
     /// Raise the generation: from now on no access begins, and no import is granted. Once is enough.
+    ///
+    /// # Errors
+    /// [`ExportError::NotExported`].
     pub fn raise(&mut self, region: RegionId) -> Result<(), ExportError> {
         let generation = self.next_generation();
         let export = self.exports.iter_mut().find(|export| export.config.region == region);
@@ -104,6 +110,9 @@ impl Exporter {
     }
 
     /// Move the owner to a fresh file at the same address and close the importers' connections.
+    ///
+    /// # Errors
+    /// [`ExportError::NotExported`]; [`ExportError::System`] if there is no memory for a second copy.
     pub fn cut_off(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), ExportError> {
         self.raise(region)?;
         memory.move_to_fresh_file(region).map_err(|cause| ExportError::System { region, cause })?;

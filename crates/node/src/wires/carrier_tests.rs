@@ -12,7 +12,7 @@ use super::packet::{self, Settings};
 use super::{Device, FRAME_BYTES_MAX, Ports};
 use crate::clock::Clock;
 use crate::namespaces::{LinkNews, bring_up, remove, set_mtu, switch_off};
-use crate::waiting::{SLEEP_NS_MAX, WaitPolicy, wait};
+use crate::waiting::{SLEEP_NS_MAX, Traffic, WaitPolicy, wait};
 
 const FRAME_BYTES: usize = 1514;
 const SETTINGS: Settings = Settings {
@@ -54,7 +54,8 @@ impl Bench {
                 assert!(before < deadline, "{what} was not felt");
                 let ports = &mut self.ports;
                 let policy = WaitPolicy::CROWDED;
-                let told = wait(policy, &self.clock, ports, Instant::ZERO, Instant::NEVER, &mut || false);
+                let told =
+                    wait(policy, &self.clock, ports, &Traffic::default(), Instant::NEVER, &mut || false);
                 if told && self.ports.carrier(PortId(0)) == expected {
                     let took_ns = self.clock.now().since(before);
                     assert!(took_ns < SLEEP_NS_MAX, "{what}: woken by the news and not by the clock");

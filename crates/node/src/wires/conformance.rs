@@ -13,8 +13,10 @@ use rackloom_protocol::Instant;
 use super::impaired::Impaired;
 use super::in_namespaces::in_namespaces;
 use super::jack::{Idle, Jack};
-use super::links_under_test::{ETHER_TYPE, JUMBO, Link, TIGHT, packet_link, shared_memory_link, udp_link};
-use super::packet::Reception;
+use super::links_under_test::{
+    ETHER_TYPE, JUMBO, Link, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
+};
+use super::packet_received::Reception;
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
 use super::{Device, DeviceLease, FRAME_BYTES_MAX};
@@ -66,6 +68,24 @@ fn an_impaired_packet_wire_without_faults_conforms() {
 #[test]
 fn packet_conforms_in_batches() {
     in_namespaces("wires::conformance::packet_conforms_in_batches", || packet_suite(TIGHT));
+}
+
+#[test]
+fn packet_conforms_through_the_portable_channel() {
+    in_namespaces("wires::conformance::packet_conforms_through_the_portable_channel", || {
+        packet_suite(PORTABLE);
+    });
+}
+
+#[test]
+fn packet_conforms_across_a_bridge() {
+    in_namespaces("wires::conformance::packet_conforms_across_a_bridge", || {
+        let mut links = 0;
+        suite(&mut || {
+            links += 1;
+            bridge_link(links)
+        });
+    });
 }
 
 /// With a judge that condemns nothing in between.
@@ -347,17 +367,18 @@ fn the_neighbours_end_is_noticed(link: Link) {
     }
 }
 
-/// A frame of our EtherType whose bytes follow from its number.
+/// A frame of our EtherType whose bytes follow from its number, which is part of an address that one station may have: bridges
+/// look at that.
 fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = (0..length).map(|at| (number as usize * 31 + at * 7) as u8).collect();
-    frame[..6].fill(0x02);
-    frame[6..10].copy_from_slice(&number.to_le_bytes());
+    frame[..8].fill(0x02);
+    frame[8..12].copy_from_slice(&number.to_le_bytes());
     frame[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
     frame
 }
 
 fn number_of(frame: &[u8]) -> u32 {
-    u32::from_le_bytes(frame[6..10].try_into().unwrap())
+    u32::from_le_bytes(frame[8..12].try_into().unwrap())
 }
 
 fn send(device: &mut dyn Device, number: u32, length: usize) {

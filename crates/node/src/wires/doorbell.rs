@@ -44,6 +44,9 @@ impl Eq for Doorbell {}
 
 impl Doorbell {
     /// A new doorbell, owner awake.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn create() -> io::Result<Self> {
         let length = whole_pages(4).ok_or(io::ErrorKind::OutOfMemory)?;
         Self::open(sealed_memfd("rackloom-doorbell", length)?)
@@ -62,6 +65,9 @@ impl Doorbell {
     }
 
     /// Take over a descriptor that this process was started with.
+    ///
+    /// # Errors
+    /// The system's; of kind `InvalidData` if the file is too short for a doorbell.
     pub fn from_fd(fd: RawFd) -> io::Result<Self> {
         Self::open(adopt(fd)?)
     }

@@ -11,7 +11,8 @@ use rustix::net::netdevice::name_to_index;
 
 use super::Device;
 use super::in_namespaces::{address, in_namespaces, lay};
-use super::packet::{self, PacketDevice, Reception, Settings};
+use super::packet::{self, PacketDevice, Settings};
+use super::packet_received::Reception;
 use super::packet_socket::{self, send_batch};
 
 const FRAME_BYTES_MAX: usize = 1514;

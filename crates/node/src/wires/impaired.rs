@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use rackloom_plan::LinkProfile;
+use rackloom_plan::faults::Conditions;
 use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_protocol::Instant;
-use rackloom_protocol::wire::FrameKind;
 
-use super::{Device, DeviceCounters, DeviceLease, WakeSource};
+use super::{Device, DeviceCounters, DeviceLease, FaultHand, Offered, WakeSource};
 
 /// Longest time that a frame waits to be overtaken.
 pub const HOLD_NS_MAX: u64 = 200_000;
@@ -72,7 +72,13 @@ pub type Watch = Box<dyn FnMut(&[u8], &Verdict) + Send>;
 pub struct Impaired<D> {
     device: D,
     judge: Judge,
+    /// What the profile asks for.
+    usual_timing: Option<Timing>,
+    /// What holds now.
     timing: Option<Timing>,
+    conditions: Conditions,
+    /// What the profile says, whether that is felt or not: faults change it.
+    modelled: Timing,
     /// When the modelled cable has taken its last bit.
     busy_until: Instant,
     /// Frames on the modelled cable, or that found the device full; first in, first out.
@@ -82,6 +88,8 @@ pub struct Impaired<D> {
     buffers: Vec<Vec<u8>>,
     counters: DeviceCounters,
     watch: Option<Watch>,
+    /// Nothing befalls any frame until a fault script begins.
+    is_dormant: bool,
 }
 
 impl<D: Device> Impaired<D> {
@@ -90,14 +98,32 @@ impl<D: Device> Impaired<D> {
         Self {
             device,
             judge,
+            usual_timing: timing,
             timing,
+            conditions: Conditions::default(),
+            modelled: timing.unwrap_or_default(),
             busy_until: Instant::ZERO,
             in_flight: VecDeque::new(),
             held: Vec::new(),
             buffers: Vec::new(),
             counters: DeviceCounters::default(),
             watch: None,
+            is_dormant: false,
         }
+    }
+
+    /// Let a fault script change the timing of a link whose own is too short to be felt.
+    #[must_use]
+    pub fn with_profile(mut self, profile: &LinkProfile) -> Self {
+        self.modelled = Timing::of(profile);
+        self
+    }
+
+    /// Let every frame pass unseen until a fault script begins: for links that have no faults of their own.
+    #[must_use]
+    pub fn dormant(mut self) -> Self {
+        self.is_dormant = true;
+        self
     }
 
     /// Show every frame and its fate to `watch`.
@@ -105,6 +131,11 @@ impl<D: Device> Impaired<D> {
     pub fn watched_by(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
+    }
+
+    /// Whether frames take their time: on a cable that has just become fast again they stay behind those still on it.
+    fn is_timed(&self) -> bool {
+        self.timing.is_some() || !self.in_flight.is_empty()
     }
 
     /// Copy the frame that lies in the device's room.
@@ -117,7 +148,7 @@ impl<D: Device> Impaired<D> {
 
     /// A copy sets out: onto the modelled cable if there is one, else onto the device as soon as it has room.
     fn depart(&mut self, kept: Kept) {
-        if self.timing.is_some() || !self.send(&kept) {
+        if self.is_timed() || !self.send(&kept) {
             self.in_flight.push_back(Kept { due: None, ..kept });
         } else {
             self.buffers.push(kept.frame);
@@ -135,7 +166,7 @@ impl<D: Device> Impaired<D> {
 
     /// The frame in the device's room sets out, `copies` times; without a modelled cable the first goes as it lies.
     fn depart_from_room(&mut self, length: usize, doorbell: bool, copies: usize) {
-        let in_place = usize::from(self.timing.is_none());
+        let in_place = usize::from(!self.is_timed());
         let kept: [Option<Kept>; 2] = std::array::from_fn(|copy| {
             (copy + in_place < copies).then(|| self.copy(length, doorbell)).flatten()
         });
@@ -198,6 +229,10 @@ impl<D: Device> Device for Impaired<D> {
         self.device.receive()
     }
 
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        self.device.offer(take)
+    }
+
     fn leased(&self, lease: DeviceLease) -> &[u8] {
         self.device.leased(lease)
     }
@@ -219,11 +254,14 @@ impl<D: Device> Device for Impaired<D> {
     }
 
     fn commit(&mut self, length: usize, doorbell: bool) {
+        if self.is_dormant {
+            return self.device.commit(length, doorbell);
+        }
         let Some(frame) = self.device.slot().and_then(|room| room.get_mut(..length)) else {
             self.counters.send_errors += 1;
             return;
         };
-        let verdict = self.judge.judge(length, FrameKind::peek(frame));
+        let verdict = self.judge.judge_frame(frame);
         if let Some(bit) = verdict.corrupt_bit
             && let Some(byte) = frame.get_mut(bit as usize / 8)
         {
@@ -265,7 +303,7 @@ impl<D: Device> Device for Impaired<D> {
     }
 
     fn carrier(&mut self) -> bool {
-        self.device.carrier()
+        !self.conditions.is_unplugged && self.device.carrier()
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
@@ -288,11 +326,44 @@ impl<D: Device> Device for Impaired<D> {
             ..inner
         }
     }
+
+    fn faults(&mut self) -> Option<&mut dyn FaultHand> {
+        Some(self)
+    }
+}
+
+impl<D: Device> FaultHand for Impaired<D> {
+    fn begin(&mut self) {
+        self.is_dormant = false;
+    }
+
+    fn set(&mut self, conditions: &Conditions) {
+        if conditions.is_unplugged != self.conditions.is_unplugged {
+            self.device.plug(!conditions.is_unplugged);
+        }
+        self.conditions = *conditions;
+        self.judge.set(conditions);
+        let is_felt = conditions.delay_ns > 0 || conditions.rate_share < 1.0;
+        let usual = self.usual_timing.or_else(|| is_felt.then_some(self.modelled));
+        self.timing = usual.map(|usual| Timing {
+            rate_bits_per_s: usual.rate_bits_per_s.map(|rate| (rate as f64 * conditions.rate_share) as u64),
+            delay_ns: usual.delay_ns.saturating_add(conditions.delay_ns),
+        });
+    }
+
+    fn drop_from_now(&mut self, numbers: &[u64]) {
+        self.judge.drop_from_now(numbers);
+    }
+
+    fn data_frames(&self) -> u64 {
+        self.judge.data_frames()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use rackloom_plan::impair::Direction;
+    use rackloom_protocol::wire::FrameKind;
     use rackloom_protocol::wire::layout::VERSION_KIND as KIND_OFFSET;
 
     use super::super::shared_memory::{RING_BYTES_MIN, SharedMemoryDevice, pair};

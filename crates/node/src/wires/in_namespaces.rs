@@ -6,7 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::namespaces::{Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables};
+use crate::namespaces::{
+    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, bring_up, enter_supervisor_namespaces, lay_cables,
+    make_bridges, plug_into_bridges,
+};
 
 /// Set in the child that runs inside the namespaces.
 const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
@@ -55,6 +58,31 @@ pub(super) fn lay(number: u8) -> [String; 2] {
     let names = cable.ends.map(|end| end.interface);
     bring_up(&names, Duration::from_secs(10)).unwrap();
     names
+}
+
+/// The same with a bridge of the kernel between the ends. It gives what it does not know to every port.
+pub(super) fn lay_at_bridge(number: u8) -> [String; 2] {
+    let bridge = Bridge { name: format!("bridge{number}"), mtu: 9000 };
+    make_bridges(std::slice::from_ref(&bridge)).unwrap();
+    let cable = |side: &str, last| BridgeCable {
+        bridge: bridge.clone(),
+        port: bridge_port(side, number),
+        end: CableEnd {
+            process: std::process::id(),
+            interface: format!("{side}{number}"),
+            address: address(number, last),
+        },
+    };
+    let cables = [cable("near", 0), cable("far", 1)];
+    plug_into_bridges(&cables).unwrap();
+    let names = cables.map(|cable| cable.end.interface);
+    bring_up(&names, Duration::from_secs(10)).unwrap();
+    names
+}
+
+/// The bridge's own end of the cable to this side.
+pub(super) fn bridge_port(side: &str, number: u8) -> String {
+    format!("to-{side}{number}")
 }
 
 /// The MAC address of an end: 0 near, 1 far.

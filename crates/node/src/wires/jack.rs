@@ -11,9 +11,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rackloom_protocol::Instant;
+use rackloom_protocol::{Instant, Write};
 
-use super::{Device, DeviceCounters, DeviceLease, Doorbell, WakeSource};
+use super::{Device, DeviceCounters, DeviceLease, Doorbell, FaultHand, Offered, WakeSource};
 
 /// Which of the two cables a lease belongs to.
 const SIDE_BIT: u32 = 1 << 19;
@@ -22,6 +22,7 @@ const SIDE_BIT: u32 = 1 << 19;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Idle {
     /// The node's own doorbell: its ports share it.
     Doorbell(Doorbell),
@@ -31,6 +32,9 @@ pub enum Idle {
 
 impl Idle {
     /// A descriptor on which nothing will ever be heard.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn silence() -> std::io::Result<Self> {
         Ok(Self::Descriptor(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?))
     }
@@ -64,6 +68,19 @@ impl Inserter {
 struct Cable {
     device: Box<dyn Device>,
     frames_out: usize,
+}
+
+impl Cable {
+    /// Name a frame of this cable for the core.
+    fn give(&mut self, lease: DeviceLease, side: u32) -> Option<DeviceLease> {
+        if lease.0 & SIDE_BIT != 0 {
+            // Half a million frames are out at once: this one is dropped, as any device may drop one.
+            self.device.release(lease);
+            return None;
+        }
+        self.frames_out += 1;
+        Some(DeviceLease(lease.0 | side))
+    }
 }
 
 /// A port whose cable can be exchanged.
@@ -139,13 +156,16 @@ impl Device for Jack {
         let side = self.side();
         let cable = self.cable_mut()?;
         let lease = cable.device.receive()?;
-        if lease.0 & SIDE_BIT != 0 {
-            // Half a million frames are out at once: this one is dropped, as any device may drop one.
-            cable.device.release(lease);
-            return None;
+        cable.give(lease, side)
+    }
+
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        let side = self.side();
+        let cable = self.cable_mut()?;
+        match cable.device.offer(take)? {
+            Offered::Taken => Some(Offered::Taken),
+            Offered::Leased(lease) => cable.give(lease, side).map(Offered::Leased),
         }
-        cable.frames_out += 1;
-        Some(DeviceLease(lease.0 | side))
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
@@ -172,6 +192,12 @@ impl Device for Jack {
     fn commit(&mut self, length: usize, doorbell: bool) {
         if let Some(cable) = self.cable_mut() {
             cable.device.commit(length, doorbell);
+        }
+    }
+
+    fn fill(&mut self, write: &mut Write<'_>) {
+        if let Some(cable) = self.cable_mut() {
+            cable.device.fill(write);
         }
     }
 
@@ -204,6 +230,10 @@ impl Device for Jack {
     fn counters(&self) -> DeviceCounters {
         let present = self.cables.iter().flatten().map(|cable| cable.device.counters());
         present.fold(self.past, sum)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn FaultHand> {
+        self.cable_mut()?.device.faults()
     }
 }
 

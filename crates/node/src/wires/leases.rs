@@ -52,6 +52,17 @@ impl Leases {
         DeviceLease(slot)
     }
 
+    /// The record that was read last needs no lease: its room goes back at once, or behind that of older ones.
+    #[inline]
+    pub(super) fn pass(&mut self, ring: &mut Consumer, record: Record) {
+        if self.order.is_empty() {
+            ring.advance(record.end());
+        } else {
+            let lease = self.take(record);
+            self.release(ring, lease);
+        }
+    }
+
     /// The bytes under a lease; empty if there is no such lease.
     pub(super) fn bytes<'a>(&'a self, ring: &'a Consumer, lease: DeviceLease) -> &'a [u8] {
         match self.slots.get(lease.0 as usize) {

@@ -2,8 +2,8 @@
 
 use rackloom_protocol::CreditConfig;
 
-use super::in_namespaces::lay;
-use super::packet::Reception;
+use super::in_namespaces::{bridge_port, lay, lay_at_bridge};
+use super::packet_received::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::{Device, Doorbell, packet, udp};
 use crate::namespaces::switch_off;
@@ -18,6 +18,8 @@ const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
 const BUFFER_BYTES: usize = 425_984;
 /// A packet wire without a ring, with no more buffer than that.
 pub(super) const TIGHT: Reception = Reception::Batches { buffer_bytes: BUFFER_BYTES };
+/// The same through the portable channel.
+pub(super) const PORTABLE: Reception = Reception::Portable { buffer_bytes: BUFFER_BYTES };
 
 /// Two devices joined by a link.
 pub(super) struct Link {
@@ -55,13 +57,25 @@ pub(super) fn udp_link() -> Link {
 pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
     let settings =
         packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
-    let names = lay(number);
-    let [near, far] = names.map(|name| Box::new(packet::open_with(&name, &settings, reception).unwrap()));
-    let sever = |_far: Box<dyn Device>| {
-        // All the links of this test; the one that is severed is among them.
-        for number in 1..=u8::MAX {
-            let _ = switch_off(&format!("far{number}"));
-        }
-    };
+    let [near, far] =
+        lay(number).map(|name| Box::new(packet::open_with(&name, &settings, reception).unwrap()));
+    let sever = |_far: Box<dyn Device>| switch_all_off(|number| format!("far{number}"));
     Link { near, far, lossless: false, credits: CREDITS, sever }
+}
+
+/// Ends of a link that are joined by a bridge. What becomes of the far one does not show at the near one's interface, but what
+/// becomes of the bridge's port does.
+pub(super) fn bridge_link(number: u8) -> Link {
+    let settings =
+        packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
+    let [near, far] = lay_at_bridge(number).map(|name| Box::new(packet::open(&name, &settings).unwrap()));
+    let sever = |_far: Box<dyn Device>| switch_all_off(|number| bridge_port("near", number));
+    Link { near, far, lossless: false, credits: CREDITS, sever }
+}
+
+/// All the links of a test; the one that is severed is among them.
+fn switch_all_off(interface: impl Fn(u8) -> String) {
+    for number in 1..=u8::MAX {
+        let _ = switch_off(&interface(number));
+    }
 }

@@ -26,6 +26,8 @@ mod links_under_test;
 pub mod packet;
 mod packet_batches;
 mod packet_outgoing;
+mod packet_portable;
+mod packet_received;
 mod packet_ring;
 mod packet_socket;
 mod packet_strangers;
@@ -44,13 +46,14 @@ mod udp_socket;
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rackloom_protocol::Instant;
+use rackloom_plan::faults::Conditions;
+use rackloom_protocol::{Instant, Write};
 use rustix::fs::Timespec;
 
 pub use doorbell::Doorbell;
 pub(crate) use packet_socket::{bind as bind_packet_socket, open as open_packet_socket};
 pub use ports::{Ports, PortsError};
-pub(crate) use socket::set_option;
+pub(crate) use socket::{set_option, set_receive_buffer};
 
 /// Largest frame, Ethernet header included, that every device carries: an MTU of 9000 with room to spare.
 pub const FRAME_BYTES_MAX: usize = 9216;
@@ -60,6 +63,18 @@ pub const FRAME_BYTES_MAX: usize = 9216;
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceLease(pub u32);
+
+/// What became of a frame that was offered.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Offered {
+    /// It is over.
+    Taken,
+    /// It stays, until [`Device::release`].
+    Leased(DeviceLease),
+}
 
 /// What a node sleeps on until a device has something.
 ///
@@ -108,6 +123,16 @@ pub struct DeviceCounters {
 pub trait Device: Send {
     /// The next received frame. Its bytes stay readable until [`Device::release`].
     fn receive(&mut self) -> Option<DeviceLease>;
+    /// Offer the next received frame to somebody who may be done with it at once: true says so, and then it is given back. For the others
+    /// this is [`Device::receive`].
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        let lease = self.receive()?;
+        if !take(self.leased(lease)) {
+            return Some(Offered::Leased(lease));
+        }
+        self.release(lease);
+        Some(Offered::Taken)
+    }
     /// The bytes of a frame; empty if the lease is not out.
     fn leased(&self, lease: DeviceLease) -> &[u8];
     /// Give a frame back, in any order.
@@ -120,6 +145,12 @@ pub trait Device: Send {
     /// Take the first `length` bytes of the room as a frame. The neighbour may see it at once and must be able to see
     /// it after the next [`Device::flush`]. `doorbell`: wake it if it sleeps.
     fn commit(&mut self, length: usize, doorbell: bool);
+    /// Send frames as `write` writes them, until it writes none or there is no room; each wakes a neighbour that sleeps.
+    fn fill(&mut self, write: &mut Write<'_>) {
+        while let Some(length) = self.slot().and_then(&mut *write) {
+            self.commit(length, true);
+        }
+    }
     /// Send what was committed and is due; give back to the neighbour what was released.
     fn flush(&mut self, now: Instant);
     /// When [`Device::flush`] must be called even if nothing was committed; [`Instant::NEVER`] if the device holds
@@ -137,11 +168,37 @@ pub trait Device: Send {
     }
     /// What happened so far.
     fn counters(&self) -> DeviceCounters;
+    /// Pull this end of the cable out, or put it back, at devices that have one to pull. [`Device::carrier`] then tells, here and
+    /// at the neighbour.
+    fn plug(&mut self, is_plugged: bool) {
+        let _ = is_plugged;
+    }
+    /// The hand of a fault script, at devices that have one.
+    fn faults(&mut self) -> Option<&mut dyn FaultHand> {
+        None
+    }
+}
+
+/// Changes what befalls the frames that a device sends, while it sends.
+///
+/// `Send`, not `Sync`: it is the device's own.
+pub trait FaultHand: Send {
+    /// Faults may come from now on: frames are counted and judged where they were not before.
+    fn begin(&mut self);
+    /// From now on these conditions hold on top of the link's profile.
+    fn set(&mut self, conditions: &Conditions);
+    /// Lose the data frames with these numbers, counted from one for the next.
+    fn drop_from_now(&mut self, numbers: &[u64]);
+    /// Data frames that were sent, those that were lost included.
+    fn data_frames(&self) -> u64;
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
     fn receive(&mut self) -> Option<DeviceLease> {
         (**self).receive()
+    }
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        (**self).offer(take)
     }
     fn leased(&self, lease: DeviceLease) -> &[u8] {
         (**self).leased(lease)
@@ -157,6 +214,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn commit(&mut self, length: usize, doorbell: bool) {
         (**self).commit(length, doorbell);
+    }
+    fn fill(&mut self, write: &mut Write<'_>) {
+        (**self).fill(write);
     }
     fn flush(&mut self, now: Instant) {
         (**self).flush(now);
@@ -176,10 +236,19 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn counters(&self) -> DeviceCounters {
         (**self).counters()
     }
+    fn plug(&mut self, is_plugged: bool) {
+        (**self).plug(is_plugged);
+    }
+    fn faults(&mut self) -> Option<&mut dyn FaultHand> {
+        (**self).faults()
+    }
 }
 
 /// Let a descriptor survive the next `exec` of this process. For the child side of a spawn: it only makes system
 /// calls, so it may run between fork and exec.
+///
+/// # Errors
+/// The system's.
 pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
     if fd < 0 {
         return Err(rustix::io::Errno::BADF.into());

@@ -11,26 +11,26 @@
 //! once (`LinkNews`); when it is back, so is the carrier.
 //!
 //! Frames leave in batches, one system call for up to 32. They come in through a ring that the kernel fills, without any; where
-//! the kernel has no memory for a ring, in batches too.
+//! the kernel has no memory for a ring, in batches too; and where it knows neither, one by one through a portable channel.
 
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
-use super::packet_batches::ReceiveBatches;
 use super::packet_outgoing::Outgoing;
-use super::packet_ring::{self, ReceiveRing};
-use super::packet_socket::{self, Arrival, send_batch, take_kernel_drops};
+use super::packet_received::{Filter, Received, Reception};
+use super::packet_ring;
+use super::packet_socket::{self, send_batch, take_kernel_drops};
 use super::packet_strangers::Strangers;
-use super::socket::set_receive_buffer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 use crate::hosts::filter;
-use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu};
+use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu, switch_off, switch_on_all};
 
 /// When the kernel's queue was full, how soon to try again.
 const RETRY_NS: u64 = 200_000;
@@ -38,6 +38,9 @@ const RETRY_NS: u64 = 200_000;
 const ETHERNET_HEADER_BYTES: usize = 14;
 /// What a socket without a ring asks for; the kernel may grant less.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+
+/// What is missing where the kernel refuses a packet socket.
+const RIGHT: &str = "\nhint: packet sockets take the right CAP_NET_RAW; without it, use `--wire shared-memory` or `--wire udp`";
 
 /// What a port must know of its link.
 ///
@@ -68,6 +71,8 @@ pub struct PacketDevice {
     retry_at: Instant,
     filter: Filter,
     ether_type: u16,
+    /// Whether it may be switched off for this link: no other link is on it, and it is in this namespace.
+    is_own: bool,
     /// What is heard about the interfaces of this namespace, and how often there was something when we looked last.
     news: Option<(Arc<LinkNews>, u64)>,
     /// Whether interface and sockets can carry our frames as far as we know.
@@ -75,34 +80,6 @@ pub struct PacketDevice {
     /// What the kernel has told, which it does once.
     kernel_drops: Cell<u64>,
     counters: DeviceCounters,
-}
-
-/// How frames come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reception {
-    /// The kernel puts them where we see them.
-    Ring,
-    /// The kernel keeps them until we ask, in a buffer of this size, as it counts.
-    Batches {
-        /// What to ask for; the kernel may grant less.
-        buffer_bytes: usize,
-    },
-}
-
-/// Where received frames are.
-#[derive(Debug)]
-enum Received {
-    Ring(ReceiveRing),
-    Batches(Box<ReceiveBatches>),
-}
-
-/// Which frames are not for the core to judge.
-#[derive(Debug)]
-struct Filter {
-    frame_bytes_max: usize,
-    address: [u8; 6],
-    too_long: u64,
-    tagged: u64,
 }
 
 /// Memory of the kernel that a port takes for what it receives.
@@ -113,6 +90,9 @@ pub fn ring_bytes(settings: &Settings) -> u64 {
 }
 
 /// Open an interface of this network namespace.
+///
+/// # Errors
+/// The system's: no such interface, no right to packet sockets, or too small a receive buffer for the link's credits.
 pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
     let frame_bytes_max = usize::from(settings.frame_bytes_max);
     if settings.ether_type < 0x0600 || frame_bytes_max > FRAME_BYTES_MAX {
@@ -122,14 +102,28 @@ pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    let context = |error: io::Error| io::Error::new(error.kind(), format!("interface {interface}: {error}"));
+    let context = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            io::Error::new(error.kind(), format!("interface {interface}: {error}{RIGHT}"))
+        }
+        kind => io::Error::new(kind, format!("interface {interface}: {error}")),
+    };
     match open_with(interface, settings, Reception::Ring) {
         Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
             let reception = Reception::Batches { buffer_bytes: RECEIVE_BUFFER_BYTES };
             open_with(interface, settings, reception).map_err(context)
         }
+        Err(error) if is_unknown_here(&error) => {
+            let reception = Reception::Portable { buffer_bytes: RECEIVE_BUFFER_BYTES };
+            open_with(interface, settings, reception).map_err(context)
+        }
         other => other.map_err(context),
     }
+}
+
+/// Whether a system does not know what was asked of it, as one that only imitates packet sockets does not know rings.
+fn is_unknown_here(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOPROTOOPT | Errno::OPNOTSUPP | Errno::NOSYS))
 }
 
 /// Who else has links on an interface, where a segment joins more than two members.
@@ -185,7 +179,9 @@ pub(super) fn open_with(
     settings: &Settings,
     reception: Reception,
 ) -> io::Result<PacketDevice> {
-    open_on(interface, settings, reception, [packet_socket::open()?, packet_socket::open()?])
+    let sockets = [packet_socket::open()?, packet_socket::open()?];
+    let device = open_on(interface, settings, reception, sockets)?;
+    Ok(PacketDevice { is_own: true, ..device })
 }
 
 fn open_on(
@@ -196,17 +192,7 @@ fn open_on(
 ) -> io::Result<PacketDevice> {
     let frame_bytes_max = usize::from(settings.frame_bytes_max);
     let index = name_to_index(&sender, interface)?;
-    let received = match reception {
-        Reception::Ring => {
-            let frames = truesize::frames_max(&settings.credits);
-            Received::Ring(ReceiveRing::attach(&receiver, frames, frame_bytes_max)?)
-        }
-        Reception::Batches { buffer_bytes } => {
-            let granted_bytes = set_receive_buffer(&receiver, buffer_bytes)?;
-            truesize::check(granted_bytes, &settings.credits, frame_bytes_max)?;
-            Received::Batches(Box::default())
-        }
-    };
+    let received = Received::attach(reception, &receiver, interface, settings)?;
     packet_socket::bind(&sender, index, 0)?;
     packet_socket::bind(&receiver, index, settings.ether_type)?;
     let address = hardware_address(&sender, interface)?;
@@ -220,27 +206,12 @@ fn open_on(
         retry_at: Instant::NEVER,
         filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
         ether_type: settings.ether_type,
+        is_own: false,
         news: None,
         is_fit: true,
         kernel_drops: Cell::default(),
         counters: DeviceCounters::default(),
     })
-}
-
-impl Filter {
-    /// Whether a frame goes to the core. The kernel takes VLAN tags off, and says of a frame in a VLAN that does not exist
-    /// here that it is for others; one that is addressed to this interface must have had such a tag.
-    fn admits(&mut self, arrival: Arrival, bytes: &[u8]) -> bool {
-        if !arrival.is_whole || arrival.length > self.frame_bytes_max {
-            self.too_long += 1;
-            return false;
-        }
-        if arrival.for_others && bytes.starts_with(&self.address) {
-            self.tagged += 1;
-            return false;
-        }
-        true
-    }
 }
 
 impl PacketDevice {
@@ -271,7 +242,11 @@ impl PacketDevice {
     /// Hand the kernel what waits. Returns whether it could take everything.
     fn send(&mut self) -> bool {
         while self.outgoing.count() > 0 {
-            match send_batch(&self.sender, self.outgoing.frames()) {
+            let sent = match &mut self.received {
+                Received::Portable(portable) => portable.send(self.outgoing.frames()),
+                Received::Ring(_) | Received::Batches(_) => send_batch(&self.sender, self.outgoing.frames()),
+            };
+            match sent {
                 Ok(sent) => self.outgoing.forget(sent),
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
@@ -294,12 +269,7 @@ impl PacketDevice {
 impl Device for PacketDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
         let Self { received, receiver, filter, strangers, .. } = self;
-        let lease = match received {
-            Received::Ring(ring) => ring.take(|arrival, bytes| filter.admits(arrival, bytes)),
-            Received::Batches(batches) => {
-                batches.take(receiver, |arrival, bytes| filter.admits(arrival, bytes))
-            }
-        };
+        let lease = received.take(receiver, filter);
         lease.or_else(|| strangers.as_mut()?.take(|arrival, bytes| filter.admits(arrival, bytes)))
     }
 
@@ -307,30 +277,18 @@ impl Device for PacketDevice {
         if let (Some(strangers), Some(own)) = (&self.strangers, Strangers::own(lease)) {
             return strangers.bytes(own);
         }
-        match &self.received {
-            Received::Ring(ring) => ring.bytes(lease),
-            Received::Batches(batches) => batches.bytes(lease),
-        }
+        self.received.bytes(lease)
     }
 
     fn release(&mut self, lease: DeviceLease) {
         if let (Some(strangers), Some(own)) = (&mut self.strangers, Strangers::own(lease)) {
             return strangers.release(own);
         }
-        match &mut self.received {
-            Received::Ring(ring) => ring.release(lease),
-            Received::Batches(batches) => batches.release(lease),
-        }
+        self.received.release(lease);
     }
 
     fn ready(&mut self) -> bool {
-        let Self { received, receiver, filter, .. } = self;
-        match received {
-            Received::Ring(ring) => ring.ready(),
-            Received::Batches(batches) => {
-                batches.ready(receiver, |arrival, bytes| filter.admits(arrival, bytes))
-            }
-        }
+        self.received.ready(&self.receiver, &mut self.filter)
     }
 
     fn slot(&mut self) -> Option<&mut [u8]> {
@@ -351,9 +309,7 @@ impl Device for PacketDevice {
 
     fn flush(&mut self, now: Instant) {
         self.retry_at = if self.send() { Instant::NEVER } else { now + RETRY_NS };
-        if let Received::Ring(ring) = &mut self.received {
-            ring.settle();
-        }
+        self.received.settle();
     }
 
     fn next_due(&self) -> Instant {
@@ -374,6 +330,17 @@ impl Device for PacketDevice {
         self.is_fit && has_carrier(&self.sender, &self.interface).unwrap_or(false)
     }
 
+    fn plug(&mut self, is_plugged: bool) {
+        if !self.is_own {
+            return;
+        }
+        // Without the right to do so the carrier goes on this side alone, as on other wires.
+        let _ = match is_plugged {
+            true => switch_on_all(std::slice::from_ref(&self.interface), Duration::ZERO),
+            false => switch_off(&self.interface),
+        };
+    }
+
     fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
         self.news.as_ref().map(|(news, _)| news.descriptor())
     }
@@ -383,10 +350,6 @@ impl Device for PacketDevice {
     }
 
     fn counters(&self) -> DeviceCounters {
-        let evacuated = match &self.received {
-            Received::Ring(ring) => ring.evacuated(),
-            Received::Batches(_) => 0,
-        };
         let Filter { too_long, tagged, .. } = self.filter;
         self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
         let kernel_drops = self.kernel_drops.get();
@@ -395,7 +358,7 @@ impl Device for PacketDevice {
             receive_errors: too_long,
             tagged,
             strangers,
-            evacuated,
+            evacuated: self.received.evacuated(),
             kernel_drops,
             ..self.counters
         }

@@ -3,10 +3,10 @@
 //! A [`LeaseId`] is the port in its upper bits and the device's own lease below, so that finding a frame is two
 //! shifts and no table.
 
-use rackloom_protocol::{Instant, LeaseId, PortId, Wires};
+use rackloom_protocol::{Instant, LeaseId, PortId, Wires, Write};
 use thiserror::Error;
 
-use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, WakeSource};
+use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, FaultHand, Offered, WakeSource};
 
 const DEVICE_LEASE_BITS: u32 = 20;
 const DEVICE_LEASE_MASK: u32 = (1 << DEVICE_LEASE_BITS) - 1;
@@ -48,6 +48,9 @@ pub struct Ports {
 
 impl Ports {
     /// Devices in port order, for frames of at most `frame_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`PortsError`]: too many devices, frames too long for one of them, or devices that wake in different ways.
     pub fn new(devices: Vec<Box<dyn Device>>, frame_bytes_max: u16) -> Result<Self, PortsError> {
         let frame_bytes_max = usize::from(frame_bytes_max);
         if devices.len() > PORTS_MAX {
@@ -68,9 +71,21 @@ impl Ports {
 
     /// The next frame received on a port.
     pub fn receive(&mut self, port: PortId) -> Option<LeaseId> {
-        let lease = self.devices.get_mut(port.index())?.receive()?;
-        debug_assert!(lease.0 <= DEVICE_LEASE_MASK, "a device has fewer than a million frames out");
-        Some(LeaseId(u32::from(port.0) << DEVICE_LEASE_BITS | lease.0))
+        Some(name(port, self.devices.get_mut(port.index())?.receive()?))
+    }
+
+    /// Offer the next frame received on a port to somebody who may be done with it at once. The lease, if it is not; `None` if there is no
+    /// frame.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        port: PortId,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Option<Option<LeaseId>> {
+        match self.devices.get_mut(port.index())?.offer(take)? {
+            Offered::Taken => Some(None),
+            Offered::Leased(lease) => Some(Some(name(port, lease))),
+        }
     }
 
     /// Send what is due on every port.
@@ -99,6 +114,11 @@ impl Ports {
     /// Whether the neighbour at a port is there.
     pub fn carrier(&mut self, port: PortId) -> bool {
         self.devices.get_mut(port.index()).is_some_and(|device| device.carrier())
+    }
+
+    /// The hand of a fault script at a port, if its device has one.
+    pub fn faults(&mut self, port: PortId) -> Option<&mut dyn FaultHand> {
+        self.devices.get_mut(port.index())?.faults()
     }
 
     /// What the device at a port did that the core cannot see.
@@ -138,6 +158,11 @@ fn common_doorbell(devices: &[Box<dyn Device>]) -> Result<Option<Doorbell>, Port
     }
 }
 
+fn name(port: PortId, lease: DeviceLease) -> LeaseId {
+    debug_assert!(lease.0 <= DEVICE_LEASE_MASK, "a device has fewer than a million frames out");
+    LeaseId(u32::from(port.0) << DEVICE_LEASE_BITS | lease.0)
+}
+
 fn locate(lease: LeaseId) -> (usize, DeviceLease) {
     ((lease.0 >> DEVICE_LEASE_BITS) as usize, DeviceLease(lease.0 & DEVICE_LEASE_MASK))
 }
@@ -162,6 +187,12 @@ impl Wires for Ports {
     fn commit(&mut self, port: PortId, length: usize, doorbell: bool) {
         if let Some(device) = self.devices.get_mut(port.index()) {
             device.commit(length, doorbell);
+        }
+    }
+
+    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
+        if let Some(device) = self.devices.get_mut(port.index()) {
+            device.fill(write);
         }
     }
 

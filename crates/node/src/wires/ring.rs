@@ -1,12 +1,17 @@
 //! A byte ring in shared memory that carries whole frames one way, from one process to another.
 //!
-//! One side only writes `tail`, the other only `head`; both count bytes since the beginning and never wrap. Each
-//! lives in a cache line of its own, and each side keeps the last value it has seen of the other's, so a batch of
-//! frames costs one transfer of the line and not one per frame. The body is mapped twice in a row, so a record that
-//! runs over the end needs no special case.
+//! Frames are shown in batches, and a batch is shown where it lies: the first of its records says how many bytes follow, written last.
+//! A consumer that has read everything looks at that place and at no index, so what it waits for comes in the line
+//! that it needs next. Where a batch ends, the producer has put a zero before it showed the batch.
+//!
+//! One side only writes `tail`, the other only `head`; both count bytes since the beginning and never wrap. Nobody reads `tail`
+//! but who opens the ring anew. The producer reads `head` when it knows of no more room, and the consumer moves it in large pieces. Lines that will
+//! be needed soon are asked for some records ahead. The body is mapped twice in a row, so a record that runs over the end needs no
+//! special case.
 //!
 //! Layout of the file: page 0 holds `tail` (byte 64), `starved` (byte 72) and `head` (byte 128); the body follows.
-//! A record is its length (4 bytes, little endian), 4 bytes of nothing, the frame, and padding to 8 bytes.
+//! A record is its length (4 bytes, little endian), the bytes of the batch that begins with it (4 bytes, anything in other records), the
+//! frame, and padding to 8 bytes.
 //!
 //! What the other side wrote is not believed: an index or a length that cannot be makes the ring [`Broken`], for
 //! good. Nothing here knows about sleeping neighbours or about who still reads a frame.
@@ -16,6 +21,7 @@ use std::os::fd::BorrowedFd;
 use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::fetch::{fetch, fetch_to_write};
 use crate::mapping::{Mapping, sealed_length};
 
 /// Bytes before the body.
@@ -24,6 +30,12 @@ const TAIL_AT: usize = 64;
 const STARVED_AT: usize = 72;
 const HEAD_AT: usize = 128;
 const RECORD_HEADER_BYTES: usize = 8;
+/// Where in a record's header the bytes of its batch stand.
+const BATCH_AT: u64 = 4;
+const LINE_BYTES: u64 = 64;
+/// How far ahead of the record at hand lines are asked for: some five small frames. A line takes as long to come as a small frame takes
+/// work, so a few are enough, and more would be taken away from a neighbour that is still busy with them.
+const AHEAD_BYTES: u64 = 1024;
 /// The consumer gives room back in pieces of the body: so many of them.
 const PIECES: u64 = 8;
 
@@ -73,8 +85,18 @@ impl Shared {
 
     /// The length word of the record at a byte count, which is a multiple of 8.
     fn length_word(&self, position: u64) -> &AtomicU32 {
+        self.word(position)
+    }
+
+    /// The word at which the record at a byte count says how many bytes its batch has.
+    fn batch_word(&self, position: u64) -> &AtomicU32 {
+        self.word(position + BATCH_AT)
+    }
+
+    fn word(&self, position: u64) -> &AtomicU32 {
+        debug_assert!(position.is_multiple_of(4));
         // SAFETY: needed because records live in shared pages. `body` stays in the first copy of the body and is a
-        // multiple of 8; both processes touch the word only as an atomic.
+        // multiple of 4; both processes touch the word only as an atomic.
         unsafe { AtomicU32::from_ptr(self.body(position).cast()) }
     }
 
@@ -92,6 +114,8 @@ pub(super) struct Producer {
     tail: u64,
     tail_published: u64,
     head_seen: u64,
+    /// Lines before this byte count have been asked for.
+    fetched: u64,
     starved: bool,
 }
 
@@ -103,7 +127,7 @@ impl Producer {
         if head_seen > tail || tail - head_seen > shared.body_bytes as u64 || !tail.is_multiple_of(8) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "ring indices contradict each other"));
         }
-        Ok(Self { shared, tail, tail_published: tail, head_seen, starved: false })
+        Ok(Self { shared, tail, tail_published: tail, head_seen, fetched: tail, starved: false })
     }
 
     /// Room for a frame of at most `frame_bytes`; `None` while the ring is full. The consumer then sees that this
@@ -116,8 +140,8 @@ impl Producer {
         let start = self.shared.body(self.tail).wrapping_add(RECORD_HEADER_BYTES);
         // SAFETY: needed to let the core write frames in place. `needed` bytes from `tail` are free (checked above
         // against the consumer's index) and mapped in one piece (`body`). Until `publish` no well-behaved consumer
-        // looks at them; a neighbour that scribbles there all the same is a process of the same user and the same
-        // rack, and can only spoil the bytes of frames, which the receiver checks.
+        // looks at them (it looks at the header before them at most); a neighbour that scribbles there all the same is a
+        // process of the same user and the same rack, and can only spoil the bytes of frames, which the receiver checks.
         Ok(Some(unsafe { slice::from_raw_parts_mut(start, frame_bytes) }))
     }
 
@@ -125,20 +149,41 @@ impl Producer {
     pub(super) fn commit(&mut self, length: usize) {
         self.shared.length_word(self.tail).store((length as u32).to_le(), Ordering::Relaxed);
         self.tail += record_bytes(length) as u64;
+        // A long copy writes whole lines and need not be given what was in them.
+        if length as u64 <= AHEAD_BYTES {
+            self.fetch_ahead();
+        }
     }
 
     /// Show the consumer everything committed. Returns whether there was anything new.
     pub(super) fn publish(&mut self) -> bool {
-        let new = self.tail != self.tail_published;
-        if new {
-            self.shared.index(TAIL_AT).store(self.tail, Ordering::Release);
-            self.tail_published = self.tail;
+        let (begin, end) = (self.tail_published, self.tail);
+        if begin == end {
+            return false;
         }
-        new
+        // The consumer may come to the end of the batch as soon as it sees the batch.
+        self.shared.batch_word(end).store(0, Ordering::Relaxed);
+        self.shared.batch_word(begin).store(((end - begin) as u32).to_le(), Ordering::Release);
+        self.shared.index(TAIL_AT).store(end, Ordering::Release);
+        self.tail_published = end;
+        true
     }
 
+    /// Whether so many bytes are free, and behind them the header in which the end of a batch is marked.
     fn has_room(&self, needed: usize) -> bool {
-        (self.tail - self.head_seen) as usize + needed <= self.shared.body_bytes
+        (self.tail - self.head_seen) as usize + needed + RECORD_HEADER_BYTES <= self.shared.body_bytes
+    }
+
+    /// Have the lines come that are written next, as far as they are free: the consumer had them last. That at `tail` stays where it
+    /// is, the consumer looks at it.
+    fn fetch_ahead(&mut self) {
+        let end = (self.tail + AHEAD_BYTES).min(self.head_seen + self.shared.body_bytes as u64);
+        let mut at = self.fetched.max(self.tail.next_multiple_of(LINE_BYTES));
+        while at < end {
+            fetch_to_write(self.shared.body(at));
+            at += LINE_BYTES;
+        }
+        self.fetched = at;
     }
 
     /// The cached index says full: read the consumer's, and leave word before giving up.
@@ -190,29 +235,52 @@ pub(super) struct Consumer {
     head: u64,
     head_published: u64,
     tail_seen: u64,
+    /// Lines before this byte count have been asked for.
+    fetched: u64,
 }
 
 impl Consumer {
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
         let shared = Shared::open(file)?;
         let head = shared.index(HEAD_AT).load(Ordering::Acquire);
-        if !head.is_multiple_of(8) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "ring index is not aligned"));
+        // What was shown before is known from here; where a batch began need not be known.
+        let tail_seen = shared.index(TAIL_AT).load(Ordering::Acquire);
+        let is_possible = tail_seen >= head && tail_seen - head < shared.body_bytes as u64;
+        if !is_possible || !head.is_multiple_of(8) || !tail_seen.is_multiple_of(8) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "ring indices contradict each other"));
         }
-        Ok(Self { shared, read: head, head, head_published: head, tail_seen: head })
+        Ok(Self { shared, read: head, head, head_published: head, tail_seen, fetched: head })
     }
 
     /// Whether a record can be read.
     pub(super) fn ready(&mut self) -> Result<bool, Broken> {
-        if self.read == self.tail_seen {
-            let tail = self.shared.index(TAIL_AT).load(Ordering::Acquire);
-            let possible = self.tail_seen..=self.head_published + self.shared.body_bytes as u64;
-            if !possible.contains(&tail) || !tail.is_multiple_of(8) {
-                return Err(Broken);
-            }
-            self.tail_seen = tail;
+        if self.read != self.tail_seen {
+            return Ok(true);
         }
-        Ok(self.read != self.tail_seen)
+        let batch = u32::from_le(self.shared.batch_word(self.read).load(Ordering::Acquire));
+        if batch == 0 {
+            return Ok(false);
+        }
+        let tail = self.tail_seen + u64::from(batch);
+        let end = self.head_published + self.shared.body_bytes as u64 - RECORD_HEADER_BYTES as u64;
+        if tail > end || !tail.is_multiple_of(8) {
+            return Err(Broken);
+        }
+        self.tail_seen = tail;
+        self.fetched = self.read;
+        self.fetch_ahead();
+        Ok(true)
+    }
+
+    /// Have the lines come that are read next, as far as they have been shown.
+    fn fetch_ahead(&mut self) {
+        let end = (self.read + AHEAD_BYTES).min(self.tail_seen);
+        let mut at = self.fetched.max(self.read) & !(LINE_BYTES - 1);
+        while at < end {
+            fetch(self.shared.body(at));
+            at += LINE_BYTES;
+        }
+        self.fetched = at;
     }
 
     /// The next record. It stays readable until the head moves past it.
@@ -226,6 +294,7 @@ impl Consumer {
             return Err(Broken);
         }
         self.read = record.end();
+        self.fetch_ahead();
         Ok(Some(record))
     }
 
@@ -366,6 +435,7 @@ mod tests {
             tail in any::<u64>(),
             head in any::<u64>(),
             length in any::<u32>(),
+            batch in any::<u32>(),
             small in any::<bool>(),
         ) {
             let (mut producer, mut consumer) = ring();
@@ -373,7 +443,9 @@ mod tests {
             producer.commit(100);
             producer.publish();
             let (tail, head) = if small { (tail % 8192, head % 8192) } else { (tail, head) };
+            let batch = if small { batch % 8192 } else { batch };
             consumer.shared.length_word(0).store(length, Ordering::Relaxed);
+            consumer.shared.batch_word(0).store(batch, Ordering::Relaxed);
             consumer.shared.index(TAIL_AT).store(tail, Ordering::Relaxed);
             consumer.shared.index(HEAD_AT).store(head, Ordering::Relaxed);
             while let Ok(Some(record)) = consumer.next() {
@@ -384,6 +456,46 @@ mod tests {
                 producer.commit(1000);
             }
         }
+    }
+
+    #[test]
+    fn a_batch_is_seen_whole_or_not_at_all() {
+        let (mut producer, mut consumer) = ring();
+        for lap in 0..100_u8 {
+            for length in [0, 1, 700, 63] {
+                // What lies here from the lap before is no header.
+                producer.slot(length).unwrap().unwrap().fill(lap | 1);
+                producer.commit(length);
+                assert!(!consumer.ready().unwrap(), "a record that was not shown was seen");
+            }
+            producer.publish();
+            let lengths = std::iter::from_fn(|| consumer.next().unwrap()).map(|record| record.length);
+            assert_eq!(lengths.collect::<Vec<_>>(), [0, 1, 700, 63]);
+            consumer.advance(consumer.read);
+            consumer.publish();
+        }
+    }
+
+    /// Whoever takes over one side finds what the other has shown, though not where its batches began.
+    #[test]
+    fn either_side_can_be_opened_anew() {
+        let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
+        let mut producer = Producer::open(file.as_fd()).unwrap();
+        let send = |producer: &mut Producer, byte: u8| {
+            producer.slot(40).unwrap().unwrap().fill(byte);
+            producer.commit(40);
+            producer.publish();
+        };
+        send(&mut producer, 1);
+        let mut producer = Producer::open(file.as_fd()).unwrap();
+        send(&mut producer, 2);
+        let mut consumer = Consumer::open(file.as_fd()).unwrap();
+        send(&mut producer, 3);
+        for byte in 1..=3 {
+            let record = consumer.next().unwrap().unwrap();
+            assert_eq!(consumer.bytes(record), [byte; 40]);
+        }
+        assert_eq!(consumer.next(), Ok(None));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::leases::Leases;
 use super::ring::{Broken, Consumer, Producer, file_bytes};
 use super::socket::has_peer;
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource, adopt};
 use crate::mapping::{duplicate, sealed_memfd};
 
 pub use super::doorbell::Doorbell;
@@ -42,6 +42,9 @@ pub struct End {
 
 /// A new link. `ring_bytes` is the size of one direction: a power of two from [`RING_BYTES_MIN`] to
 /// [`RING_BYTES_MAX`].
+///
+/// # Errors
+/// The system's.
 pub fn create(ring_bytes: u32) -> io::Result<(End, End)> {
     if !ring_bytes.is_power_of_two() || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&ring_bytes) {
         return Err(io::Error::new(
@@ -67,12 +70,18 @@ impl End {
     }
 
     /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
+    ///
+    /// # Errors
+    /// The system's.
     pub fn from_fds(fds: [RawFd; 3]) -> io::Result<Self> {
         let [send, receive, carrier] = fds;
         Ok(Self { send: adopt(send)?, receive: adopt(receive)?, carrier: adopt(carrier)? })
     }
 
     /// Map the rings. `my_doorbell` wakes this node, `peer_doorbell` the neighbour.
+    ///
+    /// # Errors
+    /// The system's; of kind `InvalidData` if a file is no ring.
     pub fn open(self, my_doorbell: &Doorbell, peer_doorbell: &Doorbell) -> io::Result<SharedMemoryDevice> {
         Ok(SharedMemoryDevice {
             producer: Producer::open(self.send.as_fd())?,
@@ -91,6 +100,9 @@ impl End {
 
 /// Two devices joined by a link within one process: for tests and for racks of threads. All devices of a member
 /// share its doorbell.
+///
+/// # Errors
+/// The system's.
 pub fn pair(
     ring_bytes: u32,
     first: &Doorbell,
@@ -133,6 +145,19 @@ impl Device for SharedMemoryDevice {
         let next = self.consumer.next();
         let record = self.believe(next)??;
         Some(self.leases.take(record))
+    }
+
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        if self.broken {
+            return None;
+        }
+        let next = self.consumer.next();
+        let record = self.believe(next)??;
+        if !take(self.consumer.bytes(record)) {
+            return Some(Offered::Leased(self.leases.take(record)));
+        }
+        self.leases.pass(&mut self.consumer, record);
+        Some(Offered::Taken)
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {

@@ -26,7 +26,7 @@ pub(crate) fn set_option<T: Copy>(
 
 /// Ask for a receive buffer of this size, as the kernel counts: twice what the option says. More than the system's limit
 /// needs a right that only real root has; the plain option is cut to the limit. Returns what there is.
-pub(super) fn set_receive_buffer(socket: &OwnedFd, bytes: usize) -> io::Result<usize> {
+pub(crate) fn set_receive_buffer(socket: &OwnedFd, bytes: usize) -> io::Result<usize> {
     let half = libc::c_int::try_from(bytes.div_ceil(2)).unwrap_or(libc::c_int::MAX);
     if set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, half).is_err() {
         set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, half)?;

@@ -31,6 +31,9 @@ use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, ad
 const RETRY_NS: u64 = 200_000;
 /// What a socket asks for; the kernel may grant less.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+/// What waits leaves when it is so much, half of the largest piece, and does not wait for the turn's end: credits admit hardly more
+/// than one largest piece, and a sender that fills it stands still until the neighbour has worked through all of it.
+const PIECE_BYTES: usize = 32 << 10;
 /// Beyond this the kernel cuts nothing: it then takes datagrams one by one.
 const RUN_FRAMES_MAX: usize = 64;
 
@@ -75,6 +78,9 @@ pub struct Settings {
 }
 
 /// A new link over the loopback interface.
+///
+/// # Errors
+/// The system's.
 pub fn create() -> io::Result<(End, End)> {
     let (a, b) = connected_pair()?;
     let (a_carrier, b_carrier) =
@@ -84,6 +90,9 @@ pub fn create() -> io::Result<(End, End)> {
 }
 
 /// One end of a link to another machine. Both machines open theirs, in any order.
+///
+/// # Errors
+/// The system's.
 pub fn create_routed(route: &Route) -> io::Result<End> {
     let (socket, doorman) = routed(route.mine, route.theirs)?;
     Ok(End { socket, beside: Beside::Doorman(doorman) })
@@ -101,22 +110,34 @@ impl End {
     }
 
     /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
+    ///
+    /// # Errors
+    /// The system's.
     pub fn from_fds([socket, carrier]: [RawFd; 2]) -> io::Result<Self> {
         Ok(Self { socket: adopt(socket)?, beside: Beside::Carrier(adopt(carrier)?) })
     }
 
     /// The same, of a link to another machine.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn routed_from_fds([socket, doorman]: [RawFd; 2]) -> io::Result<Self> {
         let doorman = Doorman::inherited(adopt(doorman)?);
         Ok(Self { socket: adopt(socket)?, beside: Beside::Doorman(doorman) })
     }
 
     /// Longest frame that crosses to the other end in one packet, as far as this machine knows the way.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn frame_bytes_carried(&self) -> io::Result<usize> {
         Ok(path_mtu(&self.socket)?.saturating_sub(HEADERS_BYTES))
     }
 
     /// Make a device of it.
+    ///
+    /// # Errors
+    /// The system's; too small a receive buffer for the link's credits.
     pub fn open(self, settings: &Settings) -> io::Result<UdpDevice> {
         self.open_with(settings, RECEIVE_BUFFER_BYTES)
     }
@@ -250,6 +271,10 @@ impl Device for UdpDevice {
     fn commit(&mut self, length: usize, _doorbell: bool) {
         if !self.outgoing.is_full() && length > 0 && length <= self.frame_bytes_max {
             self.outgoing.push(length);
+            // The neighbour begins with this piece while the next one is made; what the kernel cannot take waits for the flush.
+            if self.outgoing.waiting_bytes() >= PIECE_BYTES {
+                let _ = self.send();
+            }
         } else {
             self.counters.send_errors += 1;
         }

@@ -49,6 +49,11 @@ impl Outgoing {
         self.lengths.len()
     }
 
+    /// How many bytes wait.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.end - self.begin
+    }
+
     /// Whether there is no room for another one where it would have to lie.
     pub(super) const fn is_full(&self) -> bool {
         self.end + FRAME_BYTES_MAX > ROOM_BYTES

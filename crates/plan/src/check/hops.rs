@@ -14,10 +14,10 @@ use crate::plan::Plan;
 use crate::schema::HOPS_MAX;
 
 /// Neighbours of each member, one entry per link.
-pub(super) type Neighbours = [Vec<NodeId>];
+pub(crate) type Neighbours = [Vec<NodeId>];
 
 /// Neighbours of each member.
-pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<NodeId>> {
+pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<NodeId>> {
     let mut neighbours = vec![Vec::new(); plan.members.len()];
     for link in &plan.links {
         neighbours[link.edge.a.index()].push(link.edge.b);
@@ -27,7 +27,7 @@ pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<NodeId>> {
 }
 
 /// Links on the shortest path from one member to each; `None` where there is no path.
-pub(super) fn from(neighbours: &Neighbours, source: NodeId) -> Vec<Option<u64>> {
+pub(crate) fn from(neighbours: &Neighbours, source: NodeId) -> Vec<Option<u64>> {
     search(neighbours, source, |_, _| true, |_| false)
 }
 

@@ -1,14 +1,16 @@
 //! The job's own settings, and what the run is held against.
 
-use crate::check::Inspection;
+use crate::check::{Fit, Inspection};
 use crate::job::{AlgorithmName, CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
 use crate::mistake::Complaint;
+use crate::plan::PayloadMode;
 use crate::quantity::{Unit, shown};
 use crate::schema::{self, Table};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     for job in check.jobs {
         settings(check, job);
+        payload(check, job);
     }
     expectations(check);
 }
@@ -22,6 +24,10 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
         }
         JobKind::Latency(plan) => sweep(check, &schema::LATENCY, &plan),
         JobKind::Bandwidth(plan) => sweep(check, &schema::BANDWIDTH, &plan),
+        JobKind::Traffic(plan) => {
+            check.within(&schema::TRAFFIC, "bytes", plan.bytes);
+            check.within(&schema::TRAFFIC, "messages", plan.messages);
+        }
         JobKind::Collective(plan) => {
             check.within(&schema::COLLECTIVE, "segments", plan.segments);
             sweep(check, &schema::COLLECTIVE, &plan.sweep);
@@ -29,6 +35,21 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
             meaningless(check, plan.collective);
             segments(check, &plan);
         }
+    }
+}
+
+/// Whoever looks at bytes needs them.
+fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
+    let (mode, name) = (check.plan.payload, job.kind.name());
+    let why = match job.kind {
+        JobKind::Litmus => "compares every byte, those that were not written too",
+        JobKind::Collective(_) => "computes with what it gets",
+        JobKind::Latency(_) | JobKind::Bandwidth(_) | JobKind::Traffic(_) | JobKind::None => return,
+    };
+    if mode != PayloadMode::Full && check.fit == Fit::Judged && check.intact(&["payload", "job"]) {
+        let message = format!("`payload` is {mode}, which moves no bytes, and job {name} {why}");
+        let hint = "write `payload: full`, or a job that only measures: latency, bandwidth, traffic";
+        check.complain(&["payload", "job"], Complaint::about(message).hint(hint));
     }
 }
 

@@ -1,8 +1,8 @@
 //! Links: profiles, credits, and what the rings hold.
 
-use rackloom_protocol::{CreditConfig, NodeId};
+use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
-use crate::check::{Inspection, retry};
+use crate::check::{Inspection, own_credits, pause, retry};
 use crate::mistake::Complaint;
 use crate::plan::{Checks, LinkPlan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
@@ -39,6 +39,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     let profile = &link.profile;
     let faults = [
         ("loss", profile.loss),
+        ("bit_error_rate", profile.bit_error_rate),
         ("corrupt", profile.corrupt),
         ("duplicate", profile.duplicate),
         ("reorder", profile.reorder),
@@ -66,7 +67,9 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
     }
+    own_credits::check(check, link, &path_of);
     retry::check(check, link, &path_of);
+    pause::check(check, link, &path_of);
     if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
@@ -137,7 +140,7 @@ fn cut_through(check: &mut Inspection<'_>) {
     }
 }
 
-/// Every link has the same credits, whatever the shape.
+/// Every link that says nothing of its own has the same credits, whatever the shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
@@ -150,33 +153,9 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     if !fine || !check.intact(&paths) {
         return;
     }
-    // A member's own frame leaves only if a second one would still fit, so that transit never stands still.
-    let least = 2 * credits.cost(usize::from(plan.frame_bytes_max));
-    if credits.limit < least {
-        let (unit, frame) = (credits.unit_bytes.into(), plan.frame_bytes_max.into());
-        let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
-        let (each, needed) = (credits.limit, u64::from(least) * u64::from(shares));
-        let (message, hint) = if plan.has_bridges() {
-            (
-                format!(
-                    "{} credits of {unit} divided among the {shares} links of an interface are {each} for each, \
-                     room for fewer than two frames of {frame}",
-                    whole.limit
-                ),
-                format!(
-                    "a link needs at least {least}: raise `credits.limit` to {needed}, lower `frame_bytes_max`, or name \
-                     fewer nodes"
-                ),
-            )
-        } else {
-            (
-                format!("{each} credits of {unit} are room for fewer than two frames of {frame}"),
-                format!("a link needs at least {least}: raise `credits.limit` or `ring_bytes`"),
-            )
-        };
-        check.complain(&paths, Complaint::about(message).hint(hint));
-    }
-    updates(check, credits);
+    room_for_frames(check, whole, shares, &paths);
+    let each = check.plan.channels.least_share(credits.limit);
+    updates(check, CreditConfig { limit: each, ..credits });
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     let most = u64::from(plan.ring_bytes) / 4 * 3;
     if plan.wire == WireKind::SharedMemory && bytes > most {
@@ -187,6 +166,54 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
         let hint = format!("write `credits.limit` of at most {}", most / u64::from(credits.unit_bytes));
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
+}
+
+/// Every channel holds a largest frame, and a second one where a bubble must remain: a member's own frame leaves only if one
+/// more would still fit.
+fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
+    let plan = check.plan;
+    let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
+    let least = frames * whole.cost(usize::from(plan.frame_bytes_max));
+    let limit = whole.limit / shares;
+    let each = plan.channels.least_share(limit);
+    let count = plan.channels.config.count() as u64;
+    let together: u64 = plan.channels.limits.iter().map(|limit| u64::from(*limit)).sum();
+    if together > u64::from(limit) {
+        let message =
+            format!("the `limits` of the channels are {together} credits together, and a link has {limit}");
+        let hint = "lower them, or raise `credits.limit`";
+        check.complain(&["channels.limits"], Complaint::about(message).hint(hint));
+    }
+    // Too many channels are a mistake of their own.
+    if each >= least || count > CHANNELS_MAX as u64 || !check.intact(&["channels.limits"]) {
+        return;
+    }
+    let (unit, frame) = (whole.unit_bytes.into(), plan.frame_bytes_max.into());
+    let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
+    let needed = u64::from(least) * u64::from(shares) * count;
+    let divided = match (plan.has_bridges(), count) {
+        (true, _) => format!(" divided among the {shares} links of an interface"),
+        (false, 1) => String::new(),
+        (false, _) => format!(" for each of {count} channels"),
+    };
+    let (message, hint) = if plan.has_bridges() {
+        (
+            format!(
+                "{} credits of {unit}{divided} are {each} for each, room for fewer than {in_words} of {frame}",
+                whole.limit
+            ),
+            format!(
+                "a link needs at least {}: raise `credits.limit` to {needed}, lower `frame_bytes_max`, or name fewer nodes",
+                u64::from(least) * count
+            ),
+        )
+    } else {
+        (
+            format!("{each} credits of {unit}{divided} are room for fewer than {in_words} of {frame}"),
+            format!("a link needs at least {needed}: raise `credits.limit` or `ring_bytes`"),
+        )
+    };
+    check.complain(paths, Complaint::about(message).hint(hint));
 }
 
 /// Updates that come in time, and counters wide enough for the limit.

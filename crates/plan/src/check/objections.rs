@@ -7,7 +7,7 @@
 use rackloom_protocol::MemberRole;
 
 use crate::check::Inspection;
-use crate::job::{CollectivePlan, JobKind, Sizes, Sweep};
+use crate::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
 use crate::mistake::Complaint;
 use crate::objection::{Objection, Subject};
 use crate::plan::Plan;
@@ -43,6 +43,7 @@ fn without_numbers(plan: &Plan) -> Plan {
         }),
         JobKind::Latency(_) => JobKind::Latency(least),
         JobKind::Bandwidth(_) => JobKind::Bandwidth(least),
+        JobKind::Traffic(plan) => JobKind::Traffic(TrafficPlan { bytes: 1, messages: 1, ..plan }),
         JobKind::Litmus | JobKind::None => JobKind::None,
     };
     plan
@@ -70,6 +71,7 @@ fn paths(check: &Inspection<'_>, about: Subject) -> Vec<String> {
 pub(super) fn size_paths(job: JobKind) -> Vec<String> {
     match job {
         JobKind::Litmus => vec!["job.litmus.bytes_max".to_owned()],
+        JobKind::Traffic(_) => vec!["job.traffic.bytes".to_owned()],
         job => ["bytes", "sizes.to", "sizes.from", "sizes.factor"]
             .map(|key| format!("job.{}.{key}", job.name()))
             .into(),

@@ -3,8 +3,8 @@
 //! A value that cannot be read is complained about once, and a stand-in takes its place, marked as broken so that no
 //! later check judges it. Nothing here knows what the keys mean.
 
-use crate::document::{Content, Entry, Value};
-use crate::mistake::{Complaint, Mistake, Place, Source, nearest, quoted};
+use crate::document::{self, Content, Entry, Value};
+use crate::mistake::{Complaint, Mistake, Place, PlanError, Source, nearest, quoted};
 use crate::places::Places;
 use crate::quantity::shown;
 use crate::schema::{Choose, Kind, RACK, Table};
@@ -22,9 +22,22 @@ const SYNONYMS: [(&str, &str); 6] = [
 /// The reader: where mistakes and places are collected.
 pub(crate) struct Reader<'text> {
     source: Source<'text>,
+    /// What kind of file this is, for messages.
+    file: FileKind,
     pub(crate) mistakes: Vec<Mistake>,
     pub(crate) places: Places,
 }
+
+/// What a file as a whole is called, and how one begins.
+#[derive(Clone, Copy)]
+pub(crate) struct FileKind {
+    pub(crate) name: &'static str,
+    pub(crate) example: &'static str,
+}
+
+/// Rack files.
+pub(super) const RACK_FILE: FileKind =
+    FileKind { name: "a rack file", example: "`name: ring-4` and `shape: {ring: {nodes: 4}}`" };
 
 /// An open table. A missing one has no entries.
 #[derive(Clone)]
@@ -35,8 +48,23 @@ pub(crate) struct Fields<'doc> {
 }
 
 impl<'text> Reader<'text> {
-    pub(crate) fn new(source: Source<'text>) -> Self {
-        Self { source, mistakes: Vec::new(), places: Places::default() }
+    /// A file of this kind: who reads it on, and its tree. Keys that stand twice have been complained about.
+    pub(crate) fn begin(
+        text: &'text str,
+        origin: &'text str,
+        file: FileKind,
+    ) -> Result<(Self, Value), PlanError> {
+        let source = Source::new(origin, text);
+        let document = match document::parse(text) {
+            Ok(document) => document,
+            Err((place, complaint)) => {
+                let mistake = source.mistake(place, complaint);
+                return Err(source.error(vec![mistake]));
+            }
+        };
+        let mut reader = Self { source, file, mistakes: Vec::new(), places: Places::default() };
+        document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
+        Ok((reader, document.value))
     }
 
     pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Places) {
@@ -54,11 +82,11 @@ impl<'text> Reader<'text> {
             None | Some((_, Content::Empty)) => &[],
             Some((_, Content::Table(entries))) => entries,
             Some((value, content)) => {
-                let what = if path.is_empty() { "a rack file".to_owned() } else { format!("`{path}`") };
+                let what = if path.is_empty() { self.file.name.to_owned() } else { format!("`{path}`") };
                 let message = format!("{what} is a table of keys and values, found {}", content.kind());
                 let hint = match path.is_empty() {
-                    true => "write lines like `name: ring-4` and `shape: {ring: {nodes: 4}}`",
-                    false => "write it in braces, `{key: value}`, or as indented lines",
+                    true => format!("write lines like {}", self.file.example),
+                    false => "write it in braces, `{key: value}`, or as indented lines".to_owned(),
                 };
                 self.complain(value.place, Complaint::about(message).hint(hint));
                 &[]

@@ -5,7 +5,8 @@ use rackloom_protocol::{MemberRole, NodeId};
 use crate::defaults;
 use crate::document::Content;
 use crate::job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, Sizes, Sweep,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, PatternName,
+    Sizes, Sweep, TrafficPlan,
 };
 use crate::mistake::{Complaint, quoted};
 use crate::quantity::{bytes, whole};
@@ -63,6 +64,7 @@ fn job(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>, name: 
             let fields = reader.open_under(jobs, name, &schema::LATENCY);
             JobKind::Latency(sweep(reader, &fields, Sweep::LATENCY))
         }
+        "traffic" => JobKind::Traffic(traffic(reader, jobs)),
         "bandwidth" => {
             let fields = reader.open_under(jobs, name, &schema::BANDWIDTH);
             JobKind::Bandwidth(sweep(reader, &fields, Sweep::BANDWIDTH))
@@ -94,6 +96,17 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
         element: reader.choice(&fields, "type", base.element, &elements),
         sweep: sweep(reader, &fields, base.sweep),
         root: root(reader, &fields, shape).unwrap_or(base.root),
+    }
+}
+
+fn traffic(reader: &mut Reader<'_>, jobs: &Fields<'_>) -> TrafficPlan {
+    let fields = reader.open_under(jobs, "traffic", &schema::TRAFFIC);
+    let base = TrafficPlan::default();
+    let patterns = PatternName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    TrafficPlan {
+        pattern: reader.choice(&fields, "pattern", base.pattern, &patterns),
+        bytes: reader.value(&fields, "bytes", base.bytes, bytes),
+        messages: reader.value(&fields, "messages", base.messages, whole),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::mistake::{Complaint, nearest, quoted};
 use crate::plan::{DropFrames, LinkProfile};
 use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::retry;
 use crate::read::topology::{is_surely_absent, listed};
+use crate::read::{pause, retry};
 use crate::schema;
 use crate::shape::Shape;
 use crate::timing::{Medium, SideLatency};
@@ -84,6 +84,7 @@ fn profile(
         loss: reader.value(fields, "loss", base.loss, probability),
         burst: burst(reader, fields, base.burst),
         loss_by_kind: loss_by_kind(reader, fields, base.loss_by_kind),
+        bit_error_rate: reader.value(fields, "bit_error_rate", base.bit_error_rate, probability),
         corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
         duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
         reorder: reader.value(fields, "reorder", base.reorder, probability),
@@ -92,7 +93,9 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
+        credits: reader.value(fields, "credits", base.credits, |text| whole(text).map(Some)),
         retry: retry::read(reader, fields, base.retry),
+        pause: pause::read(reader, fields, base.pause),
     }
 }
 

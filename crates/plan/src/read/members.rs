@@ -148,6 +148,7 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
             huge_pages: wishes.huge_pages.unwrap_or_default(),
             locked: wishes.locked.unwrap_or_default(),
             numa_node: wishes.numa_node,
+            device: wishes.device,
         },
     }
 }

@@ -3,12 +3,14 @@
 //! A syntax error is the only mistake that hides others. Every other value that cannot be read is complained about and
 //! replaced by its default, so that the rest of the file is read too.
 
+mod channels;
 mod expect;
-mod fields;
+pub(crate) mod fields;
 mod hosts;
 mod job;
 mod links;
 mod members;
+mod pause;
 mod retry;
 mod seats;
 mod settings;
@@ -17,18 +19,17 @@ mod topology;
 use crate::check;
 use crate::check::Fit;
 use crate::defaults;
-use crate::document::{self, Value};
+use crate::document::Value;
 use crate::job::JobPlan;
-use crate::mistake::{Complaint, PlanError, Source, quoted};
+use crate::mistake::{Complaint, PlanError, quoted};
 use crate::objection::Objection;
-use crate::plan::{Checks, LinkPlan, Plan, WireKind};
+use crate::plan::{Checks, LinkPlan, PayloadMode, Plan, WireKind};
 use crate::quantity::{nanoseconds, whole};
 use crate::schema;
-use fields::{Fields, Reader};
+use fields::{Fields, RACK_FILE, Reader};
 use job::Jobs;
 use settings::bytes_as;
-use topology::member_name;
-pub(crate) use topology::{NAME_CHARACTERS_MAX, listed};
+pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
 /// Read a rack from text, and judge what is asked for.
 pub(crate) fn rack(
@@ -37,17 +38,8 @@ pub(crate) fn rack(
     fit: Fit,
     judge: &dyn Fn(&Plan) -> Vec<Objection>,
 ) -> Result<Plan, PlanError> {
-    let source = Source::new(origin, text);
-    let document = match document::parse(text) {
-        Ok(document) => document,
-        Err((place, complaint)) => {
-            let mistake = source.mistake(place, complaint);
-            return Err(source.error(vec![mistake]));
-        }
-    };
-    let mut reader = Reader::new(source);
-    document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
-    let Read { plan, jobs, has_shape } = plan(&mut reader, &document.value);
+    let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
+    let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
     let (source, mut mistakes, places) = reader.finish();
     if has_shape {
         mistakes.extend(check::mistakes(&plan, &jobs, &places, &source, fit, judge));
@@ -77,6 +69,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let Jobs { job, all: jobs } = job::read(reader, &rack, shape.as_ref());
     let expect = expect::read(reader, &rack, shape.as_ref());
     let credit_choice = settings::credits(reader, &rack);
+    let channels = channels::read(reader, &rack, shape.as_ref());
     let has_shape = shape.is_some();
     let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
     // Any wire will do here: `settle` gives every link its credits.
@@ -105,8 +98,10 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         checks: checks(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
+        paths: settings::paths(reader, &rack),
         packing: settings::packing(reader, &rack),
         forwarding: settings::forwarding(reader, &rack),
+        channels,
         frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
         outstanding_loads_max: reader.value(
             &rack,
@@ -123,12 +118,14 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
             defaults::RDMA_THRESHOLD_BYTES,
             bytes_as,
         ),
+        payload: payload(reader, &rack),
         job,
         expect,
         tenants,
         watchdog_ns: reader.value(&rack, "watchdog", defaults::WATCHDOG_NS, nanoseconds),
         credit_choice,
     };
+    plan.settle_levels();
     plan.settle();
     Read { plan, jobs, has_shape }
 }
@@ -152,4 +149,9 @@ fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
 fn checks(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Checks {
     let words = [("auto", Checks::Auto), ("always", Checks::Always), ("never", Checks::Never)];
     reader.choice(rack, "checks", Checks::default(), &words)
+}
+
+fn payload(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PayloadMode {
+    let words: Vec<_> = PayloadMode::ALL.iter().map(|mode| (mode.name(), *mode)).collect();
+    reader.choice(rack, "payload", PayloadMode::default(), &words)
 }

@@ -6,6 +6,7 @@
 use rackloom_protocol::Tenant;
 
 use crate::mistake::{Complaint, quoted};
+use crate::plan::MemoryDevice;
 use crate::quantity::{bytes, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;
@@ -22,6 +23,7 @@ pub(crate) struct Wishes {
     pub(crate) huge_pages: Option<bool>,
     pub(crate) locked: Option<bool>,
     pub(crate) numa_node: Option<u16>,
+    pub(crate) device: Option<MemoryDevice>,
 }
 
 impl Wishes {
@@ -35,6 +37,7 @@ impl Wishes {
             huge_pages: self.huge_pages.or(other.huge_pages),
             locked: self.locked.or(other.locked),
             numa_node: self.numa_node.or(other.numa_node),
+            device: self.device.or(other.device),
         }
     }
 }
@@ -66,6 +69,7 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         huge_pages: reader.flag(&options, "huge_pages", None),
         locked: reader.flag(&options, "locked", None),
         numa_node: reader.value(&options, "numa_node", None, numa_node),
+        device: reader.value(&options, "device", None, |text| device(text).map(Some)),
         ..wishes
     }
 }
@@ -78,6 +82,19 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
     }
     let hint = format!("the machine numbers its NUMA nodes from 0; write at most {most}");
     Err(Complaint::about(format!("{number} is more than {most}")).hint(hint))
+}
+
+/// `cuda:0` or `fake:7`.
+fn device(text: &str) -> Result<MemoryDevice, Complaint> {
+    let unknown = || {
+        let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
+        Complaint::about(format!("{} is not a device", quoted(text))).hint(hint)
+    };
+    match text.split_once(':').ok_or_else(unknown)? {
+        ("cuda", index) => index.parse().map(MemoryDevice::Cuda).map_err(|_| unknown()),
+        ("fake", seed) => seed.parse().map(MemoryDevice::Fake).map_err(|_| unknown()),
+        _ => Err(unknown()),
+    }
 }
 
 /// A name of a server.

@@ -1,12 +1,13 @@
 //! Timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{
-    ForwardingConfig, LinkTimers, PackingConfig, PackingMode, RetransmissionMode, TransportConfig,
+    ForwardingConfig, LinkTimers, OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy,
+    RetransmissionMode, SharedBufferConfig, TransportConfig,
 };
 
 use crate::defaults::{self, CreditChoice};
 use crate::mistake::Complaint;
-use crate::quantity::{bytes, nanoseconds, whole};
+use crate::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::schema;
 use crate::timing::{ForwardingMode, ForwardingPlan};
@@ -27,9 +28,11 @@ pub(crate) fn timers(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LinkTimers {
         reader.value(&fields, "heartbeat_interval", base.heartbeat_interval_ns, nanoseconds);
     let heartbeat_miss_max = reader.value(&fields, "heartbeat_miss_max", base.heartbeat_miss_max, whole);
     let hold_down_ns = defaults::hold_down_ns(heartbeat_interval_ns, heartbeat_miss_max);
+    let heartbeat_rest = defaults::heartbeat_rest(heartbeat_interval_ns);
     LinkTimers {
         heartbeat_interval_ns,
         heartbeat_miss_max,
+        heartbeat_rest: reader.value(&fields, "heartbeat_rest", heartbeat_rest, whole),
         hold_down_ns: reader.value(&fields, "hold_down", hold_down_ns, nanoseconds),
         up_count: reader.value(&fields, "up_count", base.up_count, whole),
         hello_interval_ns: reader.value(&fields, "hello_interval", base.hello_interval_ns, nanoseconds),
@@ -40,15 +43,30 @@ pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Transport
     let fields = reader.open_under(rack, "transport", &schema::TRANSPORT);
     let base = defaults::TRANSPORT;
     let modes = [("selective", RetransmissionMode::Selective), ("go-back-n", RetransmissionMode::GoBackN)];
+    let window_packets = reader.value(&fields, "window_packets", base.window_packets, whole);
+    let reorder_packets = defaults::reorder_packets(window_packets);
     TransportConfig {
         mode: reader.choice(&fields, "mode", base.mode, &modes),
-        window_packets: reader.value(&fields, "window_packets", base.window_packets, whole),
+        window_packets,
+        reorder_packets: reader.value(&fields, "reorder_packets", reorder_packets, whole),
         timeout_initial_ns: reader.value(&fields, "timeout_initial", base.timeout_initial_ns, nanoseconds),
         timeout_min_ns: reader.value(&fields, "timeout_min", base.timeout_min_ns, nanoseconds),
         timeout_max_ns: reader.value(&fields, "timeout_max", base.timeout_max_ns, nanoseconds),
         retry_count_max: reader.value(&fields, "retry_count_max", base.retry_count_max, whole),
         ack_every_packets: reader.value(&fields, "ack_every_packets", base.ack_every_packets, whole),
         ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, nanoseconds),
+    }
+}
+
+pub(crate) fn paths(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PathConfig {
+    let fields = reader.open_under(rack, "paths", &schema::PATHS);
+    let policies = PathPolicy::ALL.map(|policy| (policy.name(), policy));
+    let scopes = OrderScope::ALL.map(|scope| (scope.name(), scope));
+    PathConfig {
+        policy: reader.choice(&fields, "policy", PathPolicy::default(), &policies),
+        order: reader.choice(&fields, "order", OrderScope::default(), &scopes),
+        keeps_order: reader.flag(&fields, "keep_order", true),
+        relays_choose: reader.choice(&fields, "relays", false, &[("flow", false), ("policy", true)]),
     }
 }
 
@@ -73,8 +91,29 @@ pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Forwardi
         rules: ForwardingConfig {
             bubble: reader.flag(&fields, "bubble", true),
             own_first: reader.choice(&fields, "priority", false, &[("transit", false), ("own", true)]),
+            until_answered: reader.choice(&fields, "drain", false, &[("at-once", false), ("answered", true)]),
+            in_order: reader.choice(&fields, "queues", false, &[("by-output", false), ("by-input", true)]),
+            mark_above_bytes: reader.value(&fields, "mark_above", None, |text| bytes_as(text).map(Some)),
+            shared_buffer: shared_buffer(reader, &fields),
         },
+        allows_deadlock: reader.choice(&fields, "deadlock", false, &[("refuse", false), ("allow", true)]),
     }
+}
+
+fn shared_buffer(reader: &mut Reader<'_>, forwarding: &Fields<'_>) -> Option<SharedBufferConfig> {
+    let place = forwarding.find("buffer")?.place;
+    reader.places.note(forwarding.path_of("buffer"), place);
+    let fields = reader.open_under(forwarding, "buffer", &schema::BUFFER);
+    if fields.find("bytes").is_none() {
+        let message = format!("`{}` has no `bytes`", forwarding.path_of("buffer"));
+        let hint = "write like `buffer: {bytes: 4MiB, alpha: 0.5}`";
+        reader.complain(place, Complaint::about(message).hint(hint));
+    }
+    Some(SharedBufferConfig {
+        bytes: reader.value(&fields, "bytes", 1, bytes),
+        alpha_thousandths: reader.value(&fields, "alpha", 1_000, thousandths),
+        private_bytes: reader.value(&fields, "private", 0, bytes_as),
+    })
 }
 
 pub(crate) fn credits(reader: &mut Reader<'_>, rack: &Fields<'_>) -> CreditChoice {

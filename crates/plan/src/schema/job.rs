@@ -1,7 +1,7 @@
 //! What the rack shall do, and what the report holds the run against.
 
 use crate::expect::ExpectedVerdict;
-use crate::job::{AlgorithmName, CollectiveName, ElementName, OperatorName};
+use crate::job::{AlgorithmName, CollectiveName, ElementName, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// No array of a job is larger than the largest memory.
@@ -46,6 +46,33 @@ pub(crate) static BANDWIDTH: Table = table(
         key("warm_up", WARM_UP, "5 (ours)", WARM_UP_MEANING),
     ],
 );
+pub(crate) static TRAFFIC: Table = table(
+    "job.traffic",
+    &[
+        key(
+            "pattern",
+            Kind::Word(PatternName::NAMES),
+            "`permutation`",
+            "Who sends to whom. `permutation`: each to one other. `uniform`: each to nodes drawn at random. `incast`: all to the \
+             first. `all-to-all`: each to all others alike. `experts`: the same, but the k-th node gets a k-th of what the first \
+             gets. `pipeline`: each to the next, what came from the one before. `tensor-parallel`: each to all others, \
+             round by round, and on only when one has come from everybody; two rounds are a direct all-reduce. `kv-cache`: each of the first half to one of \
+             the second. `small-stores`: as `uniform`, in acknowledged stores.",
+        ),
+        key(
+            "bytes",
+            Kind::Size(1, 1 << 30),
+            "`4KiB` (ours)",
+            "Bytes of one message. Each node holds one of every other, which must fit its memory.",
+        ),
+        key(
+            "messages",
+            Kind::Count(1, COUNT_MAX),
+            "100 (ours)",
+            "Messages of each flow (of `experts` to the first node), which are rounds of `tensor-parallel`; of each node where targets are drawn.",
+        ),
+    ],
+);
 pub(crate) static SIZES: Table = table(
     "sizes",
     &[
@@ -66,6 +93,12 @@ const JOB_KEYS: &[Key] = &[
     key("collective", Kind::Table(&COLLECTIVE), "", "One collective over all nodes."),
     key("latency", Kind::Table(&LATENCY), "", "How long single operations take."),
     key("bandwidth", Kind::Table(&BANDWIDTH), "", "How much many operations move."),
+    key(
+        "traffic",
+        Kind::Table(&TRAFFIC),
+        "",
+        "Many messages at once, between whom a pattern says; every byte checked.",
+    ),
 ];
 
 const COLLECTIVE_KEYS: &[Key] = &[

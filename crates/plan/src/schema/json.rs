@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::read::NAME_CHARACTERS_MAX;
-use crate::schema::{By, Choose, Kind, RACK, REQUIRED, Table};
+use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
 
 /// A name: no two `-` in a row.
 const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
@@ -15,10 +15,20 @@ const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
 /// The JSON schema (draft 2020-12) of rack files.
 #[must_use]
 pub fn schema() -> Value {
+    of_file("rackloom rack file", &RACK)
+}
+
+/// The JSON schema of fault scripts.
+#[must_use]
+pub fn fault_schema() -> Value {
+    of_file("rackloom fault script", &FAULTS)
+}
+
+fn of_file(title: &str, root: &'static Table) -> Value {
     let mut tables = Map::new();
-    let mut schema = table(&RACK, &mut tables);
+    let mut schema = table(root, &mut tables);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!("rackloom rack file");
+    schema["title"] = json!(title);
     schema["$defs"] = Value::Object(tables);
     schema
 }
@@ -68,6 +78,9 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::Time(..) => pattern(&TIMES.pattern()),
         Kind::Length(..) => pattern(&LENGTHS.pattern()),
         Kind::Rate(..) => pattern(&format!("{}|unlimited", RATES.pattern())),
+        Kind::Factor(least, most) => {
+            json!({"type": "number", "minimum": *least as f64 / 1e3, "maximum": *most as f64 / 1e3})
+        }
         Kind::Probability => json!({"anyOf": [
             {"type": "number", "minimum": 0, "maximum": 1},
             pattern("[0-9]+(\\.[0-9]+)? *%"),
@@ -78,10 +91,15 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::List(below) => list(reference(below, tables)),
         Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
         Kind::NamesByServer => by_name(NAME, list(name())),
+        Kind::LinkNames => list(pattern(&By::Link.pattern())),
         Kind::NameByLink => by_name(&By::Link.pattern(), name()),
         Kind::CountsByDirection => {
             by_name(&format!("{NAME}->{NAME}"), list(json!({"type": "integer", "minimum": 1})))
         }
+        Kind::Device => pattern("(cuda|fake):[0-9]+"),
+        Kind::Way => pattern(&format!("{NAME}->{NAME}(#[1-9][0-9]*)?")),
+        Kind::Where => json!({"anyOf": [{"type": "string"}, list(json!({"type": "string"}))]}),
+        Kind::WordList(words) => list(json!({"enum": words})),
         Kind::Either([first, second]) => json!({"anyOf": [kind(first, tables), kind(second, tables)]}),
     }
 }

@@ -12,6 +12,7 @@ const RATE_MAX: u64 = 100_000_000_000_000;
 
 pub(crate) static LINK: Table = table("link", KEYS);
 pub(crate) static LLR: Table = table("link.llr", LLR_KEYS);
+pub(crate) static PFC: Table = table("link.pfc", PFC_KEYS);
 pub(crate) static BURST: Table = table(
     "link.burst",
     &[
@@ -38,6 +39,7 @@ pub(crate) static LOSS_BY_KIND: Table = table(
         key("link_nack", Kind::Probability, "as `loss`", "Link-level retry: refusals."),
         key("link_init", Kind::Probability, "as `loss`", "Link-level retry: numbers offered."),
         key("link_init_echo", Kind::Probability, "as `loss`", "Link-level retry: numbers taken."),
+        key("pause", Kind::Probability, "as `loss`", "Pauses, and words that end them."),
     ],
 );
 
@@ -90,6 +92,13 @@ const KEYS: &[Key] = &[
         "A frame of this kind is lost, in place of `loss`: `{ack: 10%, data: 0}`.",
     ),
     key(
+        "bit_error_rate",
+        Kind::Probability,
+        "0",
+        "A bit on the wire is wrong, and its frame with it is lost: of a frame of L bytes, preamble and gap included, a share of \
+         1 - (1 - rate)^8L, beside the losses of `loss`.",
+    ),
+    key(
         "corrupt",
         Kind::Probability,
         "0",
@@ -106,10 +115,70 @@ const KEYS: &[Key] = &[
          counted. A list holds for both directions; `{n0->n1: [901]}`, under `links` only, for one.",
     ),
     key(
+        "credits",
+        Kind::Count(1, u32::MAX as u64),
+        "as `credits.limit`",
+        "Credits of each direction of the link, in place of those that all links have.",
+    ),
+    key(
         "llr",
         LLR_FORMS,
         "`off`",
         "Link-level retry: both ends number frames and repeat what the link loses.",
+    ),
+    key(
+        "pfc",
+        PFC_FORMS,
+        "`off`",
+        "Pauses in place of credits: a receiver that runs out of room asks its neighbour to stop, channel by channel.",
+    ),
+];
+
+const PFC_FORMS: Kind = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&PFC)]);
+
+const PFC_KEYS: &[Key] = &[
+    key(
+        "xoff",
+        Kind::Size(1, 1 << 30),
+        "`64KiB` (ours)",
+        "Bytes of a channel that a receiver holds for passing on before it asks for a pause.",
+    ),
+    key(
+        "xon",
+        Kind::Size(0, 1 << 30),
+        "half of `xoff` (ours)",
+        "Bytes at which the neighbour may go on; below `xoff`.",
+    ),
+    key(
+        "headroom",
+        Kind::Size(0, 1 << 30),
+        "what is under way; at an unlimited rate what is left of three quarters of `ring_bytes` (ours)",
+        "Room above `xoff` for what still comes. What finds none is lost.",
+    ),
+    key(
+        "short_headroom",
+        Kind::Word(&["refuse", "allow"]),
+        "`refuse`",
+        "What becomes of a `headroom` for less than what is under way. `allow` is for seeing what is lost.",
+    ),
+    key(
+        "quanta",
+        Kind::Count(1, 65_535),
+        "65535 (ours)",
+        "For how long a pause is asked, in units of 512 bits of the link, at an unlimited rate of 100 Gbit/s; it is asked for again \
+         when half of that has passed. Between real processes a pause lasts 20 ms at least (ours).",
+    ),
+    key(
+        "response_delay",
+        Kind::Time(0, DELAY_NS_MAX),
+        "`0ns` (ours)",
+        "Between a pause that is heard and no more data.",
+    ),
+    key(
+        "watchdog",
+        Kind::Time(0, 60_000_000_000),
+        "`200ms` (ours)",
+        "How long data may be paused before its sender heeds pauses no more, and for how long it does not. `0ns` is for ever.",
     ),
 ];
 

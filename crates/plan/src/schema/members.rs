@@ -26,6 +26,7 @@ pub(crate) static MEMORY: Table = table(
             "any",
             "The NUMA node of the machine that holds the memory.",
         ),
+        key("device", Kind::Device, "the host's memory", "The GPU that holds the memory."),
     ],
 );
 pub(crate) static TENANT: Table = table(

@@ -6,6 +6,8 @@
 //!
 //! Nothing here reads a value.
 
+mod channels;
+mod faults;
 mod hosts;
 mod job;
 pub(crate) mod json;
@@ -17,11 +19,15 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use channels::{CHANNELS, CHANNELS_FORMS, LANES};
+pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN};
 pub(crate) use hosts::HOST;
-pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES};
-pub(crate) use link::{BURST, LINK, LLR, LOSS_BY_KIND};
+pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES, TRAFFIC};
+pub(crate) use link::{BURST, LINK, LLR, LOSS_BY_KIND, PFC};
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
-pub(crate) use protocol::{CREDITS, FORWARDING, PACKING, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX};
+pub(crate) use protocol::{
+    BUFFER, CREDITS, FORWARDING, PACKING, PATHS, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX,
+};
 pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};
 pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
 
@@ -81,6 +87,8 @@ pub(crate) enum Kind {
     Length(u64, u64),
     /// A number from 0 to 1, or per cent.
     Probability,
+    /// A number with three decimal places at most, in thousandths.
+    Factor(u64, u64),
     /// `true` or `false`.
     Flag,
     /// One of a few words.
@@ -93,10 +101,20 @@ pub(crate) enum Kind {
     TableBy(By, &'static Table),
     /// Lists of names, by server.
     NamesByServer,
+    /// A list of links by name.
+    LinkNames,
     /// A name by link.
     NameByLink,
     /// Lists of counts, by direction of the link.
     CountsByDirection,
+    /// One direction of a link.
+    Way,
+    /// Places in a rack: links, directions, members, planes; one or a list.
+    Where,
+    /// A list of a few words.
+    WordList(&'static [&'static str]),
+    /// A GPU, or a fake one.
+    Device,
     /// One of two forms.
     Either(&'static [Self; 2]),
 }
@@ -139,7 +157,11 @@ impl Table {
 
     /// Where a key of this table stands in the file, if the table stands in one place: `timers.hold_down`.
     pub(crate) fn path_of(&self, key: &str) -> String {
-        if self.name == RACK.name { key.to_owned() } else { format!("{}.{key}", self.name) }
+        if self.name == RACK.name || self.name == FAULTS.name {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.name)
+        }
     }
 
     /// The range of a key's values and their unit, if it has one.
@@ -165,6 +187,7 @@ impl Kind {
             Self::Time(least, most) => Some((*least, *most, Unit::Nanoseconds)),
             Self::Rate(least, most) => Some((*least, *most, Unit::BitsPerSecond)),
             Self::Length(least, most) => Some((*least, *most, Unit::Millimetres)),
+            Self::Factor(least, most) => Some((*least, *most, Unit::Thousandths)),
             Self::Either(forms) => forms.iter().find_map(Self::range),
             _ => None,
         }
@@ -178,16 +201,25 @@ impl Kind {
             Self::Time(..) => "time",
             Self::Rate(..) => "rate",
             Self::Length(..) => "length",
+            Self::Factor(..) => "number",
             Self::Name => "name",
+            Self::Device => "`cuda:N` or `fake:SEED`",
             Self::Names => "list of names",
             Self::Counts => "list of counts",
             Self::Probability => "probability",
             Self::NamesByServer => "lists of names by server",
+            Self::LinkNames => "list of links",
             Self::NameByLink => "name by link",
             Self::CountsByDirection => "lists of counts by direction",
+            Self::Way => "direction of a link",
+            Self::Where => "place, or list of places",
             Self::Flag => return "`true`, `false`".to_owned(),
             Self::Word(words) => {
                 return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            }
+            Self::WordList(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                return format!("list of {}", words.join(", "));
             }
             Self::Table(table) => return format!("table, see {}", table.anchor()),
             Self::List(table) => return format!("list of tables, see {}", table.anchor()),

@@ -2,7 +2,8 @@
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 
-use crate::schema::{Key, Kind, Table, key, table};
+use crate::defaults::REORDER_PACKETS_MIN;
+use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -12,9 +13,47 @@ const HOUR_NS: u64 = 60 * MINUTE_NS;
 pub(crate) const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
 /// Operations of a frame are counted in one byte; the core keeps a few for its own.
 const OPERATIONS_MAX: u64 = 250;
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) static TIMERS: Table = table("timers", TIMER_KEYS);
 pub(crate) static TRANSPORT: Table = table("transport", TRANSPORT_KEYS);
+pub(crate) static PATHS: Table = table(
+    "paths",
+    &[
+        key(
+            "policy",
+            Kind::Word(&["address", "flow", "round-robin", "spray", "least-queue"]),
+            "`flow`",
+            "Which of several equally short ways a packet takes: planes, both ways round a ring, relays of a mesh. `address` hashes \
+         source and destination, `flow` the class as well, so that all packets of a sequence go one way; `round-robin` takes \
+         the ways in turn, `spray` at random, `least-queue` the one on which least waits. The last three need a \
+         selective transport.",
+        ),
+        key(
+            "order",
+            Kind::Word(&["pair", "class", "region", "path", "none"]),
+            "`class`",
+            "What order is promised, and watched in every run: of everything between two nodes (`pair`), of everything between them \
+         in one class (`class`), of puts that touch the same 256 bytes (`region`), of what takes the same way and is not sent \
+         again (`path`), or none. Under the last three the data of puts is written as it comes. Stores, atomics and signals \
+         keep the order of their class, and a signal never overtakes the data of its put.",
+        ),
+        key(
+            "keep_order",
+            Kind::Flag,
+            "`true`",
+            "Whether members do what the promise takes. `false` is for showing what becomes of it: packets are carried out as they \
+         come.",
+        ),
+        key(
+            "relays",
+            Kind::Word(&["flow", "policy"]),
+            "`flow`",
+            "Which of several ways a switch, or a node that relays, gives a packet: that of its flow (`flow`), or one chosen anew for each packet as \
+             `policy` says (`policy`), which must be one of the last three.",
+        ),
+    ],
+);
 pub(crate) static PACKING: Table = table(
     "packing",
     &[
@@ -54,6 +93,63 @@ pub(crate) static FORWARDING: Table = table(
             Kind::Word(&["transit", "own"]),
             "`transit`",
             "Which frames go first: those passed on for others, or the member's own.",
+        ),
+        key(
+            "drain",
+            Kind::Word(&["at-once", "answered"]),
+            "`at-once`",
+            "When a node frees the buffer of a request that it has taken: at once, or when all answers to whoever asked have \
+             left. `answered` is for showing why answers want a channel of their own.",
+        ),
+        key(
+            "queues",
+            Kind::Word(&["by-output", "by-input"]),
+            "`by-output`",
+            "What waits for what in a switch, or in a node that relays. `by-output`: a frame waits for those that leave by the same port \
+             (virtual output queues). `by-input`: also for those that came in before it over the same link and channel, whatever port \
+             they want; for showing what that costs. A line moves up when its first frame has left, and a link's channels take turns.",
+        ),
+        key(
+            "buffer",
+            Kind::Table(&BUFFER),
+            "what each link's `pfc` says",
+            "One memory in each member for the frames of all links that pause, in place of their `xoff`.",
+        ),
+        key(
+            "mark_above",
+            Kind::Size(0, BUFFER_BYTES_MAX),
+            "nothing is marked",
+            "Bytes that may wait for a channel of a port: a data frame that joins more is marked, its receiver's next acknowledgement \
+             says so, and its sender counts that. Nobody sends more slowly because of it.",
+        ),
+        key(
+            "deadlock",
+            Kind::Word(&["refuse", "allow"]),
+            "`refuse`",
+            "What becomes of a rack whose channels can wait for each other in a circle. `allow` is for seeing that they do.",
+        ),
+    ],
+);
+pub(crate) static BUFFER: Table = table(
+    "forwarding.buffer",
+    &[
+        key(
+            "bytes",
+            Kind::Size(1, BUFFER_BYTES_MAX),
+            REQUIRED,
+            "All of it, for each switch, and each node that relays.",
+        ),
+        key(
+            "alpha",
+            Kind::Factor(1, 64_000),
+            "1 (ours)",
+            "A channel of a link may hold so many times what is free before its neighbour is paused.",
+        ),
+        key(
+            "private",
+            Kind::Size(0, BUFFER_BYTES_MAX),
+            "`0B`",
+            "What each channel of each link has for itself, beside the memory that is shared.",
         ),
     ],
 );
@@ -115,6 +211,13 @@ const TIMER_KEYS: &[Key] = &[
          waits as much longer, at most twice as long.",
     ),
     key(
+        "heartbeat_rest",
+        Kind::Count(1, 100),
+        "5 if the interval is 100 ms, else 1 (ours)",
+        "Intervals between the heartbeats of a link that carries nothing else. A neighbour that dies while its link rests is \
+         noticed as much later. Has no effect with fewer than 3 misses.",
+    ),
+    key(
         "hold_down",
         Kind::Time(0, 24 * HOUR_NS),
         "twice the interval times the misses (ours)",
@@ -147,6 +250,13 @@ const TRANSPORT_KEYS: &[Key] = &[
         "256 (ours)",
         "Packets in flight per sequence. The limit is what the bitmap of an acknowledgement can name, far below half of \
          the sequence numbers.",
+    ),
+    key(
+        "reorder_packets",
+        Kind::Count(REORDER_PACKETS_MIN as u64, WINDOW_PACKETS_MAX),
+        "as `window_packets`, at least 128 (ours)",
+        "Under `selective`: packets from the expected one on that a receiver keeps. What comes from further ahead is dropped as \
+         `beyond-window` and sent again.",
     ),
     key(
         "timeout_initial",

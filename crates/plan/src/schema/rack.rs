@@ -4,9 +4,10 @@ use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::job::JobKind;
+use crate::plan::PayloadMode;
 use crate::schema::{
-    By, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, NODE, PACKING, REQUIRED,
-    SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
+    By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, NODE,
+    PACKING, PATHS, REQUIRED, SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
 };
 
 /// Headers of a data frame, Ethernet header included.
@@ -87,6 +88,7 @@ const KEYS: &[Key] = &[
     ),
     key("timers", Kind::Table(&TIMERS), "", "When a link counts as lost and when as back."),
     key("transport", Kind::Table(&TRANSPORT), "", "End-to-end reliability."),
+    key("paths", Kind::Table(&PATHS), "", "Which way a packet takes where several lead to its node."),
     key("packing", Kind::Table(&PACKING), "", "How small operations share a frame."),
     key(
         "forwarding",
@@ -95,6 +97,13 @@ const KEYS: &[Key] = &[
         "What it takes a switch, or a node that relays for others, to pass a frame on; in virtual time.",
     ),
     key("credits", Kind::Table(&CREDITS), "", "Flow control of a link."),
+    key(
+        "channels",
+        CHANNELS_FORMS,
+        "`off`",
+        "Virtual channels of every link, each with a queue and credits of its own: none, one for each message class, or as the \
+         table says.",
+    ),
     key(
         "frame_bytes_max",
         Kind::Size(FRAME_BYTES_MIN, FRAME_BYTES_MAX),
@@ -133,6 +142,14 @@ const KEYS: &[Key] = &[
         Kind::Time(MILLISECOND_NS, DAY_NS),
         "`30s` (ours)",
         "A run without progress for this long ends and says who waits for what.",
+    ),
+    key(
+        "payload",
+        Kind::Word(PayloadMode::NAMES),
+        "`full`",
+        "What becomes of the bytes of long transfers in virtual time; real processes always move them. `full` moves them. `shadow` \
+         moves a fingerprint of every 256 bytes in their place, and checks compare those. `elided` moves nothing, so that nothing \
+         of it can be checked. Times, events and counters are the same. Jobs that look at every byte need `full`.",
     ),
     key("job", JOB_FORMS, "`litmus`", "What the rack shall do."),
     key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),

@@ -37,10 +37,19 @@ fn shown_in_document(table: &Table) -> String {
 
 #[test]
 fn the_document_shows_every_table_as_it_is_declared() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topology-file.md");
+    shows_every_table("topology-file.md", &RACK);
+}
+
+#[test]
+fn the_document_of_fault_scripts_shows_every_table_as_it_is_declared() {
+    shows_every_table("fault-scripts.md", &FAULTS);
+}
+
+fn shows_every_table(file: &str, root: &'static Table) {
+    let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path).unwrap();
     let mut declared = Vec::new();
-    tables(&RACK, &mut declared);
+    tables(root, &mut declared);
     for table in &declared {
         let expected = format!("\n## `{}`\n", table.name);
         let (_, section) =
@@ -69,8 +78,8 @@ fn a_default_that_is_spelled_out_changes_nothing() {
     let base = "name: r\nshape: {ring: {nodes: 4}}\n";
     let hash = |text: &str| Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash;
     let mut spelled_out = 0;
-    let tables = [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PACKING, &CREDITS, &MEMORY, &EXPECT];
-    let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH];
+    let tables = [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT];
+    let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH, &TRAFFIC];
     for table in tables.into_iter().chain(jobs) {
         // With no settings of its own, a job is what its word means.
         let bare = match table.name.split_once('.') {

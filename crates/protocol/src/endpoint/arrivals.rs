@@ -4,14 +4,14 @@ use alloc::boxed::Box;
 
 use super::Endpoint;
 use super::peer::Peer;
-use crate::event::DropReason;
+use crate::event::{DropReason, Event};
 use crate::ids::{Class, Incarnation, PortId};
-use crate::link::credits::is_ahead;
 use crate::memory::LeaseId;
+use crate::planted::{PlantedBug, is_planted};
 use crate::time::Instant;
-use crate::transport::receiver::Arrival;
+use crate::transport::receiver::{Arrival, Early, Held, Receiver};
 use crate::wire::frame::{FabricHeader, Frame, FrameKind};
-use crate::wire::layout::OPERATIONS;
+use crate::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
 use crate::wire::packed::{Operation, Operations, census};
 
 impl Endpoint {
@@ -59,13 +59,23 @@ impl Endpoint {
             if let Some(ack) = header.ack {
                 self.take_ack(now, &mut peer, ack.class, (ack.psn, ack.operation), false, &[]);
             }
-            self.take_packet(now, port, lease, frame, &header, &mut peer)
+            let way = (port, frame.link.channel);
+            self.note_taken(way, header.class, header.source, frame.bytes().len());
+            if frame.link.is_marked {
+                peer.receivers[header.class.index()].note_mark();
+                self.forwarder.count_marks(port).rx_marked += 1;
+            }
+            let result = self.take_packet(now, port, lease, frame, &header, &mut peer);
+            self.drain_answered(&peer);
+            result
         } else {
             for operation in Operations::new(frame.operations()) {
-                if let Ok(Operation::Ack { class, psn, operation, hole, bitmap }) = operation {
+                if let Ok(Operation::Ack { class, psn, operation, hole, marked, bitmap }) = operation {
+                    self.forwarder.count_marks(port).rx_echo += u64::from(marked);
                     self.take_ack(now, &mut peer, class, (psn, operation), hole, bitmap);
                 }
             }
+            self.make_ack_acquaintance(port, frame, &mut peer);
             Ok(())
         };
         self.put_back(peer);
@@ -82,9 +92,9 @@ impl Endpoint {
             return Err(DropReason::Stranger);
         }
         let source = self.forwarder.life(header.source).ok_or(DropReason::StaleIncarnation)?;
-        if source.tag() != header.source_incarnation
-            || self.config().incarnation.tag() != header.destination_incarnation
-        {
+        let is_for_this_life = self.config().incarnation.tag() == header.destination_incarnation
+            || is_planted(PlantedBug::StaleEpochTaken);
+        if source.tag() != header.source_incarnation || !is_for_this_life {
             return Err(DropReason::StaleIncarnation);
         }
         Ok(source)
@@ -99,76 +109,131 @@ impl Endpoint {
         header: &FabricHeader,
         peer: &mut Box<Peer>,
     ) -> Result<(), DropReason> {
-        let receiver = &mut peer.receivers[header.class.index()];
-        let result = match receiver.judge(header.psn) {
+        let result = match receiver_of(peer, header).judge(header.psn) {
             Arrival::InOrder => {
-                self.accept(now, lease, header, frame.operations(), peer);
+                self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
+                self.make_acquaintance(port, header.class, frame, peer);
+                Ok(())
+            }
+            Arrival::Hold(place) if self.takes_early(peer, header, frame.operations()) => {
+                receiver_of(peer, header).note_taken(place, header.first_operation);
+                self.carry_out((lease, port), header, frame.operations(), peer);
+                self.take_early(header.class, peer);
                 Ok(())
             }
             Arrival::Hold(place) => {
+                let receiver = receiver_of(peer, header);
                 receiver.hold(place, lease, port, frame.bytes());
+                if is_planted(PlantedBug::AckBeforeVisible) {
+                    receiver.visible = header.first_operation.wrapping_add(header.operation_count.into());
+                }
                 self.memory.hold(lease);
                 Ok(())
             }
+            Arrival::Duplicate if is_planted(PlantedBug::TakenTwice) => {
+                self.carry_out((lease, port), header, frame.operations(), peer);
+                Ok(())
+            }
             Arrival::Duplicate => {
-                receiver.note_duplicate();
+                if is_planted(PlantedBug::CreditLeak) {
+                    let _ = self.forwarder.withhold(port, frame.link.channel, frame.bytes().len());
+                }
+                receiver_of(peer, header).note_duplicate();
                 Err(DropReason::Duplicate)
             }
             Arrival::OutOfOrder => {
-                receiver.note_hole();
+                receiver_of(peer, header).note_hole();
                 Err(DropReason::OutOfOrder)
             }
             Arrival::BeyondWindow => Err(DropReason::BeyondWindow),
         };
-        let receiver = &peer.receivers[header.class.index()];
+        self.note_owed(header.class, peer);
+        result
+    }
+
+    /// A packet of this class has been judged: an acknowledgement of it is due now or later.
+    pub(super) fn note_owed(&mut self, class: Class, peer: &mut Peer) {
+        let receiver = &peer.receivers[class.index()];
         let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
         self.arm(deadline);
         if is_due {
             self.queue_ack(peer);
         }
         peer.may_owe_acks = true;
-        result
     }
 
     fn accept(
         &mut self,
         now: Instant,
-        lease: LeaseId,
+        from: (LeaseId, PortId),
         header: &FabricHeader,
         operations: &[u8],
         peer: &mut Peer,
     ) {
         peer.receivers[header.class.index()].accept(now, header.ack_now);
-        self.skip_voided(header, peer);
-        self.serve_packet(lease, header, operations, peer);
+        skip_voided(peer, header.class, header.first_operation);
+        self.carry_out(from, header, operations, peer);
     }
 
-    /// Operations that their sender gave up keep their numbers: the stream passes over them.
-    fn skip_voided(&self, header: &FabricHeader, peer: &mut Peer) {
-        let class = header.class;
-        let served =
-            peer.serving[class.index()].back().map_or(peer.receivers[class.index()].visible, |last| last.end);
-        if is_ahead(header.first_operation, served) {
-            peer.serve(class, header.first_operation, true);
+    /// Carry a packet out, with the oracle of order looking on.
+    fn carry_out(
+        &mut self,
+        (lease, port): (LeaseId, PortId),
+        header: &FabricHeader,
+        operations: &[u8],
+        peer: &mut Peer,
+    ) {
+        if let Some(scope) = peer.witness.see(header, port, operations) {
+            let (source, class, number) = (peer.node, header.class, header.psn);
+            self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
         }
+        self.serve_packet(lease, header, operations, peer);
     }
 
     /// A hole is filled: take what was held behind it.
     fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
-        while let Some(held) = peer.receivers[class.index()].next_held() {
-            // The bytes passed every check when they came in, and are a private copy.
-            let end = crate::wire::layout::FABRIC
-                + usize::from(crate::wire::layout::u16_at(&held.bytes, crate::wire::layout::LENGTH));
-            if let Ok(header) = FabricHeader::of(&held.bytes) {
-                self.accept(now, held.lease, &header, &held.bytes[OPERATIONS..end], peer);
+        while let Some(early) = peer.receivers[class.index()].next_early() {
+            match early {
+                Early::Held(held) => {
+                    if let Some((header, operations)) = read(&held) {
+                        self.accept(now, (held.lease, held.port), &header, operations, peer);
+                    }
+                    self.give_back(held, class, peer);
+                }
+                Early::Taken { first_operation } => {
+                    peer.receivers[class.index()].accept(now, false);
+                    skip_voided(peer, class, first_operation);
+                }
             }
-            peer.receivers[class.index()].recycle(held.bytes);
-            self.unhold(held.lease);
+        }
+        if self.config().paths.takes_early() {
+            self.take_early(class, peer);
         }
     }
 
-    fn take_ack(
+    /// Carry out held packets that wait for their turn no longer: signals whose data is there now.
+    fn take_early(&mut self, class: Class, peer: &mut Peer) {
+        loop {
+            let is_ready = |held: &Held| {
+                read(held).is_some_and(|(header, operations)| self.takes_early(peer, &header, operations))
+            };
+            let Some(place) = peer.receivers[class.index()].find_held(is_ready) else { return };
+            let Some(held) = peer.receivers[class.index()].take_at(place) else { return };
+            if let Some((header, operations)) = read(&held) {
+                peer.receivers[class.index()].note_taken(place, header.first_operation);
+                self.carry_out((held.lease, held.port), &header, operations, peer);
+            }
+            self.give_back(held, class, peer);
+        }
+    }
+
+    fn give_back(&mut self, held: Held, class: Class, peer: &mut Peer) {
+        peer.receivers[class.index()].recycle(held.bytes);
+        self.unhold(held.lease);
+    }
+
+    pub(super) fn take_ack(
         &mut self,
         now: Instant,
         peer: &mut Peer,
@@ -183,11 +248,32 @@ impl Endpoint {
         self.arm(deadline);
         if outcome.operations_visible {
             self.end_visible(peer, class);
+            self.judge_overlap(peer);
         }
         if outcome.packets_taken && !peer.refusal_holds.is_empty() {
             self.release_refusals(peer, class);
         }
         self.queue_data(peer, class);
+    }
+}
+
+#[inline]
+fn receiver_of<'a>(peer: &'a mut Peer, header: &FabricHeader) -> &'a mut Receiver {
+    &mut peer.receivers[header.class.index()]
+}
+
+/// A held packet, again. Its bytes passed every check when they came in, and are a private copy.
+fn read(held: &Held) -> Option<(FabricHeader, &[u8])> {
+    let end = FABRIC + usize::from(u16_at(&held.bytes, LENGTH));
+    Some((FabricHeader::of(&held.bytes).ok()?, held.bytes.get(OPERATIONS..end)?))
+}
+
+/// Operations that their sender gave up keep their numbers: the stream passes over them.
+#[inline]
+fn skip_voided(peer: &mut Peer, class: Class, first_operation: u32) {
+    if let Some(gap) = peer.gap_before(class, first_operation) {
+        peer.serving_from[class.index()] = gap;
+        peer.serve(class, first_operation, true);
     }
 }
 

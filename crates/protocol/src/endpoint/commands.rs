@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::ids::{Class, NodeId};
 use crate::operation::bulk::Bulk;
 use crate::operation::messages::Posted;
-use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
+use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::waits::{Flush, WordWait};
 use crate::operation::{Atomic, Command, Completion, LocalRange, OperationId, RemoteAddress, Signal};
 use crate::route::graph::MemberRole;
@@ -19,6 +19,8 @@ use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
 /// Largest store or load command, in bytes; longer ones are puts and gets.
 const LOAD_STORE_BYTES_MAX: usize = 16384;
+const PASSES_THE_END: CommandRefused =
+    CommandRefused::Invalid("the remote range passes the end of the address space");
 /// Long transfers that may be queued towards one node.
 const BULK_QUEUE_MAX: usize = 1024;
 
@@ -31,6 +33,8 @@ impl Endpoint {
                         "a wait needs an aligned word of a region of one's own",
                     ));
                 }
+                self.check_remote(depends_on)?;
+                let is_last = depends_on.is_some_and(|node| !self.forwarder.reaches(node));
                 self.words.push(WordWait {
                     operation,
                     region,
@@ -40,47 +44,54 @@ impl Endpoint {
                     depends_on,
                     is_checking: false,
                     is_stale: false,
+                    is_last,
                 });
                 self.look_at_word(self.words.len() - 1);
                 Ok(())
             }
             Command::Receive { operation, source, tag, ignore, into } => {
+                self.check_remote(source)?;
                 self.post_receive(Posted { operation, source, tag, ignore, into })
             }
             Command::Send { operation, target, tag, source } => {
                 let mut peer = self.peer_for(target)?;
-                let result = if self.passes_fence(&mut peer) {
-                    self.start_send(&mut peer, operation, tag, source)
-                } else {
-                    Err(CommandRefused::Busy)
-                };
+                let result =
+                    if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
+                        self.start_send(&mut peer, operation, tag, source)
+                    } else {
+                        Err(CommandRefused::Busy)
+                    };
                 self.queue_data(&mut peer, Class::Request);
                 self.put_back(peer);
                 result
             }
             Command::Cancel { operation } => self.cancel(operation),
             Command::Fence { target } => {
+                self.check_reached(target)?;
                 self.fence(target);
                 Ok(())
             }
             Command::Flush { operation, target } => {
+                if !self.has_failed_unsaid(target) {
+                    self.check_reached(target)?;
+                }
                 self.flush(operation, target);
                 Ok(())
             }
-            Command::Store { target, .. }
-            | Command::Load { target, .. }
+            Command::Store { operation, target, data, completion } => {
+                self.store(operation, target, data, completion)
+            }
+            Command::Load { target, .. }
             | Command::Atomic { target, .. }
             | Command::Put { target, .. }
             | Command::Get { target, .. } => {
                 if target.offset.checked_add(remote_bytes(&command)).is_none() {
-                    return Err(CommandRefused::Invalid(
-                        "the remote range passes the end of the address space",
-                    ));
+                    return Err(PASSES_THE_END);
                 }
                 let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
                 let class = if is_bulk { Class::Bulk } else { Class::Request };
                 let mut peer = self.peer_for(target.node)?;
-                let result = if self.passes_fence(&mut peer) {
+                let result = if self.keeps_pair_order(&mut peer, class) && self.passes_fence(&mut peer) {
                     self.start(&mut peer, command)
                 } else {
                     Err(CommandRefused::Busy)
@@ -92,15 +103,62 @@ impl Endpoint {
         }
     }
 
+    /// [`Command::Store`], the command that comes most often, for a caller who knows that it is one: nothing has to be put together
+    /// and taken apart again.
+    ///
+    /// # Errors
+    /// As for any command.
+    #[inline]
+    pub fn store(
+        &mut self,
+        operation: OperationId,
+        target: RemoteAddress,
+        data: &[u8],
+        completion: Completion,
+    ) -> Result<(), CommandRefused> {
+        if target.offset.checked_add(data.len() as u64).is_none() {
+            return Err(PASSES_THE_END);
+        }
+        let mut peer = self.peer_for(target.node)?;
+        let result = if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
+            self.start_store(&mut peer, operation, target, data, completion)
+        } else {
+            Err(CommandRefused::Busy)
+        };
+        self.queue_data(&mut peer, Class::Request);
+        self.put_back(peer);
+        result
+    }
+
+    #[inline]
     fn peer_for(&mut self, node: NodeId) -> Result<Box<Peer>, CommandRefused> {
+        self.check_reached(Some(node))?;
+        self.peer_of(node).ok_or(CommandRefused::Unreachable(node))
+    }
+
+    /// Whoever a command names must be another endpoint of the rack.
+    fn check_remote(&self, named: Option<NodeId>) -> Result<(), CommandRefused> {
+        let Some(node) = named else { return Ok(()) };
         let is_endpoint = self.config().graph.members.get(node.index()) == Some(&MemberRole::Endpoint);
         if !is_endpoint || node == self.config().node {
             return Err(CommandRefused::NoSuchNode(node));
         }
-        if !self.forwarder.reaches(node) {
-            return Err(CommandRefused::Unreachable(node));
+        Ok(())
+    }
+
+    /// ... and a live path must lead there.
+    fn check_reached(&self, named: Option<NodeId>) -> Result<(), CommandRefused> {
+        self.check_remote(named)?;
+        match named {
+            Some(node) if !self.forwarder.reaches(node) => Err(CommandRefused::Unreachable(node)),
+            _ => Ok(()),
         }
-        self.peer_of(node).ok_or(CommandRefused::Unreachable(node))
+    }
+
+    /// Whether posted stores to this node have failed, and nobody has been told.
+    fn has_failed_unsaid(&self, node: Option<NodeId>) -> bool {
+        let peer = node.and_then(|node| self.peers.get(node.index())?.as_deref());
+        peer.is_some_and(|peer| peer.posted_error.is_some())
     }
 
     #[inline]
@@ -113,9 +171,6 @@ impl Endpoint {
 
     fn start(&mut self, peer: &mut Peer, command: Command<'_>) -> Result<(), CommandRefused> {
         match command {
-            Command::Store { operation, target, data, completion } => {
-                self.start_store(peer, operation, target, data, completion)
-            }
             Command::Load { operation, target, into } => self.start_load(peer, operation, target, into),
             Command::Atomic { operation, target, atomic } => {
                 self.start_atomic(peer, operation, target, atomic)
@@ -124,7 +179,8 @@ impl Endpoint {
                 self.start_put(peer, operation, target, source, signal)
             }
             Command::Get { operation, target, into } => self.start_get(peer, operation, target, into),
-            Command::Send { .. }
+            Command::Store { .. }
+            | Command::Send { .. }
             | Command::Receive { .. }
             | Command::WaitUntil { .. }
             | Command::Fence { .. }
@@ -142,6 +198,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     fn start_store(
         &mut self,
         peer: &mut Peer,
@@ -157,16 +214,19 @@ impl Endpoint {
         let address = Some((target.region, target.key));
         let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - OPERATION_HEADER;
         let sender = &mut peer.senders[Class::Request.index()];
-        let first = sender.next_operation();
-        let mut last = first;
-        for (index, chunk) in data.chunks(room).enumerate() {
-            let offset = target.offset.wrapping_add((index * room) as u64);
+        let (first, mut last) = (sender.next_operation(), sender.next_operation());
+        let (mut offset, mut rest) = (target.offset, data);
+        while !rest.is_empty() {
+            let (chunk, behind) = rest.split_at(rest.len().min(room));
             last = sender.append(address, &Operation::Store { offset, data: chunk });
+            (offset, rest) = (offset.wrapping_add(room as u64), behind);
         }
         if completion == Completion::Visible {
-            let group = Some(self.groups.open(operation, 1));
-            let wait = VisibleWait { first, last, group, error: None };
+            self.groups.begin_one();
+            let wait = VisibleWait { first, last, command: Waiting::Command(operation), error: None };
             peer.outstanding[Class::Request.index()].visible.push_back(wait);
+        } else {
+            peer.posted_last = Some(last);
         }
         Ok(())
     }
@@ -287,6 +347,7 @@ impl Endpoint {
         }
         queue.push_back(bulk(self.groups.open(operation, 1)));
         peer.bulk_asked += 1;
+        self.judge_overlap(peer);
         Ok(())
     }
 
@@ -311,7 +372,8 @@ impl Endpoint {
         for node in self.targets(target) {
             if let Some(Some(peer)) = self.peers.get_mut(node.index()) {
                 marks.push(peer.mark());
-                failed = failed.or(peer.posted_error.take().map(|_| OperationError::EarlierFailure));
+                // What this flush does not say, the next one will.
+                failed = failed.or_else(|| peer.take_posted_error());
             }
         }
         self.flushes.push(Flush { operation, marks, failed });

@@ -12,7 +12,7 @@ use crate::memory::{FrameRange, LeaseId, MemoryDone};
 use crate::operation::OperationId;
 use crate::operation::bulk::Bulk;
 use crate::operation::groups::GroupId;
-use crate::operation::outstanding::ReplyKind;
+use crate::operation::outstanding::{ReplyKind, Waiting};
 
 impl Endpoint {
     /// One part of a command has ended.
@@ -22,13 +22,33 @@ impl Endpoint {
         }
     }
 
+    /// What somebody waited for has ended.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, command: Waiting, result: Result<u64, OperationError>) {
+        match command {
+            Waiting::Command(operation) => {
+                self.groups.end_one();
+                self.forwarder.push_event(Event::Completed { operation, result });
+            }
+            Waiting::Part(group) => self.end_part(group, result),
+        }
+    }
+
     /// Operations of a stream have become visible.
     pub(super) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
         let visible = peer.senders[class.index()].visible();
-        while let Some(wait) = peer.outstanding[class.index()].pop_visible(visible) {
-            if let Some(group) = wait.group {
-                self.end_part(group, wait.error.map_or(Ok(0), Err));
+        while let Some((command, error)) = peer.outstanding[class.index()].pop_visible(visible) {
+            match (command, error) {
+                // Written once, where it stays.
+                (Waiting::Command(operation), None) => {
+                    self.groups.end_one();
+                    self.forwarder.push_event(Event::Completed { operation, result: Ok(0) });
+                }
+                (command, error) => self.end_waiting(command, error.map_or(Ok(0), Err)),
             }
+        }
+        if class == Class::Request {
+            peer.posted_last = peer.posted_in_flight();
         }
     }
 
@@ -116,7 +136,7 @@ impl Endpoint {
         {
             *slot = slot.or(Some(error));
         } else {
-            peer.posted_error = peer.posted_error.or(Some(error));
+            peer.posted_error = peer.posted_error.or(Some(OperationError::EarlierFailure));
         }
     }
 
@@ -136,8 +156,8 @@ impl Endpoint {
             flush.marks.retain_mut(|mark| match &mut peers[mark.node.index()] {
                 Some(peer) => {
                     let reached = peer.has_reached(mark);
-                    if reached && peer.posted_error.take().is_some() {
-                        flush.failed = flush.failed.or(Some(OperationError::EarlierFailure));
+                    if reached {
+                        flush.failed = flush.failed.or_else(|| peer.take_posted_error());
                     }
                     !reached
                 }
@@ -147,21 +167,28 @@ impl Endpoint {
             if !flush.marks.is_empty() {
                 return true;
             }
-            let result = flush.failed.map_or(Ok(0), Err);
-            forwarder.push_event(Event::Completed { operation: flush.operation, result });
+            let operation = flush.operation;
+            let result = flush.failed.map_or(Ok(0), |(node, error)| {
+                forwarder.push_event(Event::FlushFailed { operation, node });
+                Err(error)
+            });
+            forwarder.push_event(Event::Completed { operation, result });
             false
         });
     }
 
-    /// A node is lost: flushes that wait for it fail.
-    pub(super) fn fail_flushes(&mut self, node: NodeId, error: OperationError) {
+    /// A node is lost: flushes that wait for it fail. Whether one of them speaks for the posted store.
+    pub(super) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
+        let mut is_told = false;
         for flush in &mut self.flushes {
-            let before = flush.marks.len();
-            flush.marks.retain(|mark| mark.node != node);
-            if flush.marks.len() < before {
-                flush.failed = flush.failed.or(Some(error));
+            let Some(place) = flush.marks.iter().position(|mark| mark.node == node) else { continue };
+            let mark = flush.marks.swap_remove(place);
+            if flush.failed.is_none() {
+                flush.failed = Some((node, OperationError::OutcomeUnknown));
+                is_told |= posted.is_some_and(|posted| is_ahead(mark.request, posted));
             }
         }
+        is_told
     }
 
     /// Words of a region may have changed.
@@ -200,13 +227,12 @@ impl Endpoint {
                 let mut word = [0; 8];
                 word.copy_from_slice(bytes);
                 let word = u64::from_le_bytes(word);
-                if !wait.condition.holds(word, wait.value) {
-                    if wait.is_stale {
-                        self.look_at_word(index);
-                    }
-                    return;
+                match (wait.condition.holds(word, wait.value), wait.is_stale, wait.is_last) {
+                    (true, ..) => Ok(word),
+                    (false, false, true) => Err(OperationError::Unreachable),
+                    (false, true, _) => return self.look_at_word(index),
+                    (false, false, false) => return,
                 }
-                Ok(word)
             }
             _ => Err(OperationError::MemoryFailed),
         };

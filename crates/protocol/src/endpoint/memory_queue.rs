@@ -53,6 +53,8 @@ pub(super) struct MemoryQueue {
 }
 
 impl MemoryQueue {
+    // Inlined, as `write` is: what is kept is written once where it stays, and not copied as a whole behind its own fields.
+    #[inline(always)]
     fn open(&mut self, pending: Pending) -> MemoryToken {
         if let Some(lease) = pending.lease {
             self.hold(lease);
@@ -75,7 +77,24 @@ impl MemoryQueue {
         self.ranges.push(range);
     }
 
+    /// The ranges collected since this position.
+    pub(super) fn ranges_since(&self, from: usize) -> &[FrameRange] {
+        &self.ranges[from..]
+    }
+
+    /// Whether nothing waits to be asked.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Forget the ranges since this position: they become no request after all.
+    pub(super) fn forget(&mut self, from: usize) {
+        self.ranges.truncate(from);
+    }
+
     /// Ask for a write of the ranges since `from`.
+    #[inline(always)]
     pub(super) fn write(&mut self, pending: Pending, lease: LeaseId, from: usize) {
         let to = self.ranges.len();
         let token = self.open(Pending { lease: Some(lease), ..pending });

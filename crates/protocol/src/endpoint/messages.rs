@@ -13,7 +13,7 @@ use crate::operation::groups::GroupId;
 use crate::operation::messages::{
     Content, EAGER_BUDGET_BYTES, EAGER_BYTES_MAX, Posted, Unexpected, eager_cost,
 };
-use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait};
+use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::{LocalRange, OperationId};
 use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 
     fn send_eager(&mut self, peer: &mut Peer, operation: OperationId, tag: u64, source: LocalRange) {
-        let group = Some(self.groups.open(operation, 1));
+        self.groups.begin_one();
         let sender = &mut peer.senders[Class::Request.index()];
         let number = if source.length == 0 {
             sender.append(None, &Operation::Message { tag, data: &[] })
@@ -76,7 +76,8 @@ impl Endpoint {
             };
             sender.append_gathered(None, payload, |body| message_header(body, tag, length))
         };
-        let wait = VisibleWait { first: number, last: number, group, error: None };
+        let wait =
+            VisibleWait { first: number, last: number, command: Waiting::Command(operation), error: None };
         peer.outstanding[Class::Request.index()].visible.push_back(wait);
     }
 
@@ -135,6 +136,9 @@ impl Endpoint {
                 return Err(CommandRefused::Unreachable(source));
             }
             self.matching.posted.push_back(posted);
+            if posted.source.is_none() {
+                self.fail_receives_from_anybody();
+            }
             return Ok(());
         };
         if let Some(mut peer) = self.peer_of(message.source) {
@@ -236,7 +240,23 @@ impl Endpoint {
         self.matching
             .unexpected
             .retain(|message| message.source != node || message.content != Content::Offered);
-        while let Some(index) = self.matching.posted.iter().position(|posted| posted.source == Some(node)) {
+        self.end_receives(Some(node));
+    }
+
+    /// Receives from anybody end when nobody is left. Who has never met anybody still waits for the first to come.
+    pub(super) fn fail_receives_from_anybody(&mut self) {
+        let count = self.config().graph.endpoint_count() as u16;
+        let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);
+        if others().any(|node| self.forwarder.reaches(node)) {
+            return;
+        }
+        if others().any(|node| self.forwarder.life(node).is_some()) {
+            self.end_receives(None);
+        }
+    }
+
+    fn end_receives(&mut self, source: Option<NodeId>) {
+        while let Some(index) = self.matching.posted.iter().position(|posted| posted.source == source) {
             if let Some(posted) = self.matching.posted.remove(index) {
                 let result = Err(OperationError::Unreachable);
                 self.forwarder.push_event(Event::Completed { operation: posted.operation, result });

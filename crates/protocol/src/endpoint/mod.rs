@@ -1,18 +1,25 @@
 //! A GPU node: forwarder, transports, operations, regions.
 //!
-//! `commands` takes what the caller wants, `arrivals` what comes from the wire, `serving` carries out remote
-//! requests, `completions` ends the caller's operations, `transmit` builds frames, `reach` follows routes, losses
-//! and returns. The state of one remote node is a `peer::Peer`.
+//! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
+//! carries out remote requests, `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
+//! several ways, `reach` follows routes, losses and returns, `undrained` keeps buffers back where told to. The state of one
+//! remote node is a `peer::Peer`.
 
 mod arrivals;
 mod commands;
 mod completions;
+mod cutting;
 mod memory_queue;
 mod messages;
+mod order;
 mod peer;
 mod reach;
+mod run;
 mod serving;
+mod straight;
 mod transmit;
+mod undrained;
+mod ways;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,10 +27,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::config::MemberConfig;
+use crate::config::{MemberConfig, PathPolicy};
 use crate::error::CommandRefused;
 use crate::event::Event;
-use crate::ids::{Class, Incarnation, NodeId, PortId, RegionId};
+use crate::ids::{Channel, Class, Incarnation, NodeId, PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::link::state::LinkState;
@@ -33,12 +40,14 @@ use crate::operation::Command;
 use crate::operation::groups::Groups;
 use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
-use crate::surroundings::{Member, Transmit};
+use crate::per_channel::PerChannel;
+use crate::surroundings::{Fill, Member, Memory, Transmit};
 use crate::switch::forwarder::Forwarder;
 use crate::switch::waits::Wait;
 use crate::time::Instant;
 use memory_queue::MemoryQueue;
 use peer::Peer;
+use undrained::Undrained;
 
 /// A GPU node.
 #[derive(Debug)]
@@ -53,21 +62,27 @@ pub struct Endpoint {
     flushes: Vec<Flush>,
     matching: Matching,
     memory: MemoryQueue,
-    ready_data: Vec<VecDeque<(NodeId, Class)>>,
+    ready_data: Vec<PerChannel<VecDeque<(NodeId, Class)>>>,
     ready_acks: Vec<VecDeque<NodeId>>,
     next_deadline: Instant,
     bitmap: Vec<u8>,
     ack_operations: Vec<u8>,
+    /// Since the last turn began, own data has been leaving through this port, which has one channel and where nothing else waited.
+    /// Nothing that goes before it can have come since: not by sending, and the time is the same.
+    run: Option<PortId>,
+    undrained: Undrained,
 }
 
 impl Endpoint {
     /// A member at the beginning of its life.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
-        let ports = config.ports.len();
+        let (ports, channels) = (config.ports.len(), config.channels.count());
         let members = config.graph.members.len();
+        let undrained = Undrained::new(config.forwarding.until_answered);
         Self {
             forwarder: Forwarder::new(config),
+            undrained,
             peers: (0..members).map(|_| None).collect(),
             known: Vec::new(),
             generation: 0,
@@ -77,11 +92,12 @@ impl Endpoint {
             flushes: Vec::new(),
             matching: Matching::default(),
             memory: MemoryQueue::default(),
-            ready_data: (0..ports).map(|_| VecDeque::new()).collect(),
+            ready_data: (0..ports).map(|_| PerChannel::new(channels, |_| VecDeque::new())).collect(),
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
             next_deadline: Instant::NEVER,
             bitmap: Vec::new(),
             ack_operations: Vec::new(),
+            run: None,
         }
     }
 
@@ -113,16 +129,40 @@ impl Endpoint {
         (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
     }
 
-    /// Whether operations for this node should leave now: nothing is in flight that they could follow, or more packets than
-    /// `company` are ready. Otherwise waiting for company costs nothing but the time until the next acknowledgement.
+    /// How many more packets for this node may wait for company. None, if operations should leave now: if nothing is in flight that they
+    /// could follow, or more than `company` packets are ready. Otherwise waiting costs nothing but the time until the next
+    /// acknowledgement.
     #[must_use]
-    pub fn is_worth_a_turn(&self, node: NodeId, company: usize) -> bool {
-        let Some(Some(peer)) = self.peers.get(node.index()) else { return true };
-        [Class::Request, Class::Bulk].into_iter().any(|class| {
+    pub fn company_wanted(&self, node: NodeId, company: usize) -> usize {
+        let Some(Some(peer)) = self.peers.get(node.index()) else { return 0 };
+        let wanted = |class: Class| {
             let (sender, bulk) = (&peer.senders[class.index()], peer.bulk[class.index()].len());
             let unsent = sender.unsent() + bulk;
-            unsent > company || sender.in_flight() == 0 && unsent > 0
-        })
+            let may_wait = sender.in_flight() > 0 || unsent == 0;
+            if may_wait { (company + 1).saturating_sub(unsent) } else { 0 }
+        };
+        wanted(Class::Request).min(wanted(Class::Bulk))
+    }
+
+    /// Operations of this endpoint's caller that have begun and will end by themselves; waits on words and receives that have not
+    /// met their messages are not among them.
+    #[must_use]
+    pub const fn operations_in_progress(&self) -> usize {
+        self.groups.open_count()
+    }
+
+    // W-50
+    /// Tell all members that this one leaves, so that its loss is no death to them. To be called when nothing is in progress,
+    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames; afterwards nothing more is to be
+    /// begun.
+    pub fn bid_farewell(&mut self, now: Instant) {
+        self.forwarder.bid_farewell(now);
+    }
+
+    /// Whether no link carries data: after a farewell, that every neighbour has heard it.
+    #[must_use]
+    pub fn is_parted(&self) -> bool {
+        (0..self.port_count()).all(|port| !self.link_state(PortId(port as u16)).carries_data())
     }
 
     /// The state of the link at a port.
@@ -192,6 +232,7 @@ impl Endpoint {
     fn fresh_peer(&mut self, node: NodeId, life: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
         let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
+        self.find_ways(&mut peer);
         for class in Class::ALL {
             let entropy = self.entropy(node, class);
             peer.headers[class.index()].entropy = entropy;
@@ -211,7 +252,8 @@ impl Endpoint {
     /// Chooses the path of a stream; constant for its life.
     fn entropy(&self, node: NodeId, class: Class) -> u16 {
         let pair = u32::from(self.config().node.0) << 16 | u32::from(node.0);
-        let mut hash = pair.wrapping_mul(0x9e37_79b1) ^ (class as u32).wrapping_mul(0x85eb_ca6b);
+        let class = if self.config().paths.policy == PathPolicy::Address { 0 } else { class as u32 };
+        let mut hash = pair.wrapping_mul(0x9e37_79b1) ^ class.wrapping_mul(0x85eb_ca6b);
         hash = (hash ^ (hash >> 15)).wrapping_mul(0x2c1b_3c6d);
         (hash ^ (hash >> 16)) as u16
     }
@@ -225,9 +267,16 @@ impl Endpoint {
 
 impl Member for Endpoint {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
+        if self.take_straight(now, port, lease, bytes) {
+            return;
+        }
         if let Some(frame) = self.forwarder.handle_frame(now, port, lease, bytes) {
             self.take_routed(now, port, lease, &frame);
         }
+    }
+
+    fn take_at_once(&mut self, now: Instant, port: PortId, bytes: &[u8], memory: &mut dyn Memory) -> bool {
+        self.take_straight_at_once(now, port, bytes, memory)
     }
 
     fn handle_memory_done(&mut self, _now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
@@ -250,6 +299,7 @@ impl Member for Endpoint {
     }
 
     fn settle(&mut self, now: Instant) {
+        self.run = None;
         self.forwarder.settle();
         self.follow_routes(now);
     }
@@ -259,29 +309,53 @@ impl Member for Endpoint {
     }
 
     fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
-        self.wants_own(port) || self.forwarder.wants_transmit(now, port)
+        // Whether it may leave is asked when it is to leave.
+        self.run == Some(port) && !self.ready_data[port.index()].of(Channel(0)).is_empty()
+            || self.wants_own(port)
+            || self.forwarder.wants_transmit(now, port)
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        if self.run == Some(port) {
+            let transmit = self.continue_run(now, port, out);
+            if transmit.is_some() {
+                return transmit;
+            }
+            self.run = None;
+        }
         if let Some(transmit) = self.forwarder.transmit_control(now, port, out) {
             return Some(transmit);
         }
         if let Some(transmit) = self.transmit_ack(port, out) {
             return Some(transmit);
         }
-        if self.forwarder.config.forwarding.own_first
-            && let Some(transmit) = self.transmit_data(now, port, out)
-        {
-            return Some(transmit);
+        for channel in self.forwarder.turn(port) {
+            let is_own_turn = self.forwarder.config.forwarding.own_first;
+            if is_own_turn && let Some(transmit) = self.begin_run(now, port, channel, out) {
+                return Some(transmit);
+            }
+            if self.forwarder.has_transit(port, channel)
+                && let Some(transmit) = self.forwarder.transmit_transit(now, port, channel, out)
+            {
+                return Some(transmit);
+            }
+            if let Some(transmit) = self.begin_run(now, port, channel, out) {
+                return Some(transmit);
+            }
         }
-        if let Some(transmit) = self.forwarder.transmit_transit(now, port, out) {
-            return Some(transmit);
-        }
-        self.transmit_data(now, port, out)
+        None
+    }
+
+    fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {
+        self.send_run(now, port, memory, fill)
     }
 
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
         self.forwarder.keep_sent(now, port, frame);
+    }
+
+    fn must_be_asked_again(&mut self) -> bool {
+        self.forwarder.has_moved()
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {
@@ -305,7 +379,9 @@ impl Member for Endpoint {
     }
 
     fn waits(&self) -> Vec<Wait> {
-        self.forwarder.waits()
+        let mut waits = self.forwarder.waits();
+        waits.extend(self.own_waits());
+        waits
     }
 
     fn link(&self, port: PortId) -> Option<&Link> {

@@ -10,6 +10,7 @@ use crate::ids::{Class, NodeId};
 use crate::link::credits::is_ahead;
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::ReplyKind;
+use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use crate::transport::receiver::Receiver;
 
@@ -25,12 +26,14 @@ impl Endpoint {
         if !core::mem::take(&mut self.forwarder.routes_changed) {
             return;
         }
-        self.ready_data.iter_mut().for_each(alloc::collections::VecDeque::clear);
+        let lines = self.ready_data.iter_mut().flat_map(PerChannel::iter_mut);
+        lines.for_each(alloc::collections::VecDeque::clear);
         self.ready_acks.iter_mut().for_each(alloc::collections::VecDeque::clear);
         for index in 0..self.known.len() {
             let node = self.known[index];
             let Some(mut peer) = self.peers[node.index()].take() else { continue };
             self.follow_peer(now, &mut peer);
+            self.drain_answered(&peer);
             self.put_back(peer);
         }
         let count = self.config().graph.members.len() as u16;
@@ -39,11 +42,12 @@ impl Endpoint {
                 self.fail_waits(node);
             }
         }
+        self.fail_receives_from_anybody();
         self.end_flushes();
     }
 
     fn follow_peer(&mut self, now: Instant, peer: &mut Box<Peer>) {
-        peer.is_data_queued = [false; Class::COUNT];
+        peer.tickets = [0; Class::COUNT];
         peer.is_ack_queued = false;
         let reachable = self.forwarder.reaches(peer.node);
         if !reachable && !peer.is_lost {
@@ -54,6 +58,7 @@ impl Endpoint {
         peer.is_lost = !reachable;
         let mut announced = None;
         let mut moved = false;
+        let lost_ways = self.find_ways(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
@@ -62,9 +67,15 @@ impl Endpoint {
                 announced = Some((old, new));
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
-            if new.is_some() && (returns || old != new) {
+            for way in &lost_ways {
+                moved = true;
+                peer.senders[class.index()].handle_way_lost(now, way.0);
+            }
+            if new.is_some() && (returns || (old != new && !peer.ways.are_several())) {
                 moved = true;
                 peer.senders[class.index()].handle_path_change(now);
+            }
+            if moved {
                 let deadline = peer.senders[class.index()].deadline();
                 self.arm(deadline);
             }
@@ -92,7 +103,8 @@ impl Endpoint {
                 }
             }
         }
-        let fresh = self.fresh_peer(node, life);
+        let mut fresh = self.fresh_peer(node, life);
+        fresh.posted_error = old.posted_error;
         self.put_back(fresh);
         self.fail_waits(node);
         self.forwarder.push_event(Event::NodeRestarted { node });
@@ -102,14 +114,13 @@ impl Endpoint {
     /// No path leads to the peer, or its life is over: what the caller asked of it ends now. Nothing sent may be called
     /// undone; nothing unsent is left behind.
     fn fail_peer(&mut self, peer: &mut Peer, is_over: bool) {
+        let posted = peer.posted_in_flight();
         for class in [Class::Request, Class::Bulk] {
             let unsent = peer.senders[class.index()].first_unsent_operation();
             let was_sent = |number: u32| is_ahead(unsent, number);
             let (visible, replies) = peer.outstanding[class.index()].drain();
             for wait in visible {
-                if let Some(group) = wait.group {
-                    self.end_part(group, Err(loss(was_sent(wait.first))));
-                }
+                self.end_waiting(wait.command, Err(loss(was_sent(wait.first))));
             }
             for wait in replies.into_iter().filter(|wait| !wait.is_over) {
                 // A load or get that is lost has changed nothing.
@@ -130,24 +141,30 @@ impl Endpoint {
             }
             peer.senders[class.index()].void();
         }
+        peer.overlaps.clear();
         peer.offers.clear();
         peer.pulls.clear();
         peer.eager_unmatched = 0;
         peer.bulk_cut = peer.bulk_asked;
         peer.fence = None;
-        peer.posted_error = None;
+        peer.posted_last = None;
         if is_over {
             peer.refusal_holds.clear();
         }
-        self.fail_flushes(peer.node, OperationError::OutcomeUnknown);
+        let is_told = self.fail_flushes(peer.node, posted);
+        if posted.is_some() && !is_told {
+            peer.posted_error = peer.posted_error.or(Some(OperationError::OutcomeUnknown));
+        }
     }
 
     fn fail_waits(&mut self, node: NodeId) {
         self.fail_receives(node);
-        while let Some(index) = self.words.iter().position(|wait| wait.depends_on == Some(node)) {
-            let operation = self.words.swap_remove(index).operation;
-            let result = Err(OperationError::Unreachable);
-            self.forwarder.push_event(Event::Completed { operation, result });
+        // What the node wrote before it was lost counts: each word is looked at once more.
+        for index in 0..self.words.len() {
+            let wait = &mut self.words[index];
+            if wait.depends_on == Some(node) && !core::mem::replace(&mut wait.is_last, true) {
+                self.look_at_word(index);
+            }
         }
     }
 

@@ -49,6 +49,7 @@ impl Endpoint {
         peer: &mut Peer,
     ) {
         let class = header.class;
+        peer.serving_from[class.index()] = header.first_operation;
         let nothing = (RegionId(u32::MAX), Key(0));
         let (tenant, batch) = (header.tenant, None);
         let mut service = Service { lease, class, tenant, selected: nothing, batch, stirs: false };
@@ -102,7 +103,7 @@ impl Endpoint {
             Operation::Atomic { offset, atomic } if is_request => {
                 self.serve_atomic(service, peer, number, offset, atomic)
             }
-            Operation::Signal { offset, kind, value } if is_request => {
+            Operation::Signal { offset, kind, value, .. } if is_request => {
                 self.serve_signal(service, peer, number, offset, (kind, value))
             }
             Operation::Message { tag, data } if is_request => {
@@ -343,6 +344,7 @@ impl Endpoint {
         if let Some(Some(mut peer)) = self.peers.get_mut(pending.node.index()).map(Option::take) {
             if peer.generation == pending.generation {
                 self.finish_for_peer(&mut peer, &pending, done);
+                self.drain_answered(&peer);
             } else if let Purpose::Receive { group, .. } = pending.purpose {
                 // The message was whole, but nobody may vouch for it in another life of its sender.
                 self.end_part(group, Err(OperationError::OutcomeUnknown));
@@ -358,6 +360,16 @@ impl Endpoint {
         self.end_flushes();
     }
 
+    /// Memory that answers at once does so before its packet is acknowledged. Where it answers later, that acknowledgement has
+    /// left, and the sender would hear of what is visible only with the next one.
+    fn tell_if_late(&mut self, peer: &mut Peer, class: Class) {
+        let receiver = &mut peer.receivers[class.index()];
+        if !receiver.owes_ack() {
+            receiver.demand_ack();
+            self.queue_ack(peer);
+        }
+    }
+
     fn finish_for_peer(&mut self, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
         match (pending.purpose, done) {
             (Purpose::Visible { class, first, end }, MemoryDone::Failed(_)) => {
@@ -371,6 +383,7 @@ impl Endpoint {
             (Purpose::Visible { class, end, .. }, _) => {
                 // The one that must be fast: nothing goes back but an acknowledgement, and that is on its way.
                 peer.served(class, end);
+                self.tell_if_late(peer, class);
                 return;
             }
             (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
@@ -399,6 +412,7 @@ impl Endpoint {
                 self.end_part(group, result);
                 if let Some(end) = end {
                     peer.served(Class::Request, end);
+                    self.tell_if_late(peer, Class::Request);
                 }
             }
             (Purpose::Word { .. }, _) => {}

@@ -23,7 +23,7 @@ pub struct PortCounters {
     pub bytes_received: u64,
     /// Frames of the neighbour that never came (holes in the link sequence).
     pub missing: u64,
-    /// Times that sending stopped for lack of credits.
+    /// Times that sending stopped for lack of credits, or because the neighbour had asked for a pause.
     pub credit_stalls: u64,
     /// Of the frames sent: credit frames.
     pub credit_updates: u64,
@@ -31,6 +31,64 @@ pub struct PortCounters {
     pub dropped: [u64; DropReason::ALL.len()],
     /// What link-level retry did, where it is on.
     pub retry: RetryCounters,
+    /// What pauses did, where they are on.
+    pub pause: PauseCounters,
+    /// Marks of congestion, where queues have a limit for them.
+    pub marks: MarkCounters,
+}
+
+/// Marks of congestion at one port. "Rx" is what came in for this member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkCounters {
+    /// Data frames that were marked here because more than the limit waited to leave through this port.
+    pub marked: u64,
+    /// Data frames for this member that came marked.
+    pub rx_marked: u64,
+    /// Acknowledgements for this member which say that packets of its own arrived marked.
+    pub rx_echo: u64,
+}
+
+impl MarkCounters {
+    /// Every counter by name, in the order of reports.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 3] {
+        [("marked", self.marked), ("rx_marked", self.rx_marked), ("rx_echo", self.rx_echo)]
+    }
+}
+
+/// What pauses did at one port. "Tx" counts words of this end, which pause the neighbour; "rx" words of the neighbour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PauseCounters {
+    /// Pauses asked for, repeated ones included.
+    pub tx_pause: u64,
+    /// Times that the neighbour was told to go on.
+    pub tx_resume: u64,
+    /// Pauses heard.
+    pub rx_pause: u64,
+    /// Times that this end was told to go on.
+    pub rx_resume: u64,
+    /// How long data could not leave, of all channels together.
+    pub paused_ns: u64,
+    /// Times that the watchdog stopped heeding pauses.
+    pub watchdog: u64,
+    /// Most bytes of one channel that were held here.
+    pub held_bytes_max: u64,
+}
+
+impl PauseCounters {
+    /// Every counter by name, in the order of reports.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("tx_pause", self.tx_pause),
+            ("tx_resume", self.tx_resume),
+            ("rx_pause", self.rx_pause),
+            ("rx_resume", self.rx_resume),
+            ("paused_ns", self.paused_ns),
+            ("watchdog", self.watchdog),
+            ("held_bytes_max", self.held_bytes_max),
+        ]
+    }
 }
 
 /// What link-level retry did at one port. The names are those of public descriptions of UEC link-level retry, where there

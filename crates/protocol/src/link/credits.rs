@@ -34,6 +34,12 @@ impl Credits {
         }
     }
 
+    /// What the link grants.
+    #[must_use]
+    pub const fn config(&self) -> CreditConfig {
+        self.config
+    }
+
     /// Whether lost frames give their credits back.
     #[must_use]
     pub const fn resyncs(&self) -> bool {
@@ -44,6 +50,17 @@ impl Credits {
     #[must_use]
     pub const fn available(&self) -> u32 {
         self.config.limit.saturating_sub(self.consumed.wrapping_sub(self.neighbour_freed))
+    }
+
+    /// Nothing may be consumed until the bar is lifted again; only for credits that are without end.
+    pub const fn bar(&mut self, is_barred: bool) {
+        self.config.limit = if is_barred { 0 } else { CreditConfig::UNLIMITED };
+    }
+
+    /// Whether the sender holds back nothing: all credits are free.
+    #[must_use]
+    pub const fn is_all_free(&self) -> bool {
+        self.consumed == self.neighbour_freed
     }
 
     /// Credits that a frame of `bytes` costs.
@@ -112,7 +129,9 @@ impl Credits {
         self.announced
     }
 
-    const fn freed(&self) -> u32 {
+    /// Credits freed so far for the neighbour.
+    #[must_use]
+    pub const fn freed(&self) -> u32 {
         self.neighbour_consumed.wrapping_sub(self.held)
     }
 

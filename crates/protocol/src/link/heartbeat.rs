@@ -6,19 +6,27 @@
 //! own heartbeats leave late knows that its host is busy, so it waits for the neighbour's as much longer as its own were late
 //! since the last one heard, at most twice as long in all. In virtual time nobody is late.
 //!
+//! A link that carries nothing else may rest: its heartbeats come several intervals apart, and each says when the next one is
+//! due. If that one stays out, the neighbour goes on as usual: it is late, then the link is suspect, whose heartbeats ring
+//! the sleeper's bell and are answered at once, and the silence that follows must last the usual number of intervals.
+//!
 //! All links of a member beat at the same instants, so that an idle member wakes once per interval, however many links it has.
-//! The members of a rack beat one right after the other: a processor that idle members share is woken once per interval for all
-//! of them, and each finds it awake and its caches warm. They do not beat at the very same instant, so that their order is always
-//! the same and a neighbour's beat is never there one time and not yet there the next.
+//! The members of a rack do so in a fixed order, and those that follow one another in the plan, which often are neighbours, more
+//! than a fifth of the interval apart: longer than a scheduler is late now and then. So a neighbour's beat is always there or always
+//! not yet there when a member looks, and it need not look again. (Members that beat a few microseconds apart overtook one
+//! another, and looked twice as often: `docs/measuring.md`.)
 
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
 
-/// Members beat this part of the interval after one another: a few microseconds, less than one needs for its turn.
-const STEPS_PER_INTERVAL: u64 = 1 << 14;
-/// So many members follow one another; then it begins anew.
-const STEPS: u64 = STEPS_PER_INTERVAL / 8;
+/// Places in the interval at which members beat: most of a millisecond apart with the usual interval.
+const PLACES: u64 = 96;
+/// From one member's place to that of the next: a number without a divisor in common with the above, so that all are taken, and
+/// such that members whose numbers differ by little, or by a power of two, are far apart.
+const PLACES_TO_NEXT: u64 = 37;
+/// Parts of the interval by which members that share a place are apart: few enough that the largest rack fits into its places.
+const SHARERS_PER_INTERVAL: u64 = 1 << 18;
 
 /// One link's heartbeat clock.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +37,16 @@ pub struct Heartbeats {
     miss_max: u64,
     next_send: Instant,
     last_heard: Instant,
+    /// Intervals between heartbeats at rest.
+    rest_max: u64,
+    /// Intervals from the last heartbeat sent to the next one, as it said.
+    resting: u64,
+    /// Intervals from the last heartbeat heard to the next one, as it said.
+    promised: u64,
+    /// Frames of this link that were heartbeats, sent and heard.
+    beats: u64,
+    /// Frames of this link that were none, when the last heartbeat left.
+    traffic: u64,
     /// How late this end's own heartbeats were since then, all together.
     late_ns: u64,
     /// Number of the last heartbeat sent.
@@ -51,14 +69,18 @@ pub enum Silence {
 impl Heartbeats {
     /// Nothing sent or heard, at a port of `member`.
     #[must_use]
-    pub const fn new(timers: &LinkTimers, member: NodeId) -> Self {
-        let step_ns = timers.heartbeat_interval_ns / STEPS_PER_INTERVAL;
+    pub fn new(timers: &LinkTimers, member: NodeId) -> Self {
         Self {
             interval_ns: timers.heartbeat_interval_ns,
-            phase_ns: step_ns * (member.0 as u64 % STEPS),
+            phase_ns: phase_ns(timers.heartbeat_interval_ns, member),
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
             last_heard: Instant::ZERO,
+            rest_max: u64::from(timers.rest()),
+            resting: 1,
+            promised: 1,
+            beats: 0,
+            traffic: 0,
             late_ns: 0,
             sent: 0,
             heard: 0,
@@ -68,15 +90,31 @@ impl Heartbeats {
     /// The neighbour has just become known: its silence counts from now.
     pub const fn start(&mut self, now: Instant) {
         self.last_heard = now;
+        self.promised = 1;
         self.late_ns = 0;
         self.next_send = now;
     }
 
-    /// A heartbeat came.
-    pub const fn hear(&mut self, now: Instant, number: u32) {
+    /// A heartbeat came, which says in how many intervals the next one will. Nobody rests longer than the plan says.
+    pub fn hear(&mut self, now: Instant, number: u32, intervals: u16) {
         self.last_heard = now;
+        self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
         self.heard = number;
+        self.beats += 1;
+    }
+
+    /// Rest is over: something is amiss, and the neighbour is to hear of this end now.
+    pub fn rouse(&mut self, now: Instant) {
+        if self.resting > 1 {
+            self.hasten(now);
+        }
+    }
+
+    /// The neighbour is to hear of this end now, whether the link rests or not.
+    pub fn hasten(&mut self, now: Instant) {
+        self.resting = 1;
+        self.next_send = self.next_send.min(now);
     }
 
     /// Whether a heartbeat is due.
@@ -85,14 +123,24 @@ impl Heartbeats {
         now >= self.next_send
     }
 
-    /// A heartbeat leaves; returns its number. The next one is due at the member's next instant.
-    pub fn send(&mut self, now: Instant) -> u32 {
+    /// Whether nothing but heartbeats has passed since the last one left. `frames`: sent and received on this link, of all kinds.
+    #[must_use]
+    pub fn is_quiet(&self, frames: u64) -> bool {
+        frames.wrapping_sub(self.beats) == self.traffic
+    }
+
+    /// A heartbeat leaves: (its number, intervals until the next one). That is due at the member's next instant; at rest, which
+    /// the link may if `may_rest`, at its next one of several.
+    pub fn send(&mut self, now: Instant, frames: u64, may_rest: bool) -> (u32, u16) {
         self.late_ns = self.late_ns.saturating_add(now.since(self.next_send));
-        let interval_ns = self.interval_ns.max(1);
-        let since_beat_ns = (now.0 + (interval_ns - self.phase_ns)) % interval_ns;
-        self.next_send = now + (interval_ns - since_beat_ns);
+        self.resting = if may_rest { self.rest_max } else { 1 };
+        self.traffic = frames.wrapping_sub(self.beats);
+        self.beats += 1;
+        let span_ns = (self.interval_ns * self.resting).max(1);
+        let since_beat_ns = (now.0 + (span_ns - self.phase_ns)) % span_ns;
+        self.next_send = now + (span_ns - since_beat_ns);
         self.sent = self.sent.wrapping_add(1);
-        self.sent
+        (self.sent, self.resting as u16)
     }
 
     /// What the silence means now.
@@ -102,7 +150,7 @@ impl Heartbeats {
             return if now >= self.late_at() { Silence::Late } else { Silence::OnTime };
         }
         if now.since(dead_at) > self.interval_ns / 2 {
-            let excused = self.interval_ns * (self.miss_max - 1);
+            let excused = self.interval_ns * (self.promised + self.miss_max - 2);
             self.last_heard = Instant(now.0.saturating_sub(excused));
             self.late_ns = 0;
             return Silence::Late;
@@ -112,11 +160,16 @@ impl Heartbeats {
 
     fn dead_at(&self) -> Instant {
         let patience_ns = self.interval_ns * self.miss_max;
-        self.last_heard + patience_ns + self.late_ns.min(patience_ns)
+        self.last_heard + (self.rest_ns() + patience_ns + self.late_ns.min(patience_ns))
     }
 
     fn late_at(&self) -> Instant {
-        self.last_heard + (self.interval_ns + self.interval_ns / 2)
+        self.last_heard + (self.rest_ns() + self.interval_ns + self.interval_ns / 2)
+    }
+
+    /// How much later than usual the neighbour's next heartbeat is due.
+    fn rest_ns(&self) -> u64 {
+        self.interval_ns * (self.promised - 1)
     }
 
     /// When `judge` next changes its mind. `suspect`: lateness has been noticed already.
@@ -133,6 +186,13 @@ impl Heartbeats {
     }
 }
 
+/// When in an interval a member beats.
+const fn phase_ns(interval_ns: u64, member: NodeId) -> u64 {
+    let member = member.0 as u64;
+    let place = member * PLACES_TO_NEXT % PLACES;
+    interval_ns / PLACES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PLACES)
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -142,6 +202,7 @@ mod tests {
     const TIMERS: LinkTimers = LinkTimers {
         heartbeat_interval_ns: 100,
         heartbeat_miss_max: 5,
+        heartbeat_rest: 4,
         hold_down_ns: 1000,
         up_count: 3,
         hello_interval_ns: 10,
@@ -150,7 +211,7 @@ mod tests {
     #[test]
     fn silence_is_late_after_one_and_a_half_and_dead_after_k_intervals() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1);
+        heartbeats.hear(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(1149)), Silence::OnTime);
         assert_eq!(heartbeats.judge(Instant(1150)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1499)), Silence::Late);
@@ -160,7 +221,7 @@ mod tests {
     #[test]
     fn a_member_that_stalled_does_not_blame_its_neighbour() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1);
+        heartbeats.hear(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
@@ -170,16 +231,16 @@ mod tests {
     fn a_member_whose_own_beats_are_late_waits_as_much_longer() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1);
+        heartbeats.hear(Instant(1000), 1, 1);
         for due in [1000, 1100, 1200, 1300, 1400] {
             assert_eq!(heartbeats.next_send(), Instant(due));
             assert_ne!(heartbeats.judge(Instant(due + 30)), Silence::Dead);
-            heartbeats.send(Instant(due + 30));
+            heartbeats.send(Instant(due + 30), 0, false);
         }
         assert_eq!(heartbeats.deadline(true), Instant(1650));
         assert_eq!(heartbeats.judge(Instant(1649)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1650)), Silence::Dead);
-        heartbeats.hear(Instant(1660), 2);
+        heartbeats.hear(Instant(1660), 2, 1);
         assert_eq!(heartbeats.deadline(true), Instant(2160), "what was late before does not count");
     }
 
@@ -187,8 +248,8 @@ mod tests {
     fn however_late_its_own_beats_are_nobody_waits_longer_than_twice() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1);
-        heartbeats.send(Instant(1900));
+        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.send(Instant(1900), 0, false);
         assert_eq!(heartbeats.deadline(true), Instant(2000));
     }
 
@@ -201,14 +262,14 @@ mod tests {
             while instants.len() < 5 {
                 let at = heartbeats.next_send();
                 assert!(heartbeats.send_due(at));
-                heartbeats.send(at);
+                heartbeats.send(at, 0, false);
                 assert!(heartbeats.next_send().since(at) <= TIMERS.heartbeat_interval_ns);
                 instants.push(at.0);
             }
             instants.split_off(2)
         };
         let (first, second) = (beats(1003), beats(1071));
-        assert_eq!(first, second);
+        assert!(first.iter().chain(&second).all(|at| at % 100 == first[0] % 100), "{first:?}, {second:?}");
         assert!(first.windows(2).all(|pair| pair[1] - pair[0] == 100), "{first:?}");
     }
 
@@ -216,25 +277,80 @@ mod tests {
     fn a_late_beat_does_not_move_the_next_one() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.start(Instant(1000));
-        heartbeats.send(Instant(1000));
+        heartbeats.send(Instant(1000), 0, false);
         let due = heartbeats.next_send();
-        heartbeats.send(due + 30);
+        heartbeats.send(due + 30, 0, false);
         assert_eq!(heartbeats.next_send(), due + 100);
-        heartbeats.send(heartbeats.next_send() + 250);
+        heartbeats.send(heartbeats.next_send() + 250, 0, false);
         assert_eq!(heartbeats.next_send(), due + 400, "what was slept through is not made up for");
     }
 
     #[test]
-    fn members_beat_one_right_after_the_other() {
+    fn a_link_at_rest_beats_rarely_and_is_missed_as_much_later() {
+        let (mut sleeper, mut waiter) =
+            (Heartbeats::new(&TIMERS, NodeId(0)), Heartbeats::new(&TIMERS, NodeId(0)));
+        sleeper.start(Instant(1000));
+        assert_eq!(sleeper.send(Instant(1000), 7, false), (1, 1));
+        assert!(!sleeper.is_quiet(9), "one frame was the heartbeat, the other was not");
+        assert!(sleeper.is_quiet(8));
+        assert_eq!(sleeper.send(Instant(1100), 8, true), (2, 4));
+        assert_eq!(sleeper.next_send(), Instant(1200), "the members of a rack rest together");
+        assert_eq!(sleeper.send(Instant(1200), 9, true), (3, 4));
+        assert_eq!(sleeper.next_send(), Instant(1600));
+        waiter.hear(Instant(1200), 3, 4);
+        assert_eq!(waiter.judge(Instant(1649)), Silence::OnTime);
+        assert_eq!(waiter.judge(Instant(1650)), Silence::Late);
+        assert_eq!(waiter.judge(Instant(1999)), Silence::Late);
+        assert_eq!(waiter.judge(Instant(2000)), Silence::Dead);
+        assert_eq!(TIMERS.detection_ns(), 800);
+    }
+
+    #[test]
+    fn who_is_roused_beats_at_once_and_rests_no_more() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
+        heartbeats.start(Instant(1200));
+        heartbeats.send(Instant(1200), 0, true);
+        heartbeats.rouse(Instant(1300));
+        assert!(heartbeats.send_due(Instant(1300)));
+        assert_eq!(heartbeats.send(Instant(1300), 0, false), (2, 1));
+        heartbeats.rouse(Instant(1310));
+        assert_eq!(heartbeats.next_send(), Instant(1400), "who does not rest cannot be roused");
+    }
+
+    #[test]
+    fn a_promise_beyond_the_plan_is_not_believed() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
+        heartbeats.hear(Instant(1000), 1, 60_000);
+        assert_eq!(heartbeats.judge(Instant(1800)), Silence::Dead);
+        heartbeats.hear(Instant(2000), 2, 0);
+        assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead);
+    }
+
+    #[test]
+    fn members_beat_in_an_order_that_neighbours_are_not_late_enough_to_change() {
         let timers = LinkTimers { heartbeat_interval_ns: 100_000_000, ..TIMERS };
         let instant = |member| {
             let mut heartbeats = Heartbeats::new(&timers, NodeId(member));
             heartbeats.start(Instant(1000));
-            heartbeats.send(Instant(99_000_000));
-            heartbeats.next_send().0
+            heartbeats.send(Instant(1000), 0, false);
+            // All in the same interval, the second.
+            100_000_000 + heartbeats.next_send().0 % 100_000_000
         };
-        let instants: Vec<_> = (0..1024).map(instant).collect();
-        assert!(instants.windows(2).all(|pair| (1..20_000).contains(&(pair[1] - pair[0]))), "{instants:?}");
-        assert!(instants[1023] - instants[0] < timers.heartbeat_interval_ns / 8);
+        let apart = |first, second| {
+            let apart_ns = instant(first).abs_diff(instant(second));
+            apart_ns.min(timers.heartbeat_interval_ns - apart_ns)
+        };
+        for member in 0..256 {
+            assert!(apart(member, member + 1) > 20_000_000, "{member}");
+            for distance in [2, 4, 8, 16, 63] {
+                assert!(apart(member, member + distance) > 5_000_000, "{member} and {distance} further");
+            }
+        }
+        let mut rack: Vec<_> = (0..65).map(instant).collect();
+        rack.sort_unstable();
+        assert!(rack.windows(2).all(|pair| pair[1] - pair[0] >= 500_000), "{rack:?}");
+        let mut everybody: Vec<_> = (0..=u16::MAX).map(instant).collect();
+        everybody.sort_unstable();
+        assert!(everybody.windows(2).all(|pair| pair[0] != pair[1]), "no two at one instant");
     }
 }

@@ -3,9 +3,12 @@
 //! A [`Link`] decides which control frames are due and whether data may pass; it does not know routes or streams.
 //! What is lost on the way is repeated by [`retry`], where that is on.
 
+pub mod accounts;
 pub mod counters;
 pub mod credits;
 pub mod heartbeat;
+mod matrix;
+pub mod pause;
 pub mod retry;
 pub mod state;
 
@@ -13,12 +16,15 @@ use alloc::boxed::Box;
 
 use crate::config::{LinkTimers, PortConfig};
 use crate::event::LinkCause;
-use crate::ids::{Incarnation, NodeId, PortId};
+use crate::ids::{Channel, Incarnation, NodeId, PortId};
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello};
+use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::LinkHeader;
+use accounts::Accounts;
 use credits::{Credits, is_ahead};
 use heartbeat::{Heartbeats, Silence};
+use pause::Pauses;
 use retry::Retry;
 use state::{LinkState, Stimulus, next};
 
@@ -30,8 +36,8 @@ const EAGER_HELLOS: u32 = 500;
 pub struct Link {
     /// What the plan says of the port.
     pub config: PortConfig,
-    /// Credits of both directions.
-    pub credits: Credits,
+    /// Credits of both directions, by channel.
+    pub accounts: Accounts,
     timers: LinkTimers,
     state: LinkState,
     heartbeats: Heartbeats,
@@ -42,17 +48,18 @@ pub struct Link {
     answer_owed: bool,
     held_down_until: Instant,
     probe_count: u32,
+    /// As far as the neighbour has said since this end began to carry data, its end does too.
+    neighbour_carries: bool,
     sequence_sent: u32,
     sequence_received: u32,
     /// Changes with every new life of the neighbour: frames held from before do not count for its credits.
     pub generation: u32,
-    /// The neighbour asked for our counters.
-    pub credit_wanted: bool,
-    credit_probe_at: Option<Instant>,
     /// Frames that retry gave up with the link, and nobody has counted yet.
     given_up: u64,
     /// Link-level retry, where it is on.
     pub retry: Option<Box<Retry>>,
+    /// Pauses, where they take the place of credits.
+    pub pause: Option<Box<Pauses>>,
 }
 
 /// A move of the link's state.
@@ -80,13 +87,20 @@ pub enum Greeting {
 impl Link {
     /// A link of `member` that has never been up.
     #[must_use]
-    pub fn new(config: PortConfig, timers: LinkTimers, member: NodeId, frame_bytes_max: u16) -> Self {
+    pub fn new(
+        config: PortConfig,
+        channel_count: usize,
+        timers: LinkTimers,
+        member: NodeId,
+        frame_bytes_max: u16,
+    ) -> Self {
         let retry = config
             .retry
             .map(|retry| Box::new(Retry::new(retry, timers.hello_interval_ns, usize::from(frame_bytes_max))));
         Self {
             retry,
-            credits: Credits::new(config.credits, config.updates),
+            pause: config.pause.map(|pause| Box::new(Pauses::new(pause, channel_count))),
+            accounts: Accounts::new(&config, channel_count, timers.hello_interval_ns),
             config,
             timers,
             state: LinkState::Init,
@@ -98,19 +112,32 @@ impl Link {
             answer_owed: false,
             held_down_until: Instant::NEVER,
             probe_count: 0,
+            neighbour_carries: false,
             sequence_sent: 0,
             sequence_received: 0,
             generation: 0,
-            credit_wanted: false,
-            credit_probe_at: None,
             given_up: 0,
         }
+    }
+
+    /// The life of the neighbour that has been met here.
+    #[must_use]
+    pub const fn neighbour_life(&self) -> Option<Incarnation> {
+        self.neighbour
     }
 
     /// The link's state.
     #[must_use]
     pub const fn state(&self) -> LinkState {
         self.state
+    }
+
+    // W-64
+    /// Whether both ends carry data, as far as is known here. Of two that have greeted each other that is taken for granted; where a
+    /// link returns, one end is ready before the other, which still drops what comes.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.state.carries_data() && self.neighbour_carries
     }
 
     fn shift(&mut self, now: Instant, stimulus: Stimulus, cause: LinkCause) -> Option<Move> {
@@ -122,16 +149,23 @@ impl Link {
         self.state = to;
         match to {
             LinkState::Down => self.held_down_until = now + self.timers.hold_down_ns,
+            LinkState::Suspect => self.heartbeats.rouse(now),
             LinkState::Probing => {
                 self.probe_count = 0;
                 self.heartbeats.start(now);
             }
-            LinkState::Up if from == LinkState::Init => self.heartbeats.start(now),
+            LinkState::Up if from == LinkState::Init => {
+                self.neighbour_carries = true;
+                self.heartbeats.start(now);
+            }
+            // The other end may be ready, and waits for this word.
+            LinkState::Up if from == LinkState::Probing => self.heartbeats.hasten(now),
             _ => {}
         }
-        if from.carries_data() && !to.carries_data() && !self.credits.resyncs() {
+        self.neighbour_carries &= to.carries_data();
+        if from.carries_data() && !to.carries_data() && !self.accounts.resync() {
             // Nothing else brings leaked credits back. Frames held from before count for none of the new ones.
-            self.credits = Credits::new(self.config.credits, self.config.updates);
+            self.begin_accounts();
             self.generation = self.generation.wrapping_add(1);
         }
         if let Some(retry) = &mut self.retry
@@ -185,7 +219,7 @@ impl Link {
     fn meet(&mut self, incarnation: Incarnation) {
         self.neighbour = Some(incarnation);
         self.heard_by_neighbour = false;
-        self.credits = Credits::new(self.config.credits, self.config.updates);
+        self.begin_accounts();
         self.generation = self.generation.wrapping_add(1);
         self.sequence_sent = 0;
         self.sequence_received = 0;
@@ -195,9 +229,34 @@ impl Link {
         }
     }
 
-    /// Bits of a Hello's options that are the link's own.
+    fn begin_accounts(&mut self) {
+        self.accounts = Accounts::new(&self.config, self.accounts.count(), self.timers.hello_interval_ns);
+    }
+
+    // W-32
+    /// Bits of a Hello's options that are the link's own: retry, pauses, and how many channels there are beside the first.
     const fn options(&self) -> u32 {
-        (self.retry.is_some() as u32) << 1
+        let (retry, pause) = (self.retry.is_some() as u32, self.pause.is_some() as u32);
+        retry << 1 | pause << 2 | (self.accounts.count() as u32 - 1) << 8
+    }
+
+    /// The counters of a channel.
+    ///
+    /// # Panics
+    /// If the link has no such channel.
+    #[inline]
+    #[must_use]
+    pub fn credits(&self, channel: Channel) -> &Credits {
+        self.accounts.credits(channel)
+    }
+
+    /// The counters of a channel, to be changed.
+    ///
+    /// # Panics
+    /// If the link has no such channel.
+    #[inline]
+    pub fn credits_mut(&mut self, channel: Channel) -> &mut Credits {
+        self.accounts.credits_mut(channel)
     }
 
     /// Frames that retry gave up with the link since this was asked last.
@@ -205,10 +264,19 @@ impl Link {
         core::mem::replace(&mut self.given_up, 0)
     }
 
-    // W-17
+    // W-17, W-31
     /// A heartbeat came in.
     pub fn hear_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
-        self.heartbeats.hear(now, heartbeat.number);
+        self.heartbeats.hear(now, heartbeat.number, heartbeat.intervals);
+        if heartbeat.state != LinkState::Up {
+            self.heartbeats.rouse(now);
+        }
+        let moved = self.weigh_heartbeat(now, heartbeat);
+        self.neighbour_carries |= self.state.carries_data() && heartbeat.state.carries_data();
+        moved
+    }
+
+    fn weigh_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
         match self.state {
             LinkState::Suspect => self.shift(now, Stimulus::Heartbeat, LinkCause::Heartbeat),
             LinkState::Up if matches!(heartbeat.state, LinkState::Down | LinkState::AdminDown) => {
@@ -229,6 +297,13 @@ impl Link {
     fn counts_as_proof(&self, heartbeat: &Heartbeat) -> bool {
         let willing = matches!(heartbeat.state, LinkState::Probing | LinkState::Up | LinkState::Suspect);
         willing && self.heartbeats.sent.wrapping_sub(heartbeat.heard) <= 2
+    }
+
+    // W-50
+    /// The neighbour says that it leaves. It is answered at once, so that it need not stay longer than it wants.
+    pub fn hear_farewell(&mut self, now: Instant) -> Option<Move> {
+        self.heartbeats.hasten(now);
+        self.shift(now, Stimulus::NeighbourDown, LinkCause::NeighbourReport)
     }
 
     /// The carrier changed.
@@ -267,43 +342,76 @@ impl Link {
         Some(missing)
     }
 
-    /// Number a data frame of this cost: (sequence, consumed).
-    pub fn number_data(&mut self, cost: u32) -> (u32, u32) {
+    /// Number a data frame of this length: (sequence, consumed).
+    #[inline]
+    pub fn number_data(&mut self, channel: Channel, bytes: usize) -> (u32, u32) {
         self.sequence_sent = self.sequence_sent.wrapping_add(1);
-        (self.sequence_sent, self.consume(cost))
+        (self.sequence_sent, self.accounts.consume_bytes(channel, bytes))
     }
 
-    /// A frame of this cost leaves: the credits consumed so far. Whoever waited for some has got them.
-    pub const fn consume(&mut self, cost: u32) -> u32 {
-        if cost > 0 {
-            self.credit_probe_at = None;
+    /// What a header on a link of one channel and without retry says that has no number of its own: those of the frame numbered
+    /// last, and what is known of the opposite direction.
+    #[inline]
+    #[must_use]
+    pub fn numbers(&self, channel: Channel) -> LinkNumbers {
+        let credits = self.credits(channel);
+        LinkNumbers {
+            sequence: self.sequence_sent,
+            link_ack: self.sequence_received,
+            consumed: credits.consumed(),
+            freed: credits.freed(),
         }
-        self.credits.consume(cost)
     }
 
-    /// Fill in what every header says about the opposite direction, and the counters of frames that have no number.
+    /// So many data frames of this cost together have been numbered from there on, and have left.
+    #[inline]
+    pub fn note_numbered(&mut self, channel: Channel, frames: u32, cost: u32) {
+        self.sequence_sent = self.sequence_sent.wrapping_add(frames);
+        self.accounts.consume(channel, cost);
+        self.accounts.credits_mut(channel).announce();
+    }
+
+    /// The last number given and the credits consumed so far, for frames that have no number: (sequence, consumed).
+    #[must_use]
+    pub fn last_numbers(&self, channel: Channel) -> (u32, u32) {
+        (self.sequence_sent, self.credits(channel).consumed())
+    }
+
+    /// What every header of a link of one channel and without retry says about the opposite direction: link acknowledgement and
+    /// credits freed.
+    #[inline]
+    pub fn tell(&mut self) -> (u32, u32) {
+        (self.sequence_received, self.accounts.credits_mut(Channel(0)).announce())
+    }
+
+    // W-32
+    /// Fill in what every header says about the opposite direction of its channel, and the counters of frames that have no
+    /// number.
     pub fn complete(&mut self, header: &mut LinkHeader, is_numbered: bool) {
-        header.freed = self.credits.announce();
+        let credits = self.accounts.credits_mut(header.channel);
+        header.freed = credits.announce();
+        if !is_numbered {
+            header.consumed = credits.consumed();
+        }
         if let Some(retry) = &mut self.retry {
             header.link_ack = retry.receiver.received();
             if !is_numbered {
                 header.sequence = retry.sender.sent();
-                header.consumed = self.credits.consumed();
             }
             return;
         }
         header.link_ack = self.sequence_received;
         if !is_numbered {
             header.sequence = self.sequence_sent;
-            header.consumed = self.credits.consumed();
         }
     }
 
     // W-19
-    /// Whether data of this cost and length may leave now.
+    /// Whether data of this cost and length may leave on a channel now.
+    #[inline]
     #[must_use]
-    pub fn admits(&self, cost: u32, bytes: usize) -> bool {
-        self.state.carries_data() && self.credits.available() >= cost && self.window_admits(bytes)
+    pub fn admits(&self, channel: Channel, cost: u32, bytes: usize) -> bool {
+        self.state.carries_data() && self.credits(channel).available() >= cost && self.window_admits(bytes)
     }
 
     /// Whether retry has room for a frame of this length.
@@ -318,44 +426,16 @@ impl Link {
         self.state.carries_data() && self.retry.as_ref().is_none_or(|retry| retry.sender.has_room())
     }
 
-    /// Data waits for credits. Returns true when this begins a stall.
-    pub fn note_stall(&mut self, now: Instant) -> bool {
-        let begins = self.credit_probe_at.is_none();
-        if begins {
-            self.credit_probe_at = Some(now + self.timers.hello_interval_ns);
-        }
-        begins
-    }
-
-    /// Whether data waits for credits.
-    #[must_use]
-    pub const fn is_stalled(&self) -> bool {
-        self.credit_probe_at.is_some()
-    }
-
-    /// Whether a stall has lasted so long that the neighbour must be asked: its last update may be lost, or the frames
-    /// that it should have freed.
-    #[must_use]
-    pub fn credit_probe_due(&self, now: Instant) -> bool {
-        self.state.carries_data() && self.credit_probe_at.is_some_and(|at| now >= at)
-    }
-
-    /// A credit frame leaves. Returns whether it asks for an answer.
-    pub fn send_credit(&mut self, now: Instant) -> bool {
-        self.credit_wanted = false;
-        let asks = self.credit_probe_due(now);
-        if asks {
-            // Whoever waited has gone elsewhere if everything is free; then this probe is the last.
-            let waits = self.credits.available() < self.config.credits.limit;
-            self.credit_probe_at = waits.then_some(now + self.timers.hello_interval_ns);
-        }
-        asks
+    /// A credit frame leaves: of which channel, and whether it asks for an answer.
+    pub fn send_credit(&mut self, now: Instant) -> (Channel, bool) {
+        self.accounts.send(now, self.beats())
     }
 
     /// Whether a credit frame is due.
     #[must_use]
     pub fn credit_due(&self, now: Instant) -> bool {
-        (self.beats() && (self.credit_wanted || self.credits.update_due())) || self.credit_probe_due(now)
+        (self.beats() && self.accounts.update_due())
+            || (self.state.carries_data() && self.accounts.probe_due(now))
     }
 
     /// Whether a Hello is due.
@@ -389,10 +469,20 @@ impl Link {
         !matches!(self.state, LinkState::Init | LinkState::AdminDown)
     }
 
-    /// A heartbeat leaves.
-    pub fn send_heartbeat(&mut self, now: Instant, digest: u32) -> Heartbeat {
-        let number = self.heartbeats.send(now);
-        Heartbeat { number, heard: self.heartbeats.heard, state: self.state, digest }
+    /// The channel whose counters the next heartbeat brings: all in turn, so that a channel on which nothing moves is brought
+    /// up to date too.
+    #[must_use]
+    pub const fn heartbeat_channel(&self) -> Channel {
+        Channel((self.heartbeats.sent as usize % self.accounts.count()) as u8)
+    }
+
+    // W-31
+    /// A heartbeat leaves. `frames` have been sent and received on this link, of all kinds; `agrees`: its ends hold the same
+    /// reports.
+    pub fn send_heartbeat(&mut self, now: Instant, frames: u64, agrees: bool, digest: u32) -> Heartbeat {
+        let may_rest = self.state == LinkState::Up && agrees && self.heartbeats.is_quiet(frames);
+        let (number, intervals) = self.heartbeats.send(now, frames, may_rest);
+        Heartbeat { number, heard: self.heartbeats.heard, state: self.state, intervals, digest }
     }
 
     /// When `hear_time` or a control frame is next due.
@@ -402,13 +492,14 @@ impl Link {
         if self.beats() {
             earliest = earliest.min(self.heartbeats.next_send());
         }
-        if let Some(at) = self.credit_probe_at
-            && self.state.carries_data()
-        {
-            earliest = earliest.min(at);
+        if self.state.carries_data() {
+            earliest = earliest.min(self.accounts.probe_at());
         }
         if let Some(retry) = &self.retry {
             earliest = earliest.min(retry.deadline());
+        }
+        if let Some(pause) = &self.pause {
+            earliest = earliest.min(pause.deadline());
         }
         match self.state {
             LinkState::Up => earliest.min(self.heartbeats.deadline(false)),

@@ -1,6 +1,5 @@
 //! The states of a link and what moves it between them: one table, printed and snapshotted by a test.
 
-use alloc::format;
 use alloc::string::String;
 
 /// State of one link as this end sees it.
@@ -113,18 +112,7 @@ pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
 /// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
-    let mut text = format!("{:<11}", "");
-    for stimulus in Stimulus::ALL {
-        text.push_str(&format!("{:<15}", format!("{stimulus:?}")));
-    }
-    for state in LinkState::ALL {
-        text = format!("{}\n{:<11}", text.trim_end(), state.name());
-        for stimulus in Stimulus::ALL {
-            let after = next(state, stimulus);
-            text.push_str(&format!("{:<15}", if after == state { "." } else { after.name() }));
-        }
-    }
-    format!("{}\n", text.trim_end())
+    super::matrix::matrix((&LinkState::ALL, LinkState::name), &Stimulus::ALL, next, (11, 15))
 }
 
 #[cfg(test)]

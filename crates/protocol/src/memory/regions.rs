@@ -54,7 +54,9 @@ impl Regions {
     /// Whether the member's own caller may use this range.
     #[must_use]
     pub fn holds(&self, region: RegionId, offset: u64, length: u64) -> bool {
-        self.get(region).is_some_and(|region| !region.revoked && in_bounds(&region.config, offset, length))
+        self.get(region).is_some_and(|region| {
+            !region.revoked && Granted { length: region.config.length }.holds(offset, length)
+        })
     }
 
     /// May a caller of `tenant` who presents `key` do this?
@@ -67,6 +69,19 @@ impl Regions {
         offset: u64,
         length: u64,
     ) -> Result<(), OperationError> {
+        let granted = self.grant(region, key, tenant, need)?;
+        if granted.holds(offset, length) { Ok(()) } else { Err(OperationError::OutOfBounds) }
+    }
+
+    /// The same, but for the range: what a caller may touch of the region in this way.
+    #[inline]
+    pub fn grant(
+        &self,
+        region: RegionId,
+        key: Key,
+        tenant: Tenant,
+        need: Need,
+    ) -> Result<Granted, OperationError> {
         let found = self.get(region).ok_or(OperationError::NoSuchRegion)?;
         if found.config.tenant != tenant {
             return Err(OperationError::WrongTenant);
@@ -86,15 +101,26 @@ impl Regions {
         if !allowed {
             return Err(OperationError::PermissionDenied);
         }
-        if !in_bounds(&found.config, offset, length) {
-            return Err(OperationError::OutOfBounds);
-        }
-        Ok(())
+        Ok(Granted { length: found.config.length })
     }
 }
 
-fn in_bounds(config: &RegionConfig, offset: u64, length: u64) -> bool {
-    offset.checked_add(length).is_some_and(|end| end <= config.length)
+/// A region that a caller may touch, all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Granted {
+    length: u64,
+}
+
+impl Granted {
+    /// Whether a range lies within it.
+    #[must_use]
+    #[inline]
+    pub const fn holds(self, offset: u64, length: u64) -> bool {
+        match offset.checked_add(length) {
+            Some(end) => end <= self.length,
+            None => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{MemoryAccess, MemoryDone, MemoryFault, MemoryRequest};
+use super::{FrameRange, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest};
 use crate::ids::RegionId;
 use crate::operation::Width;
 use crate::surroundings::Memory;
@@ -45,15 +45,11 @@ impl Memory for VectorMemory {
         let failed = Some(MemoryDone::Failed(MemoryFault::NotMapped));
         match request.access {
             MemoryAccess::Write { ranges, .. } => {
-                for range in ranges {
-                    let from = range.frame_offset as usize;
-                    let length = range.length as usize;
-                    let Some(target) = self.range_mut(region, range.region_offset, length) else {
-                        return failed;
-                    };
-                    target.copy_from_slice(&frame[from..from + length]);
+                if self.write_at_once(region, ranges, frame) {
+                    Some(MemoryDone::Written)
+                } else {
+                    failed
                 }
-                Some(MemoryDone::Written)
             }
             MemoryAccess::Read { offset, length } => {
                 let mut scratch = core::mem::take(&mut self.scratch);
@@ -76,6 +72,19 @@ impl Memory for VectorMemory {
                 Some(MemoryDone::Value(old))
             }
         }
+    }
+
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        for range in ranges {
+            let (from, length) = (range.frame_offset as usize, range.length as usize);
+            let Some(target) = self.range_mut(region, range.region_offset, length) else { return false };
+            target.copy_from_slice(&frame[from..from + length]);
+        }
+        true
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
     }
 
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {

@@ -1,4 +1,4 @@
-//! Commands in progress: one entry per command, however many operations it became.
+//! Commands in progress: one entry per command that may be several operations, however many it became.
 
 use alloc::vec::Vec;
 
@@ -36,6 +36,18 @@ impl Groups {
         }
         self.table.push(group);
         GroupId(self.table.len() as u32 - 1)
+    }
+
+    /// A command that needs no entry, because it ends with its one part.
+    #[inline]
+    pub const fn begin_one(&mut self) {
+        self.open += 1;
+    }
+
+    /// Such a command has ended.
+    #[inline]
+    pub const fn end_one(&mut self) {
+        self.open -= 1;
     }
 
     /// One part has ended. `Some` when it was the last: the command and how it ended.

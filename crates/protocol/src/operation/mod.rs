@@ -145,8 +145,28 @@ pub struct Signal {
     pub value: u64,
 }
 
+impl Signal {
+    /// Store `value` in the word at this address; the node is that of the put.
+    #[must_use]
+    pub const fn set(word: RemoteAddress, value: u64) -> Self {
+        Self::at(word, SignalKind::Set, value)
+    }
+
+    /// Add `value` to the word at this address, wrapping; the node is that of the put.
+    #[must_use]
+    pub const fn add(word: RemoteAddress, value: u64) -> Self {
+        Self::at(word, SignalKind::Add, value)
+    }
+
+    const fn at(word: RemoteAddress, kind: SignalKind, value: u64) -> Self {
+        let RemoteAddress { region, offset, key, .. } = word;
+        Self { region, offset, key, kind, value }
+    }
+}
+
 /// What a wait compares for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Condition {
     /// The word equals the value.
     Equal,

@@ -1,10 +1,12 @@
 //! What the caller of one stream still waits for.
 //!
 //! Stores, puts and signals end by the cumulative operation acknowledgement, in order. Loads, atomics and gets end by
-//! their replies. Each entry points to a [`super::groups::Groups`] entry, because one command may be several operations.
+//! their replies. Entries point to a [`super::groups::Groups`] entry where one command may be several operations, and name the command
+//! where it is one.
 
 use alloc::collections::VecDeque;
 
+use super::OperationId;
 use super::groups::GroupId;
 use crate::error::OperationError;
 use crate::ids::RegionId;
@@ -17,10 +19,19 @@ pub struct VisibleWait {
     pub first: u32,
     /// Number of its last operation.
     pub last: u32,
-    /// The command; `None` for posted stores.
-    pub group: Option<GroupId>,
+    /// The command.
+    pub command: Waiting,
     /// A refusal that has come for one of its operations.
     pub error: Option<OperationError>,
+}
+
+/// Who is told when operations are visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The command that these operations are all of.
+    Command(OperationId),
+    /// A command that may have other parts.
+    Part(GroupId),
 }
 
 /// What a reply is for.
@@ -110,9 +121,13 @@ impl Outstanding {
         self.visible.iter_mut().find(|wait| !is_ahead(wait.first, number) && !is_ahead(number, wait.last))
     }
 
-    /// The next wait that ends because everything before `visible` is visible.
-    pub fn pop_visible(&mut self, visible: u32) -> Option<VisibleWait> {
-        if is_ahead(visible, self.visible.front()?.last) { self.visible.pop_front() } else { None }
+    /// The next wait that ends because everything before `visible` is visible: whom to tell, and what went wrong.
+    #[inline]
+    pub fn pop_visible(&mut self, visible: u32) -> Option<(Waiting, Option<OperationError>)> {
+        let wait = self.visible.front().filter(|wait| is_ahead(visible, wait.last))?;
+        let ended = (wait.command, wait.error);
+        self.visible.pop_front();
+        Some(ended)
     }
 
     /// Forget everything; the entries are handed out to be ended.

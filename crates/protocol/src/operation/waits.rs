@@ -24,6 +24,8 @@ pub struct WordWait {
     pub is_checking: bool,
     /// The word may have changed since that look began.
     pub is_stale: bool,
+    /// The node whose loss ends the wait is lost: a last look decides.
+    pub is_last: bool,
 }
 
 /// How far the streams to one node had got when a flush or fence was asked for.
@@ -46,6 +48,6 @@ pub struct Flush {
     pub operation: OperationId,
     /// What must be reached.
     pub marks: Vec<Mark>,
-    /// A node was lost, or a posted store had failed.
-    pub failed: Option<crate::error::OperationError>,
+    /// A node was lost, or a posted store to it had failed.
+    pub failed: Option<(NodeId, crate::error::OperationError)>,
 }

@@ -1,6 +1,9 @@
 //! Every member and link of the rack, as the plan states them.
 
+use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use crate::ids::{NodeId, Plane, PortId};
 
@@ -63,5 +66,82 @@ impl Graph {
             .collect();
         ports.sort_unstable_by_key(|(port, _)| *port);
         ports.into_iter().map(|(_, rest)| rest).collect()
+    }
+}
+
+/// A rack that never changes, with its links sorted by member. All members that are told the same one hold it once.
+#[derive(Clone, Debug)]
+pub struct SharedGraph(Arc<Sorted>);
+
+#[derive(Debug)]
+struct Sorted {
+    graph: Graph,
+    /// By member: where its links begin; and where those of the last one end.
+    begins: Vec<u32>,
+    /// Edge and neighbour, member by member, port by port.
+    links: Vec<(u16, NodeId)>,
+}
+
+impl From<Graph> for SharedGraph {
+    fn from(graph: Graph) -> Self {
+        let edges = graph.edges.iter().enumerate();
+        let mut ends: Vec<_> = edges
+            .flat_map(|(index, edge)| {
+                let index = index as u16;
+                [(edge.a, edge.a_port, index, edge.b), (edge.b, edge.b_port, index, edge.a)]
+            })
+            .collect();
+        ends.sort_unstable_by_key(|(member, port, ..)| (*member, *port));
+        let mut begins = vec![0; graph.members.len() + 1];
+        for (member, ..) in &ends {
+            begins[member.index() + 1] += 1;
+        }
+        for index in 1..begins.len() {
+            begins[index] += begins[index - 1];
+        }
+        let links = ends.into_iter().map(|(_, _, edge, neighbour)| (edge, neighbour)).collect();
+        Self(Arc::new(Sorted { graph, begins, links }))
+    }
+}
+
+impl Deref for SharedGraph {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        &self.0.graph
+    }
+}
+
+impl SharedGraph {
+    /// The links of a member in port order: (edge index, neighbour).
+    #[must_use]
+    pub fn links(&self, member: NodeId) -> &[(u16, NodeId)] {
+        let begins = &self.0.begins;
+        &self.0.links[begins[member.index()] as usize..begins[member.index() + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_by_member_are_its_ports_in_order() {
+        let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
+            a: NodeId(a),
+            a_port: PortId(a_port),
+            b: NodeId(b),
+            b_port: PortId(b_port),
+            plane: Plane(0),
+        };
+        let edges = vec![edge(1, 1, 0, 0), edge(2, 0, 1, 0), edge(0, 1, 2, 1), edge(1, 2, 2, 2)];
+        let graph = Graph { members: vec![MemberRole::Endpoint; 4], edges };
+        let shared = SharedGraph::from(graph.clone());
+        for member in (0..4).map(NodeId) {
+            let ports: Vec<_> = graph.ports(member).iter().map(|(edge, other, _)| (*edge, *other)).collect();
+            assert_eq!(shared.links(member), ports, "{member}");
+        }
+        assert_eq!(shared.links(NodeId(1)), [(1, NodeId(2)), (0, NodeId(0)), (3, NodeId(2))]);
+        assert_eq!(shared.edges, graph.edges);
     }
 }

@@ -11,23 +11,27 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::graph::Graph;
+use super::graph::SharedGraph;
+use super::hops::{Hop, Hops};
 use crate::ids::{NodeId, PortId};
 
-const UNREACHED: u32 = u32::MAX;
+const UNREACHED: u16 = u16::MAX;
+
+/// Room for so many members whose neighbours have not heard is kept.
+const CHANGED_ROOM_KEPT: usize = 64;
 
 /// The next hops of one member.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Table {
-    /// By member, in order of the ports.
-    hops: Vec<Vec<(PortId, u16)>>,
+    graph: SharedGraph,
+    /// By member.
+    hops: Vec<Hops>,
     /// By member: links on the way there.
-    distance: Vec<u32>,
-    adjacency: Vec<Vec<(u16, NodeId)>>,
-    /// By edge: both its ends.
-    ends: Vec<[NodeId; 2]>,
+    distance: Vec<u16>,
     /// By edge: whether it counted the last time.
     live: Vec<bool>,
+    /// By edge: nothing is known for or against it; it has not counted yet.
+    is_awaited: Vec<bool>,
     /// Members whose neighbours have not heard yet what has changed.
     changed: VecDeque<NodeId>,
     /// By member: whether it is one of them.
@@ -37,19 +41,14 @@ pub struct Table {
 impl Table {
     /// A table without paths for a member of this graph.
     #[must_use]
-    pub fn new(graph: &Graph) -> Self {
-        let members = graph.members.len();
-        let mut adjacency = vec![Vec::new(); members];
-        for (index, edge) in graph.edges.iter().enumerate() {
-            adjacency[edge.a.index()].push((index as u16, edge.b));
-            adjacency[edge.b.index()].push((index as u16, edge.a));
-        }
+    pub fn new(graph: SharedGraph) -> Self {
+        let (members, edges) = (graph.members.len(), graph.edges.len());
         Self {
-            hops: vec![Vec::new(); members],
+            graph,
+            hops: (0..members).map(|_| Hops::default()).collect(),
             distance: vec![UNREACHED; members],
-            adjacency,
-            ends: graph.edges.iter().map(|edge| [edge.a, edge.b]).collect(),
-            live: vec![false; graph.edges.len()],
+            live: vec![false; edges],
+            is_awaited: vec![true; edges],
             changed: VecDeque::new(),
             is_changed: vec![false; members],
         }
@@ -66,17 +65,18 @@ impl Table {
             }
             ends |= *was_live && !is_live;
             *was_live = is_live;
+            self.is_awaited[edge] &= !is_live;
         }
         if ends || self.distance[own.index()] != 0 {
-            self.hops.iter_mut().for_each(Vec::clear);
+            self.hops.iter_mut().for_each(Hops::clear);
             self.distance.fill(UNREACHED);
             self.distance[own.index()] = 0;
             self.note(own);
         } else {
             for edge in begins {
-                let [one, other] = self.ends[usize::from(edge)];
-                self.extend((own, ports), one, edge, other);
-                self.extend((own, ports), other, edge, one);
+                let ends = self.graph.edges[usize::from(edge)];
+                self.extend((own, ports), ends.a, edge, ends.b);
+                self.extend((own, ports), ends.b, edge, ends.a);
             }
         }
         self.spread(own, ports);
@@ -90,6 +90,7 @@ impl Table {
 
     /// Tell neighbours what has changed, until nobody learns anything.
     fn spread(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)]) {
+        let graph = self.graph.clone();
         while let Some(member) = self.changed.pop_front() {
             self.is_changed[member.index()] = false;
             if member == own {
@@ -100,14 +101,13 @@ impl Table {
                 }
                 continue;
             }
-            let adjacency = core::mem::take(&mut self.adjacency[member.index()]);
-            for (edge, neighbour) in &adjacency {
+            for (edge, neighbour) in graph.links(member) {
                 if self.live[usize::from(*edge)] {
                     self.extend((own, ports), member, *edge, *neighbour);
                 }
             }
-            self.adjacency[member.index()] = adjacency;
         }
+        self.changed.shrink_to(CHANGED_ROOM_KEPT);
     }
 
     /// Paths to `from` lead on to `to` over a live edge.
@@ -128,12 +128,12 @@ impl Table {
             return;
         }
         let hops = core::mem::take(&mut self.hops[from.index()]);
-        self.learn(to, distance + 1, &hops);
+        self.learn(to, distance + 1, hops.as_slice());
         self.hops[from.index()] = hops;
     }
 
     /// There is a path of this length to the member, over any of these hops.
-    fn learn(&mut self, member: NodeId, distance: u32, hops: &[(PortId, u16)]) {
+    fn learn(&mut self, member: NodeId, distance: u16, hops: &[Hop]) {
         let (known, own_hops) = (&mut self.distance[member.index()], &mut self.hops[member.index()]);
         if distance > *known {
             return;
@@ -144,10 +144,7 @@ impl Table {
             own_hops.clear();
         }
         for hop in hops {
-            if let Err(place) = own_hops.binary_search(hop) {
-                own_hops.insert(place, *hop);
-                is_news = true;
-            }
+            is_news |= own_hops.insert(*hop);
         }
         if is_news {
             self.note(member);
@@ -157,7 +154,32 @@ impl Table {
     /// Whether a live path leads to the member.
     #[must_use]
     pub fn reaches(&self, destination: NodeId) -> bool {
-        self.hops.get(destination.index()).is_some_and(|hops| !hops.is_empty())
+        self.hops.get(destination.index()).is_some_and(|hops| !hops.as_slice().is_empty())
+    }
+
+    /// Nothing more is to be expected of the links of this member.
+    pub fn await_no_longer(&mut self, member: NodeId) {
+        for (edge, _) in self.graph.links(member) {
+            self.is_awaited[usize::from(*edge)] = false;
+        }
+    }
+
+    /// By member: whether a path leads there once every link is up that has not been up yet.
+    #[must_use]
+    pub fn may_reach(&self, own: NodeId) -> Vec<bool> {
+        let mut hoped = vec![false; self.hops.len()];
+        hoped[own.index()] = true;
+        let mut members = vec![own];
+        while let Some(member) = members.pop() {
+            for (edge, neighbour) in self.graph.links(member) {
+                let edge = usize::from(*edge);
+                let counts = self.live[edge] || self.is_awaited[edge];
+                if counts && !core::mem::replace(&mut hoped[neighbour.index()], true) {
+                    members.push(*neighbour);
+                }
+            }
+        }
+        hoped
     }
 
     /// The port for a flow; `avoid` tells which ports are second choice.
@@ -176,22 +198,29 @@ impl Table {
 
     /// The ports of all shortest paths to the member.
     pub fn ports(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
-        self.hops.get(destination.index()).into_iter().flatten().map(|(port, _)| *port)
+        self.hops.get(destination.index()).into_iter().flat_map(Hops::as_slice).map(|(port, _)| *port)
     }
 }
 
 fn weight(entropy: u16, edge: u16) -> u32 {
-    let mut hash = (u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(0x9e37_79b9);
-    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
-    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
-    hash ^ (hash >> 16)
+    stir((u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(STEP))
+}
+
+/// From one word to the next of those that are to be stirred: 2^32 over the golden ratio.
+pub(crate) const STEP: u32 = 0x9e37_79b9;
+
+/// Each bit of the result depends on each bit of the word (the finaliser of MurmurHash3).
+pub(crate) const fn stir(word: u32) -> u32 {
+    let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
+    let word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);
+    word ^ (word >> 16)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::Plane;
-    use crate::route::graph::{Edge, MemberRole};
+    use crate::route::graph::{Edge, Graph, MemberRole};
 
     fn ring(nodes: u16) -> Graph {
         let edges = (0..nodes)
@@ -207,7 +236,7 @@ mod tests {
     }
 
     fn table_of_zero(graph: &Graph, dead: &[u16]) -> Table {
-        let mut table = Table::new(graph);
+        let mut table = Table::new(graph.clone().into());
         let last = graph.members.len() as u16 - 1;
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), last, NodeId(last))];
         table.compute(NodeId(0), &ports, |edge| !dead.contains(&edge));
@@ -232,6 +261,20 @@ mod tests {
         assert_eq!(ports(&table_of_zero(&graph, &[0]), 1), [1]);
         let twice = table_of_zero(&graph, &[0, 2]);
         assert!(!twice.reaches(NodeId(1)) && !twice.reaches(NodeId(2)) && twice.reaches(NodeId(3)));
+    }
+
+    #[test]
+    fn a_link_that_has_not_been_up_may_still_lead_somewhere_and_one_that_has_been_may_not() {
+        let mut table = table_of_zero(&ring(4), &[0, 2]);
+        assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
+        let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
+        table.compute(NodeId(0), &ports, |edge| edge != 3);
+        assert_eq!(table.may_reach(NodeId(0)), [true; 4], "over the link that came");
+        table.compute(NodeId(0), &ports, |edge| edge != 0 && edge != 2);
+        assert_eq!(table.may_reach(NodeId(0)), [true, false, false, true], "all have been up once");
+        let mut leaver = table_of_zero(&ring(4), &[0, 1, 2]);
+        leaver.await_no_longer(NodeId(1));
+        assert_eq!(leaver.may_reach(NodeId(0)), [true, false, true, true], "one between two leaves");
     }
 
     /// All distances by the definition: over ever more members on the way.
@@ -289,7 +332,7 @@ mod tests {
                 })
                 .collect();
             let graph = Graph { members: vec![MemberRole::Endpoint; members], edges };
-            let mut grown = Table::new(&graph);
+            let mut grown = Table::new(graph.clone().into());
             let mut live = vec![false; graph.edges.len()];
             for _ in 0..40 {
                 for _ in 0..1 + random(3) {

@@ -3,26 +3,35 @@
 
 use super::egress::Transit;
 use super::forwarder::Forwarder;
-use crate::ids::PortId;
+use crate::ids::{Channel, PortId};
+use crate::link::state::LinkState;
 use crate::surroundings::{Body, Passage, Transmit};
 use crate::time::Instant;
 use crate::wire::address::mac;
 use crate::wire::control::{HEARTBEAT_BYTES, HELLO_BYTES};
+use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::{FrameKind, LinkHeader};
 use crate::wire::layout::{FABRIC, HOP_LIMIT_START};
 
 /// What the header of a frame says of its place among those of the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
+    pub(super) channel: Channel,
     pub(super) sequence: u32,
     pub(super) consumed: u32,
     /// Whether these are the frame's own, or to be filled in with the last ones.
     pub(super) is_numbered: bool,
     pub(super) passage: Passage,
+    /// It has met congestion on its way.
+    pub(super) is_marked: bool,
 }
 
 impl Numbers {
-    const NONE: Self = Self { sequence: 0, consumed: 0, is_numbered: false, passage: Passage::Plain };
+    /// Those of a frame that has none of its own: the last ones, with the counters of a channel.
+    const fn last(channel: Channel) -> Self {
+        let passage = Passage::Plain;
+        Self { channel, sequence: 0, consumed: 0, is_numbered: false, passage, is_marked: false }
+    }
 }
 
 impl Forwarder {
@@ -37,30 +46,37 @@ impl Forwarder {
             || (link.state().carries_data()
                 && (self.reports.is_waiting(port)
                     || link.retry.as_ref().is_some_and(|retry| retry.wants_transmit(now))
+                    || link.pause.as_ref().is_some_and(|pause| pause.is_due(now))
                     || (!egress.acks.is_empty() && link.carries())
-                    || egress.data.front().is_some_and(|next| {
-                        let cost = link.credits.cost(next.length);
-                        link.admits(cost, next.length) || (!link.is_stalled() && link.carries())
+                    || egress.data.any(|channel, queue| {
+                        self.next_place(port, channel).is_some_and(|place| {
+                            let length = queue[place].length;
+                            link.admits(channel, link.credits(channel).cost(length), length)
+                                || (!link.accounts.is_stalled(channel) && link.carries())
+                        })
                     })))
+            || self.in_order.as_ref().is_some_and(|lines| lines.is_leaving(port))
     }
 
     /// Whether this member's own data of `bytes` may leave: nothing in transit waits, and a bubble stays.
+    #[inline]
     #[must_use]
-    pub fn admits_own(&self, port: PortId, bytes: usize) -> bool {
+    pub fn admits_own(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
-        (egress.data.is_empty() || self.config.forwarding.own_first)
-            && link.admits(link.credits.cost(bytes) + egress.bubble, bytes)
+        (egress.data.of(channel).is_empty() || self.config.forwarding.own_first)
+            && link.admits(channel, link.credits(channel).cost(bytes) + egress.bubble, bytes)
     }
 
-    /// Whether it is worth trying: the largest frame may leave, or nothing is known to wait.
+    /// Whether it is worth trying: what waits for credits may leave now, or nothing is known to wait.
     #[must_use]
-    pub fn may_admit_own(&self, port: PortId) -> bool {
+    pub fn may_admit_own(&self, port: PortId, channel: Channel) -> bool {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
         if !link.carries() {
             return false;
         }
-        let has_turn = egress.data.is_empty() || self.config.forwarding.own_first;
-        (has_turn && link.credits.available() >= egress.largest + egress.bubble) || !link.is_stalled()
+        let has_turn = egress.data.of(channel).is_empty() || self.config.forwarding.own_first;
+        (has_turn && link.credits(channel).available() >= link.accounts.awaited(channel) + egress.bubble)
+            || !link.accounts.is_stalled(channel)
     }
 
     /// Whether frames without credits may leave.
@@ -69,8 +85,8 @@ impl Forwarder {
         self.links[port.index()].carries()
     }
 
-    /// Data of so many bytes waits at this port: for room among the unacknowledged frames, or else for credits.
-    pub fn note_stall(&mut self, now: Instant, port: PortId, bytes: usize) {
+    /// Data of so many bytes waits at this port: for room among the unacknowledged frames, or else for credits of its channel.
+    pub fn note_stall(&mut self, now: Instant, port: PortId, channel: Channel, bytes: usize) {
         let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
         if !link.state().carries_data() {
             return;
@@ -80,13 +96,14 @@ impl Forwarder {
         {
             retry.sender.note_wait(bytes);
             counters.retry.window_stalls += 1;
-        } else if link.note_stall(now) {
+        } else if link.accounts.note_stall(now, channel, bytes) {
             counters.credit_stalls += 1;
         }
     }
 
     /// The next control frame or acknowledgement in transit.
     pub fn transmit_control(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        self.end_leaving(port);
         let link = &mut self.links[port.index()];
         if link.hello_due(now) {
             let template = self.own_hello();
@@ -94,21 +111,35 @@ impl Forwarder {
             let mut hello = link.hello(template, port);
             (hello.heard, hello.answer_wanted) = link.send_hello(now);
             hello.write(&mut out[FABRIC..FABRIC + HELLO_BYTES]);
-            return Some(self.finish_control(port, out, FrameKind::Hello, HELLO_BYTES, true));
+            return Some(self.finish_control(port, Channel(0), out, FrameKind::Hello, HELLO_BYTES, true));
         }
         if link.heartbeat_due(now) {
-            let heartbeat = link.send_heartbeat(now, self.reports.digest());
+            let channel = link.heartbeat_channel();
+            let counters = &self.counters[port.index()];
+            let frames = counters.frames_sent + counters.frames_received;
+            let agrees = self.disagreements[port.index()] == 0;
+            let heartbeat = link.send_heartbeat(now, frames, agrees, self.reports.digest());
             heartbeat.write(&mut out[FABRIC..FABRIC + HEARTBEAT_BYTES]);
-            return Some(self.finish_control(port, out, FrameKind::Heartbeat, HEARTBEAT_BYTES, false));
+            // A neighbour at rest is asked whether it lives.
+            let rings = link.state() == LinkState::Suspect;
+            let kind = FrameKind::Heartbeat;
+            return Some(self.finish_control(port, channel, out, kind, HEARTBEAT_BYTES, rings));
         }
         if link.credit_due(now) {
-            out[FABRIC] = u8::from(link.send_credit(now));
+            let (channel, asks) = link.send_credit(now);
+            out[FABRIC] = u8::from(asks);
             self.counters[port.index()].credit_updates += 1;
-            return Some(self.finish_control(port, out, FrameKind::Credit, 1, true));
+            return Some(self.finish_control(port, channel, out, FrameKind::Credit, 1, true));
         }
         if !link.state().carries_data() {
             return None;
         }
+        if link.pause.is_some()
+            && let Some(transmit) = self.transmit_pause(now, port, out)
+        {
+            return Some(transmit);
+        }
+        let link = &self.links[port.index()];
         if link.retry.is_some()
             && let Some(transmit) = self.transmit_retry(now, port, out)
         {
@@ -116,52 +147,67 @@ impl Forwarder {
         }
         if let Some(report) = self.reports.next(port) {
             let length = report.write(&mut out[FABRIC..]);
-            return Some(self.finish_control(port, out, FrameKind::Report, length, true));
+            return Some(self.finish_control(port, Channel(0), out, FrameKind::Report, length, true));
         }
         if !self.carries(port) {
             return None;
         }
         let transit = self.egress[port.index()].acks.pop_front()?;
-        Some(self.pass_on(port, &transit, out))
+        Some(self.pass_on(port, Channel(0), &transit, out))
     }
 
     pub(super) fn finish_control(
         &mut self,
         port: PortId,
+        channel: Channel,
         out: &mut [u8],
         kind: FrameKind,
         body: usize,
         doorbell: bool,
     ) -> Transmit {
         let length = FABRIC + body;
-        self.write_link(port, out, kind, body, 1, false, Numbers::NONE);
+        self.write_link(port, out, kind, body, 1, false, Numbers::last(channel));
         self.count_sent(port, length, false);
         let passage = Passage::Plain;
         Transmit { length, body: Body::Written, end_to_end_check: false, doorbell, passage }
     }
 
-    /// The next data frame in transit.
-    pub fn transmit_transit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
-        let next = self.egress[port.index()].data.front()?;
+    /// The next data frame in transit on a channel.
+    pub fn transmit_transit(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        channel: Channel,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
+        let place = self.next_place(port, channel)?;
+        let length = self.egress[port.index()].data.of(channel)[place].length;
         let link = &self.links[port.index()];
-        let (cost, length) = (link.credits.cost(next.length), next.length);
-        if !link.admits(cost, length) {
-            self.note_stall(now, port, length);
+        let cost = link.credits(channel).cost(length);
+        if !link.admits(channel, cost, length) {
+            self.note_stall(now, port, channel, length);
             return None;
         }
-        let transit = self.egress[port.index()].data.pop_front()?;
-        Some(self.pass_on(port, &transit, out))
+        let transit = self.egress[port.index()].data.of_mut(channel).remove(place)?;
+        if let Some(marks) = &mut self.marks {
+            marks.leave(port, channel, transit.length);
+        }
+        Some(self.pass_on(port, channel, &transit, out))
     }
 
-    pub(super) fn pass_on(&mut self, port: PortId, transit: &Transit, out: &mut [u8]) -> Transmit {
+    fn pass_on(&mut self, port: PortId, channel: Channel, transit: &Transit, out: &mut [u8]) -> Transmit {
         let kind = if transit.is_data { FrameKind::Data } else { FrameKind::Ack };
-        let numbers = self.number(port, transit.is_data, transit.length);
+        let numbers = Numbers {
+            is_marked: transit.is_marked,
+            ..self.number(port, channel, transit.is_data, transit.length)
+        };
         let body = transit.length - FABRIC;
         self.write_link(port, out, kind, body, transit.hop_limit, transit.has_end_to_end_check, numbers);
         if numbers.passage != Passage::Discarded {
             self.count_sent(port, transit.length, transit.is_data);
             self.counters[port.index()].forwarded += 1;
         }
+        self.begin_leaving(port, transit);
         self.let_go(transit);
         Transmit {
             length: transit.length,
@@ -174,9 +220,16 @@ impl Forwarder {
 
     /// Finish a routed frame of this member's own, whose fabric header and operations are in place up to `written`;
     /// `length` counts bytes that are still to be gathered as well.
-    pub fn finish_own(&mut self, port: PortId, out: &mut [u8], is_data: bool, length: usize) -> Passage {
+    pub fn finish_own(
+        &mut self,
+        port: PortId,
+        channel: Channel,
+        out: &mut [u8],
+        is_data: bool,
+        length: usize,
+    ) -> Passage {
         let kind = if is_data { FrameKind::Data } else { FrameKind::Ack };
-        let numbers = self.number(port, is_data, length);
+        let numbers = self.number(port, channel, is_data, length);
         let check = self.config.end_to_end_check;
         self.write_link(port, out, kind, length - FABRIC, HOP_LIMIT_START, check, numbers);
         if numbers.passage != Passage::Discarded {
@@ -185,25 +238,52 @@ impl Forwarder {
         numbers.passage
     }
 
+    /// Number and count a data frame of this member's own whose header is known but for that, on a link of one channel and without
+    /// retry.
+    // Inlined, as what uses it is: its numbers go from where they are kept to where they are written, and are not read back as a whole
+    // right behind having been written one by one.
+    #[inline(always)]
+    pub fn number_plain(&mut self, port: PortId, length: usize) -> LinkNumbers {
+        let channel = Channel(0);
+        self.egress[port.index()].arbiter.grant(channel, length);
+        let link = &mut self.links[port.index()];
+        let (sequence, consumed) = link.number_data(channel, length);
+        let (link_ack, freed) = link.tell();
+        self.count_sent(port, length, true);
+        LinkNumbers { sequence, link_ack, consumed, freed }
+    }
+
+    /// The same of a frame that only acknowledges and so has no number of its own.
+    #[inline(always)]
+    pub fn number_ack_plain(&mut self, port: PortId, length: usize) -> LinkNumbers {
+        let link = &mut self.links[port.index()];
+        let (sequence, consumed) = link.last_numbers(Channel(0));
+        let (link_ack, freed) = link.tell();
+        self.count_sent(port, length, false);
+        LinkNumbers { sequence, link_ack, consumed, freed }
+    }
+
     /// A packet is sent again through `port`.
     pub fn count_retransmission(&mut self, port: PortId) {
         self.counters[port.index()].retransmitted += 1;
     }
 
     /// Number a routed frame: with retry every one, without it only data.
-    pub(super) fn number(&mut self, port: PortId, is_data: bool, length: usize) -> Numbers {
+    fn number(&mut self, port: PortId, channel: Channel, is_data: bool, length: usize) -> Numbers {
+        if is_data {
+            self.egress[port.index()].arbiter.grant(channel, length);
+        }
         let link = &mut self.links[port.index()];
         if link.retry.is_some() {
-            return self.number_repeatable(port, is_data, length);
+            return self.number_repeatable(port, channel, is_data, length);
         }
         if !is_data {
-            return Numbers::NONE;
+            return Numbers::last(channel);
         }
-        let cost = link.credits.cost(length);
-        let (sequence, consumed) = link.number_data(cost);
+        let (sequence, consumed) = link.number_data(channel, length);
         // Where lost frames leak their credits, a frame that is damaged anywhere is lost.
-        let passage = if link.credits.resyncs() { Passage::Plain } else { Passage::Kept };
-        Numbers { sequence, consumed, is_numbered: true, passage }
+        let passage = if link.accounts.resync() { Passage::Plain } else { Passage::Kept };
+        Numbers { channel, sequence, consumed, is_numbered: true, passage, is_marked: false }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one header, each from another place")]
@@ -223,6 +303,7 @@ impl Forwarder {
             epoch: self.config.epoch,
             length: body as u16,
             hop_limit,
+            channel: numbers.channel,
             session: self.config.incarnation.tag() as u16,
             sequence: numbers.sequence,
             link_ack: 0,
@@ -232,6 +313,7 @@ impl Forwarder {
             has_hop_check: self.config.end_to_end_check,
             hop_check_covers_all: numbers.passage == Passage::Kept,
             is_unprotected: numbers.passage == Passage::Unprotected,
+            is_marked: numbers.is_marked,
         };
         link.complete(&mut header, numbers.is_numbered);
         let plane = link.config.plane;

@@ -2,12 +2,16 @@
 //!
 //! Frames in transit go before frames of this member's own, and a member's own frames need a *bubble*: credits for two
 //! of the largest frames, so that transit always finds room. On a ring that suffices against a circular wait
-//! (bubble flow control, Puente et al. 1999); virtual channels will do the same for every graph.
+//! (bubble flow control, Puente et al. 1999). Each virtual channel has a queue of its own, and the port's arbiter says
+//! whose turn it is.
 
 use alloc::collections::VecDeque;
 
-use crate::ids::{NodeId, PortId};
+use super::arbiter::Arbiter;
+use crate::config::{MemberConfig, PortConfig};
+use crate::ids::{Channel, NodeId, PortId};
 use crate::memory::LeaseId;
+use crate::per_channel::PerChannel;
 
 /// Acknowledgements in transit that a port keeps; they are cumulative, so more may be dropped.
 pub const TRANSIT_ACKS_MAX: usize = 256;
@@ -21,6 +25,8 @@ pub struct Transit {
     pub length: usize,
     /// Where it came in.
     pub ingress: PortId,
+    /// The channel of the ingress link on which it came.
+    pub channel: Channel,
     /// The ingress link's generation then.
     pub generation: u32,
     /// Credits of the ingress link that it holds; zero for acknowledgements.
@@ -35,17 +41,40 @@ pub struct Transit {
     pub has_end_to_end_check: bool,
     /// Whether it is data (credits) or an acknowledgement.
     pub is_data: bool,
+    /// Whether it has met congestion, here or before.
+    pub is_marked: bool,
 }
 
 /// One port's queues.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Egress {
     /// Acknowledgements in transit: no credits.
     pub acks: VecDeque<Transit>,
-    /// Data in transit: bounded by the credits given at the ingress links.
-    pub data: VecDeque<Transit>,
-    /// Credits that the largest frame costs on this link.
-    pub largest: u32,
+    /// Data in transit, by the channel on which it leaves: bounded by the credits given at the ingress links.
+    pub data: PerChannel<VecDeque<Transit>>,
+    /// Whose turn it is.
+    pub arbiter: Arbiter,
     /// Credits that must stay free behind a frame of the member's own: those of a largest frame, or none.
     pub bubble: u32,
+}
+
+impl Egress {
+    /// Nothing waits.
+    #[must_use]
+    pub fn new(member: &MemberConfig, port: &PortConfig) -> Self {
+        let largest = port.credits.cost(usize::from(member.frame_bytes_max));
+        Self {
+            acks: VecDeque::new(),
+            data: PerChannel::new(member.channels.count(), |_| VecDeque::new()),
+            arbiter: Arbiter::new(&member.channels, member.frame_bytes_max),
+            bubble: if member.forwarding.bubble { largest } else { 0 },
+        }
+    }
+
+    /// Everything that waits, taken out.
+    pub fn take_all(&mut self) -> impl Iterator<Item = Transit> + use<> {
+        let acks = core::mem::take(&mut self.acks);
+        let data: VecDeque<Transit> = self.data.iter_mut().flat_map(core::mem::take).collect();
+        acks.into_iter().chain(data)
+    }
 }

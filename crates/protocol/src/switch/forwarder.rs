@@ -5,11 +5,15 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::arbiter::Turn;
 use super::egress::{Egress, TRANSIT_ACKS_MAX, Transit};
+use super::in_order::InOrder;
+use super::marks::Marks;
 use super::port_set::PortSet;
+use super::shared_buffer::SharedBuffer;
 use crate::config::MemberConfig;
 use crate::event::{DropReason, Event};
-use crate::ids::{NodeId, PortId};
+use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::LeaseId;
@@ -17,7 +21,11 @@ use crate::route::reports::Reports;
 use crate::route::table::Table;
 use crate::time::Instant;
 use crate::wire::address::mac;
+use crate::wire::familiar::Numbers;
 use crate::wire::frame::{Frame, FrameKind};
+
+/// Room for so many events is kept where a rack that came up, or fell apart, gave as many to tell of as it has members.
+const EVENT_ROOM_KEPT: usize = 64;
 
 /// Links, routes and transit of one member.
 #[derive(Debug)]
@@ -31,18 +39,43 @@ pub struct Forwarder {
     pub(super) table: Table,
     pub(super) table_is_stale: bool,
     pub(super) reached: Vec<bool>,
+    pub(super) start: super::start::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
+    /// This member has said that it leaves.
+    pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
     /// Ports that may have something to send; for an owner that does not look at every one of them.
     pub(super) ready: PortSet,
+    /// Frames that were given one of several ways here.
+    pub(super) choices: u32,
+    /// Who goes before whom, where frames leave in the order in which they came in.
+    pub(super) in_order: Option<InOrder>,
+    /// How much waits where, if frames that join much are marked.
+    pub(super) marks: Option<Marks>,
+    /// What the frames of links that pause share.
+    pub(super) shared: Option<SharedBuffer>,
     pub(super) releases: VecDeque<LeaseId>,
     pub(super) events: VecDeque<Event>,
+    /// Some of them are that members were reached or lost.
+    pub(super) has_told_of_reach: bool,
     /// The table has changed since the owner last looked.
     pub routes_changed: bool,
     /// Members whose reported life is new since the owner last looked.
     pub new_lives: Vec<NodeId>,
+    pub(super) trust: Trust,
+}
+
+/// Changes with every move of a link and every new life: what was found good of a header before need not be so after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trust(u32);
+
+impl Trust {
+    /// Nothing that was found good before counts any more.
+    pub(super) const fn renew(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+    }
 }
 
 impl Forwarder {
@@ -60,31 +93,34 @@ impl Forwarder {
             links: config
                 .ports
                 .iter()
-                .map(|port| Link::new(port.clone(), config.timers, config.node, config.frame_bytes_max))
-                .collect(),
-            egress: config
-                .ports
-                .iter()
-                .map(|port| port.credits.cost(usize::from(config.frame_bytes_max)))
-                .map(|largest| {
-                    let bubble = if config.forwarding.bubble { largest } else { 0 };
-                    Egress { largest, bubble, ..Egress::default() }
+                .map(|port| {
+                    let (count, timers) = (config.channels.count(), config.timers);
+                    Link::new(port.clone(), count, timers, config.node, config.frame_bytes_max)
                 })
                 .collect(),
+            egress: config.ports.iter().map(|port| Egress::new(&config, port)).collect(),
             counters: alloc::vec![PortCounters::default(); port_count],
-            reports: Reports::new(&config.graph, config.node),
-            table: Table::new(&config.graph),
+            reports: Reports::new(config.graph.clone(), config.node, config.incarnation),
+            table: Table::new(config.graph.clone()),
             table_is_stale: false,
             reached: alloc::vec![false; config.graph.members.len()],
+            start: super::start::Start::default(),
             own_ports,
             report_number: 0,
             report_due: None,
+            is_leaving: false,
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
+            choices: 0,
+            in_order: (config.forwarding.in_order).then(|| InOrder::new(port_count, config.channels.count())),
+            marks: Marks::new(&config),
+            shared: config.forwarding.shared_buffer.map(SharedBuffer::new),
             releases: VecDeque::new(),
             events: VecDeque::new(),
+            has_told_of_reach: false,
             routes_changed: false,
             new_lives: Vec::new(),
+            trust: Trust::default(),
             config,
         }
     }
@@ -107,10 +143,10 @@ impl Forwarder {
         &self.links[port.index()]
     }
 
-    /// Whether a live path leads to the member.
+    /// Whether a live path leads to the member, or did and may again when the rack is up as a whole.
     #[must_use]
     pub fn reaches(&self, member: NodeId) -> bool {
-        self.table.reaches(member)
+        self.reached.get(member.index()).is_some_and(|reached| *reached)
     }
 
     /// The life that a member last reported.
@@ -127,6 +163,39 @@ impl Forwarder {
         })
     }
 
+    /// The ports of all shortest paths to the member.
+    pub fn ways(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.table.ports(destination)
+    }
+
+    /// What waits for a channel of a port: frames in transit, so many streams of the owner's, and one more where the neighbour has
+    /// no room. Credits in use say less: they come back in lumps, so that an idle link may seem the fuller one.
+    #[must_use]
+    pub fn backlog(&self, port: PortId, channel: Channel, streams: usize) -> usize {
+        let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
+        egress.data.of(channel).len() + streams + usize::from(link.accounts.is_stalled(channel))
+    }
+
+    /// The channel on which this member's own frames of a class leave through a port.
+    #[must_use]
+    pub fn own_channel(&self, port: PortId, class: Class) -> Channel {
+        self.config.channels.first(class, self.config.ports[port.index()].is_dateline)
+    }
+
+    /// Whether anything waits to be passed on there.
+    #[inline]
+    #[must_use]
+    pub fn has_transit(&self, port: PortId, channel: Channel) -> bool {
+        !self.egress[port.index()].data.of(channel).is_empty()
+    }
+
+    /// Channels of a port in the order in which they may send.
+    #[inline]
+    #[must_use]
+    pub fn turn(&self, port: PortId) -> Turn {
+        self.egress[port.index()].arbiter.turn()
+    }
+
     /// Tell the owner's caller something.
     pub fn push_event(&mut self, event: Event) {
         self.events.push_back(event);
@@ -134,7 +203,11 @@ impl Forwarder {
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event.is_none() && core::mem::take(&mut self.has_told_of_reach) {
+            self.events.shrink_to(EVENT_ROOM_KEPT);
+        }
+        event
     }
 
     /// Nothing refers to this frame any more.
@@ -190,14 +263,17 @@ impl Forwarder {
         lease: LeaseId,
         bytes: &'a [u8],
     ) -> Result<Taken<'a>, DropReason> {
-        let counters = &mut self.counters[port.index()];
-        counters.frames_received += 1;
-        counters.bytes_received += bytes.len() as u64;
+        self.count_received(port, bytes.len());
         let link = &self.links[port.index()].config;
         let (address, neighbour) = (mac(self.config.node, link.plane), mac(link.neighbour, link.plane));
         let frame = Frame::parse(bytes, self.config.ether_type, address, neighbour, self.config.epoch)?;
         if self.config.end_to_end_check && !frame.link.has_hop_check {
             return Err(DropReason::CheckMissing);
+        }
+        // W-33
+        let channel = frame.link.channel;
+        if channel.index() >= self.links[port.index()].accounts.count() {
+            return Err(DropReason::Malformed);
         }
         if frame.link.kind == FrameKind::Hello {
             self.take_hello(now, port, &frame)?;
@@ -210,17 +286,20 @@ impl Forwarder {
         }
         if link.retry.is_some() {
             // What is consumed counts once it is taken: what is missing will come again.
-            link.credits.hear_freed(frame.link.freed);
+            link.credits_mut(channel).hear_freed(frame.link.freed);
         } else {
-            link.credits.hear(frame.link.consumed, frame.link.freed);
+            link.credits_mut(channel).hear(frame.link.consumed, frame.link.freed);
         }
         match frame.link.kind {
             FrameKind::Hello => {}
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
             FrameKind::Report => self.take_report(now, port, &frame)?,
             FrameKind::Credit => {
-                link.credit_wanted |= frame.body().first().is_some_and(|asks| *asks != 0);
+                if frame.body().first().is_some_and(|asks| *asks != 0) {
+                    link.accounts.want(channel);
+                }
             }
+            FrameKind::Pause => self.take_pause(now, port, &frame)?,
             FrameKind::LinkAck | FrameKind::LinkNack | FrameKind::LinkInit | FrameKind::LinkInitEcho => {
                 self.take_retry(now, port, &frame)?;
             }
@@ -228,6 +307,63 @@ impl Forwarder {
         }
         Ok(Taken::Used)
     }
+
+    #[inline]
+    fn count_received(&mut self, port: PortId, bytes: usize) {
+        let counters = &mut self.counters[port.index()];
+        counters.frames_received += 1;
+        counters.bytes_received += bytes as u64;
+    }
+
+    /// A data frame of this length has come over a link that repeats nothing.
+    #[inline]
+    fn note_sequence(&mut self, port: PortId, channel: Channel, sequence: u32, length: usize) {
+        let link = &mut self.links[port.index()];
+        let Some(missing) = link.note_sequence(sequence) else { return };
+        self.counters[port.index()].missing += u64::from(missing);
+        if !link.accounts.resync() {
+            let credits = link.credits_mut(channel);
+            credits.count_arrival(credits.cost(length));
+        }
+    }
+
+    // ---- frames that are known already -----------------------------------------------------------------------------
+
+    /// For how long what is found good of a header now may be believed without another look; `None` where every frame must be
+    /// looked at as a whole: where it has checks, or its link repeats what it loses or has several channels.
+    #[must_use]
+    pub fn trust(&self, port: PortId) -> Option<Trust> {
+        let link = &self.links[port.index()];
+        let is_plain = link.retry.is_none() && link.accounts.count() == 1 && !self.config.end_to_end_check;
+        is_plain.then_some(self.trust)
+    }
+
+    /// Whether what was found good then still is.
+    #[must_use]
+    #[inline]
+    pub fn still_trusts(&self, trust: Trust) -> bool {
+        self.trust == trust
+    }
+
+    /// A data frame for this member came in, whose header is as others before it: what [`Forwarder::handle_frame`] notes of it.
+    /// `received` bytes came from the device, `length` of them are the frame.
+    #[inline]
+    pub fn note_familiar(&mut self, port: PortId, received: usize, length: usize, numbers: &Numbers) {
+        self.count_received(port, received);
+        // Only links of one channel are trusted.
+        let channel = Channel(0);
+        self.links[port.index()].credits_mut(channel).hear(numbers.link.consumed, numbers.link.freed);
+        self.note_sequence(port, channel, numbers.link.sequence, length);
+    }
+
+    /// The same of a frame that only acknowledges: it has no place of its own among those of the link.
+    #[inline]
+    pub fn note_familiar_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
+        self.count_received(port, received);
+        self.links[port.index()].credits_mut(Channel(0)).hear(numbers.link.consumed, numbers.link.freed);
+    }
+
+    // ---- routed frames ---------------------------------------------------------------------------------------------
 
     fn take_routed<'a>(
         &mut self,
@@ -238,22 +374,16 @@ impl Forwarder {
     ) -> Result<Taken<'a>, DropReason> {
         let link = &mut self.links[port.index()];
         let is_data = frame.link.kind == FrameKind::Data;
-        if is_data
-            && link.retry.is_none()
-            && let Some(missing) = link.note_sequence(frame.link.sequence)
-        {
-            self.counters[port.index()].missing += u64::from(missing);
-            if !link.credits.resyncs() {
-                link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
-            }
+        if is_data && link.retry.is_none() {
+            self.note_sequence(port, frame.link.channel, frame.link.sequence, frame.bytes().len());
         }
+        let link = &mut self.links[port.index()];
         if !link.state().carries_data() {
             return Err(DropReason::LinkDown);
         }
         if link.retry.is_some() {
             self.judge_repeated(now, port, &frame)?;
         }
-        let link = &mut self.links[port.index()];
         if frame.destination() == self.config.node {
             return Ok(Taken::Mine(frame));
         }
@@ -262,28 +392,52 @@ impl Forwarder {
             return Err(DropReason::HopLimit);
         }
         let length = frame.bytes().len();
+        if is_data && !self.has_room(port, frame.link.channel, length) {
+            return Err(DropReason::BufferFull);
+        }
+        let link = &mut self.links[port.index()];
         let transit = Transit {
             lease,
             length,
             ingress: port,
+            channel: frame.link.channel,
             generation: link.generation,
-            held: if is_data { link.credits.cost(length) } else { 0 },
+            held: if is_data { link.credits(frame.link.channel).cost(length) } else { 0 },
             destination: frame.destination(),
             entropy: frame.entropy(),
             hop_limit: frame.link.hop_limit - 1,
             has_end_to_end_check: frame.link.has_end_to_end_check,
             is_data,
+            is_marked: frame.link.is_marked,
         };
         self.keep(transit)?;
-        self.links[port.index()].credits.hold(transit.held);
+        if is_data {
+            self.hold(port, transit.channel, transit.held, length);
+            if let Some(lines) = &mut self.in_order {
+                lines.join(&transit);
+            }
+        }
         Ok(Taken::Kept)
     }
 
-    pub(super) fn keep(&mut self, transit: Transit) -> Result<(), DropReason> {
-        let port = self.route(transit.destination, transit.entropy).ok_or(DropReason::NoRoute)?;
+    pub(super) fn keep(&mut self, mut transit: Transit) -> Result<(), DropReason> {
+        let chosen = if transit.is_data && self.config.paths.relays_choose {
+            self.choose(transit.destination, transit.channel)
+        } else {
+            self.route(transit.destination, transit.entropy)
+        };
+        let port = chosen.ok_or(DropReason::NoRoute)?;
         let egress = &mut self.egress[port.index()];
         if transit.is_data {
-            egress.data.push_back(transit);
+            let over_dateline = self.config.ports[port.index()].is_dateline;
+            let channel = self.config.channels.next(transit.channel, over_dateline);
+            if let Some(marks) = &mut self.marks
+                && marks.join(port, channel, transit.length)
+            {
+                transit.is_marked = true;
+                self.counters[port.index()].marks.marked += 1;
+            }
+            egress.data.of_mut(channel).push_back(transit);
         } else if egress.acks.len() < TRANSIT_ACKS_MAX {
             egress.acks.push_back(transit);
         } else {
@@ -293,19 +447,64 @@ impl Forwarder {
         Ok(())
     }
 
-    /// One line per port where something waits.
+    /// One line per port and channel where something waits.
     pub fn waiting_for(&self, lines: &mut Vec<alloc::string::String>) {
         for (index, (link, egress)) in self.links.iter().zip(&self.egress).enumerate() {
-            if !egress.data.is_empty() || link.is_stalled() {
+            for channel in self.channels() {
+                let queue = egress.data.of(channel);
+                if queue.is_empty() && !link.accounts.is_stalled(channel) {
+                    continue;
+                }
+                let of_channel = match link.accounts.count() {
+                    1 => alloc::string::String::new(),
+                    _ => alloc::format!(" {channel}"),
+                };
                 lines.push(alloc::format!(
-                    "port{index} ({}): {} frames in transit, {} credits available",
+                    "port{index}{of_channel} ({}): {} frames in transit, {} credits available",
                     link.state().name(),
-                    egress.data.len(),
-                    link.credits.available()
+                    queue.len(),
+                    link.credits(channel).available()
                 ));
             }
         }
     }
+
+    /// The credits of a frame that was taken are kept back.
+    pub(crate) fn withhold(&mut self, port: PortId, channel: Channel, bytes: usize) -> Withheld {
+        let link = &self.links[port.index()];
+        let (cost, generation) = (link.credits(channel).cost(bytes), link.generation);
+        self.hold(port, channel, cost, bytes);
+        Withheld { port, channel, generation, cost, bytes }
+    }
+
+    /// They are free after all, unless the neighbour has begun to count anew; the room is free in any case.
+    pub(crate) fn give_back(&mut self, withheld: &Withheld) {
+        let is_known = self.links[withheld.port.index()].generation == withheld.generation;
+        let cost = if is_known { withheld.cost } else { 0 };
+        self.unhold(withheld.port, withheld.channel, cost, withheld.bytes);
+        self.ready.insert(withheld.port);
+    }
+
+    /// The link and channel of such a frame.
+    pub(crate) fn came_over(&self, withheld: &Withheld) -> (u16, Channel) {
+        (self.config.ports[withheld.port.index()].edge, withheld.channel)
+    }
+
+    /// All channels of a link.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = Channel> + use<> {
+        (0..self.config.channels.count() as u8).map(Channel)
+    }
+}
+
+/// Credits of a frame that has been taken and counts as not drained.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Withheld {
+    port: PortId,
+    channel: Channel,
+    /// Of the link, then.
+    generation: u32,
+    cost: u32,
+    bytes: usize,
 }
 
 enum Taken<'a> {

@@ -1,12 +1,20 @@
 //! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
 
+mod arbiter;
+mod choice;
 mod deadlines;
-mod departures;
+pub mod departures;
 pub mod egress;
 pub mod forwarder;
+mod in_order;
+mod marks;
 mod neighbours;
+pub mod outgoing;
+mod pauses;
 mod port_set;
 mod retries;
+mod shared_buffer;
+mod start;
 pub mod waits;
 
 use alloc::vec::Vec;
@@ -110,8 +118,9 @@ impl Member for Switch {
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let forwarder = &mut self.forwarder;
-        let transmit =
-            forwarder.transmit_control(now, port, out).or_else(|| forwarder.transmit_transit(now, port, out));
+        let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
+            forwarder.turn(port).find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
+        });
         self.touch(port);
         transmit
     }
@@ -120,6 +129,10 @@ impl Member for Switch {
         self.forwarder.keep_sent(now, port, frame);
         // Its replay timer may have begun to run.
         self.touch(port);
+    }
+
+    fn must_be_asked_again(&mut self) -> bool {
+        self.forwarder.has_moved()
     }
 
     fn poll_release(&mut self) -> Option<LeaseId> {

@@ -9,7 +9,7 @@ use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::{Greeting, Link, Move};
 use crate::route::reports::News;
 use crate::time::Instant;
-use crate::wire::control::{Heartbeat, Hello, LinkReport};
+use crate::wire::control::{Heartbeat, Hello, LifeMark, LinkReport};
 use crate::wire::frame::Frame;
 
 impl Forwarder {
@@ -21,6 +21,7 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let hello = Hello::read(frame.body()).ok_or(DropReason::Malformed)?;
         let mine = self.own_hello();
+        self.trust.renew();
         match self.links[port.index()].hear_hello(now, &hello, &mine) {
             Greeting::Stranger => Err(DropReason::Stranger),
             Greeting::Stale => Err(DropReason::StaleLink),
@@ -41,8 +42,9 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let heartbeat = Heartbeat::read(frame.body()).ok_or(DropReason::Malformed)?;
         let link = &mut self.links[port.index()];
+        let was_whole = link.is_whole();
         let moved = link.hear_heartbeat(now, &heartbeat);
-        let carries_data = link.state().carries_data();
+        let (carries_data, is_whole) = (link.state().carries_data(), link.is_whole());
         // Once may be a report still under way; twice in a row is a lost one.
         let disagreements = &mut self.disagreements[port.index()];
         *disagreements = if heartbeat.digest == self.reports.digest() { 0 } else { *disagreements + 1 };
@@ -52,6 +54,11 @@ impl Forwarder {
         }
         if let Some(moved) = moved {
             self.note_move(now, port, moved);
+        } else if is_whole && !was_whole {
+            // W-64
+            self.report_due = Some(now);
+            self.report_if_due(now);
+            self.table_is_stale = true;
         }
         Ok(())
     }
@@ -72,19 +79,48 @@ impl Forwarder {
             }
             return Ok(());
         }
-        let origin = report.origin;
+        let (origin, is_farewell) = (report.origin, report.is_farewell);
         let live = live_ports(&self.links);
         self.ready.fill();
         match self.reports.hear(report, Some(port), live.into_iter()) {
             News::Malformed => return Err(DropReason::Malformed),
-            News::Old => {}
+            News::Old => return Ok(()),
             News::NewLife => {
+                self.trust.renew();
                 self.new_lives.push(origin);
                 self.table_is_stale = true;
             }
             News::Changed => self.table_is_stale = true,
         }
+        if is_farewell {
+            self.part_from(now, origin);
+        }
         Ok(())
+    }
+
+    // W-50
+    /// A member leaves: links to it go down, and nobody calls that a death.
+    fn part_from(&mut self, now: Instant, leaver: NodeId) {
+        self.table.await_no_longer(leaver);
+        if self.reached[leaver.index()] {
+            self.events.push_back(Event::NodeLeft { node: leaver });
+        }
+        for index in 0..self.own_ports.len() {
+            let (port, _, neighbour) = self.own_ports[index];
+            if neighbour == leaver
+                && let Some(moved) = self.links[port.index()].hear_farewell(now)
+            {
+                self.note_move(now, port, moved);
+            }
+        }
+    }
+
+    // W-50
+    /// Tell everybody that this member leaves; again, if it has been told before. From now on its reports say nothing else.
+    pub fn bid_farewell(&mut self, now: Instant) {
+        self.is_leaving = true;
+        self.report_due = Some(now);
+        self.report_if_due(now);
     }
 
     pub(super) fn own_hello(&self) -> Hello {
@@ -101,6 +137,7 @@ impl Forwarder {
     }
 
     pub(super) fn note_move(&mut self, now: Instant, port: PortId, moved: Move) {
+        self.trust.renew();
         self.events.push_back(Event::LinkChanged {
             port,
             from: moved.from,
@@ -123,6 +160,7 @@ impl Forwarder {
         } else {
             self.reports.clear(port);
             self.report_due = Some(now);
+            self.end_pauses(now, port);
         }
         self.report_if_due(now);
         self.table_is_stale = true;
@@ -137,13 +175,18 @@ impl Forwarder {
         let edges = self
             .own_ports
             .iter()
-            .map(|(port, edge, _)| (*edge, self.links[port.index()].state().carries_data()))
+            .map(|(port, edge, _)| {
+                let link = &self.links[port.index()];
+                let is_whole = !self.is_leaving && link.is_whole();
+                (*edge, link.neighbour_life().filter(|_| is_whole).map(LifeMark::of))
+            })
             .collect();
         let report = LinkReport {
             origin: self.config.node,
             incarnation: self.config.incarnation,
             number: self.report_number,
             edges,
+            is_farewell: self.is_leaving,
         };
         let live = live_ports(&self.links);
         self.reports.hear(report, None, live.into_iter());
@@ -166,14 +209,16 @@ impl Forwarder {
             } else {
                 return reports.both_say_up(edge);
             };
-            links[own_port.index()].state().carries_data() && reports.other_says_up(own, edge)
+            let link = &links[own_port.index()];
+            link.is_whole() && reports.neighbour_says_up(edge, link.neighbour_life())
         });
         self.routes_changed = true;
         self.note_reach();
         self.redirect_transit();
     }
 
-    pub(super) fn note_reach(&mut self) {
+    fn note_reach(&mut self) {
+        let hoped = self.may_still_reach();
         for index in 0..self.reached.len() {
             let node = NodeId(index as u16);
             if node == self.config.node {
@@ -181,7 +226,11 @@ impl Forwarder {
             }
             let reaches = self.table.reaches(node);
             if reaches != self.reached[index] {
+                if !reaches && hoped.as_ref().is_some_and(|hoped| hoped[index]) {
+                    continue;
+                }
                 self.reached[index] = reaches;
+                self.has_told_of_reach = true;
                 let event = if reaches { Event::NodeReached { node } } else { Event::NodeLost { node } };
                 self.events.push_back(event);
             }
@@ -194,8 +243,11 @@ impl Forwarder {
             if self.links[port].state().carries_data() {
                 continue;
             }
-            let waiting = core::mem::take(&mut self.egress[port]);
-            for transit in waiting.acks.into_iter().chain(waiting.data) {
+            self.end_leaving(PortId(port as u16));
+            if let Some(marks) = &mut self.marks {
+                marks.leave_all(PortId(port as u16));
+            }
+            for transit in self.egress[port].take_all() {
                 if let Err(reason) = self.keep(transit) {
                     self.drop_frame(transit.ingress, reason);
                     self.let_go(&transit);
@@ -205,11 +257,13 @@ impl Forwarder {
     }
 
     pub(super) fn let_go(&mut self, transit: &Transit) {
-        let link = &mut self.links[transit.ingress.index()];
-        if link.generation == transit.generation {
-            link.credits.unhold(transit.held);
-            self.ready.insert(transit.ingress);
+        let is_known = self.links[transit.ingress.index()].generation == transit.generation;
+        if transit.is_data {
+            let held = if is_known { transit.held } else { 0 };
+            self.unhold(transit.ingress, transit.channel, held, transit.length);
         }
+        self.ready.insert(transit.ingress);
+        self.move_up(transit);
         self.release(transit.lease);
     }
 
@@ -229,12 +283,16 @@ impl Forwarder {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.end_start(now);
         for index in 0..self.links.len() {
             if let Some(moved) = self.links[index].hear_time(now) {
                 self.note_move(now, PortId(index as u16), moved);
             }
             if self.links[index].retry.is_some() {
                 self.handle_retry_timeout(now, PortId(index as u16));
+            }
+            if self.links[index].pause.is_some() {
+                self.handle_pause_timeout(now, PortId(index as u16));
             }
         }
         self.report_if_due(now);
@@ -244,7 +302,7 @@ impl Forwarder {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let links = self.links.iter().map(Link::deadline).min().unwrap_or(Instant::NEVER);
-        links.min(self.report_due())
+        links.min(self.report_due()).min(self.start.deadline())
     }
 
     /// When this member tells of its own links next.

@@ -5,13 +5,13 @@
 use super::departures::Numbers;
 use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
-use crate::ids::PortId;
+use crate::ids::{Channel, PortId};
 use crate::link::retry::receiver::Arrival;
 use crate::surroundings::{Body, Passage, Transmit};
 use crate::time::Instant;
-use crate::wire::control::{NUMBERING_BYTES, numbering};
+use crate::wire::control::{CONSUMED_BYTES, NUMBERING_BYTES, consumed_beside, numbering};
 use crate::wire::frame::{Frame, FrameKind};
-use crate::wire::layout::{FABRIC, FREED, LINK_ACK, put_u32};
+use crate::wire::layout::{CHANNEL, FABRIC, FREED, LINK_ACK, put_u32};
 use crate::wire::seal_hop;
 
 impl Forwarder {
@@ -38,10 +38,11 @@ impl Forwarder {
             }
         }
         if header.kind == FrameKind::Data {
-            link.credits.count_arrival(link.credits.cost(frame.bytes().len()));
+            let credits = link.credits_mut(header.channel);
+            credits.count_arrival(credits.cost(frame.bytes().len()));
         }
         // W-29
-        link.credits.hear_consumed(header.consumed);
+        link.credits_mut(header.channel).hear_consumed(header.consumed);
         Ok(())
     }
 
@@ -71,10 +72,14 @@ impl Forwarder {
             }
             FrameKind::LinkInit => {
                 let name = numbering(frame.body()).ok_or(DropReason::Malformed)?;
+                let others = link.accounts.count() - 1;
                 retry.sender.hurry(now);
                 if retry.receiver.hear_init(name, header.sequence) {
                     // What was flushed on the way here has been consumed and will not come.
-                    link.credits.hear_consumed(header.consumed);
+                    link.credits_mut(Channel(0)).hear_consumed(header.consumed);
+                    for (channel, consumed) in (1..).zip(consumed_beside(frame.body())).take(others) {
+                        link.credits_mut(Channel(channel)).hear_consumed(consumed);
+                    }
                 }
             }
             FrameKind::LinkInitEcho => {
@@ -100,23 +105,29 @@ impl Forwarder {
     // ---- frames out ------------------------------------------------------------------------------------------------
 
     /// Number a routed frame that leaves on a link with retry. A frame that is thrown away costs no credits.
-    pub(super) fn number_repeatable(&mut self, port: PortId, is_data: bool, length: usize) -> Numbers {
+    pub(super) fn number_repeatable(
+        &mut self,
+        port: PortId,
+        channel: Channel,
+        is_data: bool,
+        length: usize,
+    ) -> Numbers {
         let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
-        let cost = if is_data { link.credits.cost(length) } else { 0 };
+        let cost = if is_data { link.credits(channel).cost(length) } else { 0 };
         let (sequence, passage) = match &mut link.retry {
             Some(retry) => retry.sender.number(length, &mut counters.retry),
             None => (0, Passage::Plain),
         };
         let consumed = match passage {
-            Passage::Discarded => link.credits.consumed(),
-            _ => link.consume(cost),
+            Passage::Discarded => link.credits(channel).consumed(),
+            _ => link.accounts.consume(channel, cost),
         };
         if let Some(retry) = &mut link.retry
             && passage != Passage::Discarded
         {
             retry.receiver.acknowledge();
         }
-        Numbers { sequence, consumed, is_numbered: true, passage }
+        Numbers { channel, sequence, consumed, is_numbered: true, passage, is_marked: false }
     }
 
     /// A numbered frame is complete.
@@ -142,12 +153,12 @@ impl Forwarder {
         if retry.receiver.take_refusal() {
             counters.tx_nack += 1;
             retry.receiver.acknowledge();
-            return Some(self.finish_control(port, out, FrameKind::LinkNack, 0, true));
+            return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkNack, 0, true));
         }
         if retry.receiver.ack_due(now) {
             counters.tx_ack += 1;
             retry.receiver.acknowledge();
-            return Some(self.finish_control(port, out, FrameKind::LinkAck, 0, true));
+            return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkAck, 0, true));
         }
         let length = retry.sender.next_replayed(now, out, counters)?;
         Some(self.refresh(port, out, length))
@@ -155,7 +166,15 @@ impl Forwarder {
 
     fn transmit_numbering(&mut self, port: PortId, out: &mut [u8], kind: FrameKind, name: u32) -> Transmit {
         put_u32(out, FABRIC, name);
-        self.finish_control(port, out, kind, NUMBERING_BYTES, true)
+        let mut length = NUMBERING_BYTES;
+        if kind == FrameKind::LinkInit {
+            // The header says it of the first channel.
+            for channel in self.channels().skip(1) {
+                put_u32(out, FABRIC + length, self.links[port.index()].credits(channel).consumed());
+                length += CONSUMED_BYTES;
+            }
+        }
+        self.finish_control(port, Channel(0), out, kind, length, true)
     }
 
     // W-28
@@ -165,7 +184,7 @@ impl Forwarder {
         if let Some(retry) = &mut link.retry {
             put_u32(out, LINK_ACK, retry.receiver.acknowledge());
         }
-        put_u32(out, FREED, link.credits.announce());
+        put_u32(out, FREED, link.credits_mut(Channel(out[CHANNEL])).announce());
         seal_hop(&mut out[..length]);
         self.count_sent(port, length, out[crate::wire::layout::VERSION_KIND] & 15 == FrameKind::Data as u8);
         Transmit {

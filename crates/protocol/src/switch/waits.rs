@@ -9,9 +9,9 @@
 use alloc::vec::Vec;
 
 use super::forwarder::Forwarder;
-use crate::ids::{NodeId, PortId};
+use crate::ids::{Channel, NodeId, PortId};
 
-/// Frames that wait at a port for credits.
+/// Frames that wait at a port for credits of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Who holds them.
@@ -20,31 +20,57 @@ pub struct Wait {
     pub toward: NodeId,
     /// The link between the two, by its place in the graph.
     pub edge: u16,
+    /// The channel of that link; `None` where links have one.
+    pub channel: Option<Channel>,
     /// How many they are.
     pub frames: usize,
-    /// The links over which they came.
-    pub came_over: Vec<u16>,
+    /// The links over which they came, and on which of their channels.
+    pub came_over: Vec<(u16, Channel)>,
 }
 
 impl Forwarder {
-    /// Every port at which frames in transit wait for credits.
+    /// Every port and channel at which frames in transit wait for credits.
     #[must_use]
     pub fn waits(&self) -> Vec<Wait> {
-        (0..self.links.len()).filter_map(|port| self.wait_at(PortId(port as u16))).collect()
+        let ports = (0..self.links.len()).map(|port| PortId(port as u16));
+        ports
+            .flat_map(|port| self.channels().filter_map(move |channel| self.wait_at(port, channel)))
+            .collect()
     }
 
-    fn wait_at(&self, port: PortId) -> Option<Wait> {
-        let (link, queue) = (&self.links[port.index()], &self.egress[port.index()].data);
-        let first = queue.front()?;
-        if !link.state().carries_data() || link.admits(link.credits.cost(first.length), first.length) {
+    fn wait_at(&self, port: PortId, channel: Channel) -> Option<Wait> {
+        let (link, queue) = (&self.links[port.index()], self.egress[port.index()].data.of(channel));
+        let first = &queue[self.next_place(port, channel)?];
+        let cost = link.credits(channel).cost(first.length);
+        if !link.state().carries_data() || link.admits(channel, cost, first.length) {
             return None;
         }
-        let mut came_over: Vec<u16> =
-            queue.iter().map(|transit| self.config.ports[transit.ingress.index()].edge).collect();
+        let mut came_over: Vec<_> = queue
+            .iter()
+            .map(|transit| (self.config.ports[transit.ingress.index()].edge, transit.channel))
+            .collect();
         came_over.sort_unstable();
         came_over.dedup();
-        let (member, toward) = (self.config.node, link.config.neighbour);
-        Some(Wait { member, toward, edge: link.config.edge, frames: queue.len(), came_over })
+        Some(self.wait_of(port, channel, queue.len(), came_over))
+    }
+
+    /// Frames that came over these links and channels wait at a port and channel.
+    pub(crate) fn wait_of(
+        &self,
+        port: PortId,
+        channel: Channel,
+        frames: usize,
+        came_over: Vec<(u16, Channel)>,
+    ) -> Wait {
+        let link = &self.links[port.index()];
+        Wait {
+            member: self.config.node,
+            toward: link.config.neighbour,
+            edge: link.config.edge,
+            channel: (link.accounts.count() > 1).then_some(channel),
+            frames,
+            came_over,
+        }
     }
 }
 
@@ -81,7 +107,8 @@ pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
 /// The waits that hold the places which this one waits for.
 fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
     let wait = &waits[index];
-    let holds = |other: &&Wait| other.member == wait.toward && other.came_over.contains(&wait.edge);
+    let place = (wait.edge, wait.channel.unwrap_or_default());
+    let holds = move |other: &Wait| other.member == wait.toward && other.came_over.contains(&place);
     (0..waits.len()).zip(waits).filter(move |(_, other)| holds(other)).map(|(index, _)| index)
 }
 
@@ -95,8 +122,9 @@ mod tests {
             member: NodeId(member),
             toward: NodeId(toward),
             edge,
+            channel: None,
             frames: 1,
-            came_over: came_over.to_vec(),
+            came_over: came_over.iter().map(|edge| (*edge, Channel(0))).collect(),
         }
     }
 
@@ -106,7 +134,16 @@ mod tests {
         let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
         // One member that holds nothing of the link before it breaks it.
-        waits[3].came_over = vec![9];
+        waits[3].came_over = vec![(9, Channel(0))];
+        assert_eq!(circle(&waits), None);
+    }
+
+    #[test]
+    fn frames_on_another_channel_are_in_nobodys_way() {
+        let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
+        waits.iter_mut().for_each(|wait| wait.channel = Some(Channel(0)));
+        assert!(circle(&waits).is_some());
+        waits[2].came_over = vec![(1, Channel(1))];
         assert_eq!(circle(&waits), None);
     }
 

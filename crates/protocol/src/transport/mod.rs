@@ -5,6 +5,7 @@
 //! the same packet, and the receiver takes it once. What the operations in a packet mean is not known here.
 
 pub mod packet;
+pub mod queue;
 pub mod receiver;
 pub mod round_trip;
 pub mod sender;

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::ids::{Key, RegionId};
 use crate::time::Instant;
+use crate::wire::packed::Operation;
 
 /// Payload that is gathered at transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Packet {
     pub sent_at: Instant,
     /// Place of that transmission among all transmissions of the stream.
     pub order: u64,
+    /// Over which of several ways that was.
+    pub way: u16,
     /// The receiver has it, though not everything before it.
     pub is_held_by_receiver: bool,
     /// To be sent again.
@@ -55,7 +58,39 @@ impl Packet {
         self.body.len() + self.source.map_or(0, |source| source.length)
     }
 
-    /// Make the packet ready for reuse, or void: it keeps its number and says nothing.
+    /// Add an operation behind the others.
+    #[inline(always)]
+    pub(super) fn add(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) {
+        self.select(address);
+        operation.encode(&mut self.body);
+        self.operation_count += 1;
+    }
+
+    /// Say what the next operations are about, if the last ones were about something else.
+    #[inline(always)]
+    pub(super) fn select(&mut self, address: Option<(RegionId, Key)>) {
+        let Some((region, key)) = address else { return };
+        if self.selected != address {
+            Operation::Select { region, key }.encode(&mut self.body);
+            self.selected = address;
+        }
+    }
+
+    /// Begin anew in the place of a packet that is over; its buffer stays.
+    #[inline]
+    pub(super) fn begin(&mut self, first_operation: u32) {
+        self.clear();
+        self.first_operation = first_operation;
+        self.transmissions = 0;
+        self.sent_at = Instant::ZERO;
+        self.order = 0;
+        self.way = 0;
+        self.is_held_by_receiver = false;
+        self.is_lost = false;
+    }
+
+    /// Make the packet void: it keeps its number and says nothing.
+    #[inline]
     pub fn clear(&mut self) {
         self.body.clear();
         self.source = None;

@@ -24,6 +24,18 @@ pub struct Held {
     pub bytes: Vec<u8>,
 }
 
+/// What is known of a packet after a hole.
+#[derive(Debug)]
+pub enum Early {
+    /// It waits for its turn.
+    Held(Held),
+    /// It was carried out before its turn.
+    Taken {
+        /// Number of its first operation.
+        first_operation: u32,
+    },
+}
+
 /// What a received packet number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -47,9 +59,10 @@ pub struct Receiver {
     ack_every: u32,
     ack_delay_ns: u64,
     expected: u32,
-    held: VecDeque<Option<Held>>,
+    held: VecDeque<Option<Early>>,
     hole_announced: bool,
     hole_to_announce: bool,
+    mark_to_announce: bool,
     unacknowledged: u32,
     ack_due: bool,
     ack_deadline: Option<Instant>,
@@ -64,13 +77,17 @@ impl Receiver {
     pub const fn new(config: &TransportConfig) -> Self {
         Self {
             mode: config.mode,
-            window: config.window_packets,
+            window: match config.mode {
+                RetransmissionMode::GoBackN => config.window_packets,
+                RetransmissionMode::Selective => config.reorder_packets,
+            },
             ack_every: config.ack_every_packets,
             ack_delay_ns: config.ack_delay_ns,
             expected: 0,
             held: VecDeque::new(),
             hole_announced: false,
             hole_to_announce: false,
+            mark_to_announce: false,
             unacknowledged: 0,
             ack_due: false,
             ack_deadline: None,
@@ -99,6 +116,13 @@ impl Receiver {
         }
     }
 
+    /// Whether this is the packet expected, and none behind it is held.
+    #[must_use]
+    #[inline]
+    pub fn continues(&self, psn: u32) -> bool {
+        psn == self.expected && self.held.is_empty()
+    }
+
     /// The expected packet was taken.
     pub fn accept(&mut self, now: Instant, ack_now: bool) {
         self.expected = self.expected.wrapping_add(1);
@@ -118,18 +142,45 @@ impl Receiver {
 
     /// Hold a packet at the place that `judge` gave.
     pub fn hold(&mut self, place: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
-        while self.held.len() <= place {
-            self.held.push_back(None);
-        }
+        self.make_place(place);
         let mut bytes = self.pool.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame);
-        self.held[place] = Some(Held { lease, port, bytes });
+        self.held[place] = Some(Early::Held(Held { lease, port, bytes }));
         self.ack_due = true;
     }
 
-    /// The held packet that is expected now, if it is here.
-    pub fn next_held(&mut self) -> Option<Held> {
+    /// The packet at this place has been carried out before its turn.
+    pub fn note_taken(&mut self, place: usize, first_operation: u32) {
+        self.make_place(place);
+        self.held[place] = Some(Early::Taken { first_operation });
+        self.ack_due = true;
+    }
+
+    fn make_place(&mut self, place: usize) {
+        while self.held.len() <= place {
+            self.held.push_back(None);
+        }
+    }
+
+    /// The place of the first held packet for which this holds.
+    pub fn find_held(&self, is_wanted: impl Fn(&Held) -> bool) -> Option<usize> {
+        self.held.iter().position(|early| matches!(early, Some(Early::Held(held)) if is_wanted(held)))
+    }
+
+    /// Take the held packet at this place out.
+    pub fn take_at(&mut self, place: usize) -> Option<Held> {
+        match self.held.get_mut(place)?.take()? {
+            Early::Held(held) => Some(held),
+            taken @ Early::Taken { .. } => {
+                self.held[place] = Some(taken);
+                None
+            }
+        }
+    }
+
+    /// The early packet that is expected now, if it is here.
+    pub fn next_early(&mut self) -> Option<Early> {
         self.held.front_mut().and_then(Option::take)
     }
 
@@ -140,7 +191,10 @@ impl Receiver {
 
     /// Every held lease; for the end of the stream.
     pub fn take_held(&mut self) -> impl Iterator<Item = LeaseId> + '_ {
-        self.held.drain(..).flatten().map(|held| held.lease)
+        self.held.drain(..).flatten().filter_map(|early| match early {
+            Early::Held(held) => Some(held.lease),
+            Early::Taken { .. } => None,
+        })
     }
 
     /// A duplicate came: its acknowledgement may be lost.
@@ -155,6 +209,17 @@ impl Receiver {
             self.hole_to_announce = true;
             self.ack_due = true;
         }
+    }
+
+    // W-75
+    /// A packet came marked: the next acknowledgement says so.
+    pub const fn note_mark(&mut self) {
+        self.mark_to_announce = true;
+    }
+
+    /// An acknowledgement leaves: whether it says that a packet came marked.
+    pub const fn take_mark(&mut self) -> bool {
+        core::mem::replace(&mut self.mark_to_announce, false)
     }
 
     /// Something changed that the sender must know now.
@@ -195,7 +260,8 @@ impl Receiver {
     /// Whether anything is unacknowledged and its acknowledgement is a plain cumulative one, so that it may ride on data.
     #[must_use]
     pub fn may_piggyback(&self) -> bool {
-        (self.ack_due || self.unacknowledged > 0) && !self.hole_to_announce && !self.has_hole()
+        let is_plain = !self.hole_to_announce && !self.mark_to_announce && !self.has_hole();
+        (self.ack_due || self.unacknowledged > 0) && is_plain
     }
 
     /// Whether anything is unacknowledged.

@@ -4,11 +4,11 @@
 //! a hole at the receiver marks everything in flight as lost; under selective only what was overtaken by three later
 //! transmissions. A packet keeps its number for ever.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::distance;
 use super::packet::{Packet, PayloadSource};
+use super::queue::PacketQueue;
 use super::round_trip::RoundTrip;
 use crate::config::{PackingConfig, PackingMode, RetransmissionMode, TransportConfig};
 use crate::ids::{Key, RegionId};
@@ -33,19 +33,19 @@ pub struct SenderLimits {
 #[derive(Debug)]
 pub struct Sender {
     limits: SenderLimits,
-    packets: VecDeque<Packet>,
+    packets: PacketQueue,
     base: u32,
     sent: usize,
     lost: usize,
     order: u64,
-    newest_arrival: u64,
+    /// By way: the last transmission over it that is known to have arrived. A way keeps the order of what it carries.
+    newest_arrivals: Vec<u64>,
     rewound_for: Option<u32>,
     next_operation: u32,
     visible: u32,
     round_trip: RoundTrip,
     deadline: Option<Instant>,
     retries: u32,
-    pool: Vec<Vec<u8>>,
 }
 
 /// What an acknowledgement changed.
@@ -64,18 +64,17 @@ impl Sender {
         Self {
             round_trip: RoundTrip::new(&limits.transport),
             limits,
-            packets: VecDeque::new(),
+            packets: PacketQueue::default(),
             base: 0,
             sent: 0,
             lost: 0,
             order: 0,
-            newest_arrival: 0,
+            newest_arrivals: alloc::vec![0],
             rewound_for: None,
             next_operation: 0,
             visible: 0,
             deadline: None,
             retries: 0,
-            pool: Vec::new(),
         }
     }
 
@@ -106,10 +105,17 @@ impl Sender {
     }
 
     /// Append a small operation, in the open packet if it fits. Returns its number.
-    #[inline]
+    // Inlined, as what it calls is: who appends one kind of operation need not ask which kind it is, and the address goes from registers to
+    // where it stays.
+    #[inline(always)]
     pub fn append(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) -> u32 {
-        self.open(address, operation.encoded_bytes());
-        self.add(operation)
+        let bytes = operation.encoded_bytes();
+        let number = self.next_operation;
+        self.next_operation = number.wrapping_add(1);
+        let is_alone = self.limits.packing.mode == PackingMode::Off || !self.has_room_for(address, bytes);
+        let packet = if is_alone { self.packets.open(number) } else { self.packets.back_or_open(number) };
+        packet.add(address, operation);
+        number
     }
 
     /// Append an operation behind gathered payload of the packet opened last, if there is room; else in a new one.
@@ -120,11 +126,11 @@ impl Sender {
                 .packets
                 .back()
                 .is_some_and(|last| last.length() + bytes <= self.limits.operation_bytes_max);
-        if !fits {
-            self.push_packet();
-        }
-        self.select(Some(address));
-        self.add(operation)
+        let number = self.next_operation;
+        self.next_operation = number.wrapping_add(1);
+        let packet = if fits { self.packets.back_or_open(number) } else { self.packets.open(number) };
+        packet.add(Some(address), operation);
+        number
     }
 
     /// Append an operation whose payload is gathered at transmission: `write_header` appends its header.
@@ -134,59 +140,31 @@ impl Sender {
         source: PayloadSource,
         write_header: impl FnOnce(&mut Vec<u8>),
     ) -> u32 {
-        self.push_packet();
-        self.select(address);
         let number = self.next_operation;
         self.next_operation = number.wrapping_add(1);
-        if let Some(packet) = self.packets.back_mut() {
-            write_header(&mut packet.body);
-            packet.operation_count += 1;
-            packet.source = Some(PayloadSource { split: packet.body.len(), ..source });
-        }
+        let packet = self.packets.open(number);
+        packet.select(address);
+        write_header(&mut packet.body);
+        packet.operation_count += 1;
+        packet.source = Some(PayloadSource { split: packet.body.len(), ..source });
         number
     }
 
-    fn open(&mut self, address: Option<(RegionId, Key)>, bytes: usize) {
-        let packing = self.limits.packing;
-        let fits = self.packets.len() > self.sent
+    /// Whether an operation of so many bytes fits the packet opened last.
+    #[inline]
+    fn has_room_for(&self, address: Option<(RegionId, Key)>, bytes: usize) -> bool {
+        self.packets.len() > self.sent
             && self.packets.back().is_some_and(|last| {
                 let select = if address.is_some() && last.selected != address { SELECT_BYTES } else { 0 };
-                packing.mode != PackingMode::Off
-                    && last.source.is_none()
-                    && u16::from(last.operation_count) < packing.operations_max.min(250)
+                last.source.is_none()
+                    && u16::from(last.operation_count) < self.limits.packing.operations_max.min(250)
                     && last.body.len() + select + bytes <= self.limits.operation_bytes_max
-            });
-        if !fits {
-            self.push_packet();
-        }
-        self.select(address);
+            })
     }
 
+    #[inline]
     fn push_packet(&mut self) {
-        let body = self.pool.pop().unwrap_or_default();
-        self.packets.push_back(Packet { body, first_operation: self.next_operation, ..Packet::default() });
-    }
-
-    #[inline]
-    fn select(&mut self, address: Option<(RegionId, Key)>) {
-        let Some((region, key)) = address else { return };
-        if let Some(packet) = self.packets.back_mut()
-            && packet.selected != address
-        {
-            Operation::Select { region, key }.encode(&mut packet.body);
-            packet.selected = address;
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, operation: &Operation<'_>) -> u32 {
-        let number = self.next_operation;
-        self.next_operation = number.wrapping_add(1);
-        if let Some(packet) = self.packets.back_mut() {
-            operation.encode(&mut packet.body);
-            packet.operation_count += 1;
-        }
-        number
+        self.packets.open(self.next_operation);
     }
 
     /// Number of the packet that was opened last.
@@ -242,11 +220,45 @@ impl Sender {
         operation.encode(&mut packet.body);
     }
 
-    /// The packet at `index` leaves. Returns whether it had been sent before.
-    pub fn note_sent(&mut self, now: Instant, index: usize) -> bool {
+    /// Send the next packet if none of those before it has to be sent again: `write` is given the packet, its number, and whether nothing more
+    /// can follow at once; if it writes the packet somewhere, that has been sent, for the first time.
+    #[inline]
+    pub fn send_fresh<T>(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&Packet, u32, bool) -> Option<T>,
+    ) -> Option<T> {
+        if self.lost > 0 || !self.window_open() {
+            return None;
+        }
+        let (index, window) = (self.sent, self.limits.transport.window_packets as usize);
+        let is_last = index + 1 >= self.packets.len().min(window);
+        let psn = self.base.wrapping_add(index as u32);
+        let packet = self.packets.get_mut(index).filter(|packet| packet.transmissions == 0)?;
+        let written = write(packet, psn, is_last)?;
+        self.order += 1;
+        (packet.order, packet.sent_at, packet.transmissions) = (self.order, now, 1);
+        self.sent = index + 1;
+        if self.deadline.is_none() {
+            self.deadline = Some(now + self.round_trip.timeout_ns());
+        }
+        Some(written)
+    }
+
+    /// The packet that was sent last for the first time.
+    #[must_use]
+    #[inline]
+    pub fn last_fresh(&self) -> Option<&Packet> {
+        self.packets.get(self.sent.wrapping_sub(1))
+    }
+
+    /// The packet at `index` leaves over this way (always the first where there is one at a time). Returns whether it had
+    /// been sent before.
+    pub fn note_sent(&mut self, now: Instant, index: usize, way: u16) -> bool {
         self.order += 1;
         let packet = &mut self.packets[index];
         packet.order = self.order;
+        packet.way = way;
         packet.sent_at = now;
         packet.transmissions += 1;
         if packet.is_lost {
@@ -300,8 +312,7 @@ impl Sender {
     }
 
     fn take_front(&mut self, now: Instant) {
-        // Looked at where it lies: a packet is two cache lines, and only its buffer is worth keeping.
-        let Some(packet) = self.packets.front_mut() else { return };
+        let Some(packet) = self.packets.get(0) else { return };
         self.base = self.base.wrapping_add(1);
         self.sent -= 1;
         if packet.is_lost {
@@ -310,10 +321,7 @@ impl Sender {
         if packet.transmissions == 1 && !packet.is_held_by_receiver {
             self.round_trip.measure(now.since(packet.sent_at));
         }
-        let mut body = core::mem::take(&mut packet.body);
-        body.clear();
-        self.pool.push(body);
-        self.packets.pop_front();
+        self.packets.close_front();
     }
 
     fn advance_visible(&mut self, operation: u32) -> bool {
@@ -347,13 +355,18 @@ impl Sender {
 
     /// Selective: bit i says that packet `base + 1 + i` is there.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
+        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.way) + 1).max();
+        if ways.is_some_and(|ways| ways > self.newest_arrivals.len()) {
+            self.newest_arrivals.resize(ways.unwrap_or_default(), 0);
+        }
         for index in 1..self.sent {
             let bit = index - 1;
             let here = bitmap.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0);
             let packet = &mut self.packets[index];
             if here && !packet.is_held_by_receiver {
                 packet.is_held_by_receiver = true;
-                self.newest_arrival = self.newest_arrival.max(packet.order);
+                let newest = &mut self.newest_arrivals[usize::from(packet.way)];
+                *newest = packet.order.max(*newest);
                 if packet.transmissions == 1 {
                     self.round_trip.measure(now.since(packet.sent_at));
                 }
@@ -364,12 +377,39 @@ impl Sender {
             }
         }
         for packet in self.packets.iter_mut().take(self.sent) {
-            let overtaken = packet.order + REORDER_TOLERANCE <= self.newest_arrival;
+            let overtaken = packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.way)];
             if overtaken && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
             }
         }
+    }
+
+    /// One of several ways is gone: what went over it is sent again at once.
+    pub fn handle_way_lost(&mut self, now: Instant, way: u16) {
+        self.round_trip.reset_back_off();
+        for packet in self.packets.iter_mut().take(self.sent) {
+            if packet.way == way && !packet.is_held_by_receiver && !packet.is_lost {
+                packet.is_lost = true;
+                self.lost += 1;
+            }
+        }
+        if self.lost > 0 {
+            self.deadline = Some(now + self.round_trip.timeout_ns());
+        }
+    }
+
+    /// Packets to send now, as far as they have been made and the window is open.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        let window = (self.limits.transport.window_packets as usize).saturating_sub(self.sent);
+        self.lost + self.unsent().min(window)
+    }
+
+    /// Packets that may still be made before the window closes.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        (self.limits.transport.window_packets as usize).saturating_sub(self.packets.len())
     }
 
     /// Nothing in flight, and everything sent is visible.
@@ -409,7 +449,7 @@ impl Sender {
     /// The first timeout may only mean that a host was slow: the oldest packet asks, and its acknowledgement tells what
     /// else is missing. A second one in a row means that everything is.
     fn probe(&mut self, now: Instant) {
-        if let Some(oldest) = self.packets.front_mut()
+        if let Some(oldest) = self.packets.get_mut(0)
             && !oldest.is_lost
         {
             oldest.is_lost = true;
@@ -442,15 +482,8 @@ impl Sender {
     /// that nothing stale is written should the same life of the receiver come back.
     pub fn void(&mut self) {
         self.next_operation = self.first_unsent_operation();
-        while self.packets.len() > self.sent {
-            if let Some(mut packet) = self.packets.pop_back() {
-                packet.clear();
-                self.pool.push(packet.body);
-            }
-        }
-        for packet in &mut self.packets {
-            packet.clear();
-        }
+        self.packets.truncate(self.sent);
+        self.packets.iter_mut().for_each(Packet::clear);
         self.visible = self.next_operation;
         self.deadline = None;
         self.retries = 0;

@@ -1,10 +1,11 @@
-//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, and how link sequences begin.
+//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, how link sequences begin, and pauses.
 
 use alloc::vec::Vec;
 
 use super::layout::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::state::LinkState;
+use crate::route::table::stir;
 
 /// Bytes of a Hello's body.
 pub const HELLO_BYTES: usize = 28;
@@ -22,6 +23,24 @@ pub const NUMBERING_BYTES: usize = 4;
 #[must_use]
 pub fn numbering(body: &[u8]) -> Option<u32> {
     (body.len() >= NUMBERING_BYTES).then(|| u32_at(body, 0))
+}
+
+/// Bytes of what a link init says of one channel beside the first.
+pub const CONSUMED_BYTES: usize = 4;
+
+/// What a link init says was consumed on the second channel, the third and so on.
+pub fn consumed_beside(body: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let rest = body.get(NUMBERING_BYTES..).unwrap_or_default();
+    rest.chunks_exact(CONSUMED_BYTES).map(|consumed| u32_at(consumed, 0))
+}
+
+/// Bytes of a pause's body.
+pub const PAUSE_BYTES: usize = 2;
+
+/// For how many quanta a pause asks; `None` if the body is too short.
+#[must_use]
+pub fn pause_quanta(body: &[u8]) -> Option<u16> {
+    (body.len() >= PAUSE_BYTES).then(|| u16_at(body, 0))
 }
 
 /// Who I am, and whom I have heard.
@@ -83,6 +102,8 @@ pub struct Heartbeat {
     pub heard: u32,
     /// The link's state as the sender sees it.
     pub state: LinkState,
+    /// Intervals until the sender's next heartbeat, at most.
+    pub intervals: u16,
     /// Hash of all link reports that the sender holds; a difference makes the receiver send its own.
     pub digest: u32,
 }
@@ -92,7 +113,8 @@ impl Heartbeat {
     pub fn write(&self, body: &mut [u8]) {
         put_u32(body, 0, self.number);
         put_u32(body, 4, self.heard);
-        put_u32(body, 8, self.state as u32);
+        put_u16(body, 8, self.state as u16);
+        put_u16(body, 10, self.intervals);
         put_u32(body, 12, self.digest);
     }
 
@@ -105,9 +127,22 @@ impl Heartbeat {
         Some(Self {
             number: u32_at(body, 0),
             heard: u32_at(body, 4),
-            state: *LinkState::ALL.get(u32_at(body, 8) as usize)?,
+            state: *LinkState::ALL.get(usize::from(u16_at(body, 8)))?,
+            intervals: u16_at(body, 10),
             digest: u32_at(body, 12),
         })
+    }
+}
+
+/// By which a life is told from another of the same member where there is no room for the whole: 14 bits, well mixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifeMark(u16);
+
+impl LifeMark {
+    /// The mark of a life.
+    #[must_use]
+    pub const fn of(life: Incarnation) -> Self {
+        Self((stir(life.0 as u32 ^ stir((life.0 >> 32) as u32)) >> 18) as u16)
     }
 }
 
@@ -120,9 +155,18 @@ pub struct LinkReport {
     pub incarnation: Incarnation,
     /// Counts its reports; (incarnation, number) orders them.
     pub number: u32,
-    /// (edge, carries data) of every link of the member.
-    pub edges: Vec<(u16, bool)>,
+    /// Every link of the member (edge), and with which life of its neighbour it carries data, if it does.
+    pub edges: Vec<(u16, Option<LifeMark>)>,
+    /// The member leaves: none of its links carries data any more, and that it is lost is no death.
+    pub is_farewell: bool,
 }
+
+/// What an entry of a report says of a link in its two low bits: it carries data, to the life whose mark is in the others.
+const CARRIES_DATA: u16 = 1;
+/// It does not, because the origin leaves.
+const LEFT: u16 = 2;
+/// Bits of an entry that say so.
+const STATE_BITS: u32 = 2;
 
 impl LinkReport {
     /// Bytes of the body.
@@ -137,10 +181,15 @@ impl LinkReport {
         put_u16(body, 2, self.edges.len() as u16);
         put_u64(body, 4, self.incarnation.0);
         put_u32(body, 12, self.number);
-        for (index, (edge, up)) in self.edges.iter().enumerate() {
+        for (index, (edge, life)) in self.edges.iter().enumerate() {
             let at = REPORT_BYTES + REPORT_ENTRY_BYTES * index;
             put_u16(body, at, *edge);
-            put_u16(body, at + 2, u16::from(*up));
+            let state = match (self.is_farewell, life) {
+                (true, _) => LEFT,
+                (false, Some(LifeMark(mark))) => CARRIES_DATA | mark << STATE_BITS,
+                (false, None) => 0,
+            };
+            put_u16(body, at + 2, state);
         }
         self.encoded_bytes()
     }
@@ -153,14 +202,19 @@ impl LinkReport {
         }
         let count = usize::from(u16_at(body, 2));
         let entries = body.get(REPORT_BYTES..REPORT_BYTES + REPORT_ENTRY_BYTES * count)?;
+        let entries =
+            || entries.chunks_exact(REPORT_ENTRY_BYTES).map(|entry| (u16_at(entry, 0), u16_at(entry, 2)));
         Some(Self {
             origin: NodeId(u16_at(body, 0)),
             incarnation: Incarnation(u64_at(body, 4)),
             number: u32_at(body, 12),
-            edges: entries
-                .chunks_exact(REPORT_ENTRY_BYTES)
-                .map(|entry| (u16_at(entry, 0), u16_at(entry, 2) != 0))
-                .collect(),
+            edges: entries().map(|(edge, state)| (edge, life_in(state))).collect(),
+            // W-50
+            is_farewell: count > 0 && entries().all(|(_, state)| state == LEFT),
         })
     }
+}
+
+fn life_in(state: u16) -> Option<LifeMark> {
+    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(LifeMark(state >> STATE_BITS))
 }

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Write;
 
-use super::control::{Heartbeat, Hello, LinkReport, numbering};
+use super::control::{Heartbeat, Hello, LinkReport, numbering, pause_quanta};
 use super::frame::{Frame, FrameKind};
 use super::packed::{Operation, Operations};
 
@@ -26,11 +26,14 @@ pub fn line(frame: &Frame<'_>) -> String {
         },
         FrameKind::Report => match LinkReport::read(frame.body()) {
             Some(report) => {
-                let up = report.edges.iter().filter(|(_, up)| *up).count();
+                let up = report.edges.iter().filter(|(_, life)| life.is_some()).count();
                 format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
             }
             None => String::from("report, malformed"),
         },
+        FrameKind::Credit if frame.link.channel.0 > 0 => {
+            format!("credit of {} freed {}", frame.link.channel, frame.link.freed)
+        }
         FrameKind::Credit => format!("credit freed {}", frame.link.freed),
         FrameKind::LinkAck => format!("link-ack {}", frame.link.link_ack),
         FrameKind::LinkNack => format!("link-nack {}", frame.link.link_ack),
@@ -42,6 +45,11 @@ pub fn line(frame: &Frame<'_>) -> String {
             Some(number) => format!("link-init-echo {number}"),
             None => String::from("link-init-echo, malformed"),
         },
+        FrameKind::Pause => match pause_quanta(frame.body()) {
+            Some(0) => format!("resume ch{}", frame.link.channel.0),
+            Some(quanta) => format!("pause ch{} {quanta} quanta", frame.link.channel.0),
+            None => String::from("pause, malformed"),
+        },
     }
 }
 
@@ -51,6 +59,12 @@ fn routed(frame: &Frame<'_>) -> String {
     let mut text = format!("{kind} {}->{} {}", header.source, header.destination, header.class.name());
     if frame.link.kind == FrameKind::Data {
         let _ = write!(text, " psn {}", header.psn);
+        if frame.link.channel.0 > 0 {
+            let _ = write!(text, " on {}", frame.link.channel);
+        }
+    }
+    if frame.link.is_marked {
+        text.push_str(" marked");
     }
     if let Some(ack) = header.ack {
         let _ = write!(text, " acks {} psn {} op {}", ack.class.name(), ack.psn, ack.operation);
@@ -71,7 +85,9 @@ fn describe(text: &mut String, operation: &Operation<'_>) {
         Operation::Store { offset, data } => write!(text, "store {} at {offset:#x}", data.len()),
         Operation::Load { offset, length } => write!(text, "load {length} at {offset:#x}"),
         Operation::Atomic { offset, atomic } => write!(text, "{:?} at {offset:#x}", atomic.kind),
-        Operation::Signal { offset, value, .. } => write!(text, "signal {value} at {offset:#x}"),
+        Operation::Signal { offset, value, counted, .. } => {
+            write!(text, "signal {value} at {offset:#x} after {counted}")
+        }
         Operation::Put { offset, data, total, .. } => {
             write!(text, "put {} of {total} at {offset:#x}", data.len())
         }
@@ -88,11 +104,12 @@ fn describe(text: &mut String, operation: &Operation<'_>) {
         Operation::Refusal { operation, class, code } => {
             write!(text, "refusal of {} {operation} code {code}", class.name())
         }
-        Operation::Ack { class, psn, operation, hole, bitmap } => write!(
+        Operation::Ack { class, psn, operation, hole, marked, bitmap } => write!(
             text,
-            "ack {} psn {psn} op {operation}{}{}",
+            "ack {} psn {psn} op {operation}{}{}{}",
             class.name(),
             if *hole { " hole" } else { "" },
+            if *marked { " marked" } else { "" },
             if bitmap.is_empty() { "" } else { " bitmap" }
         ),
     };

@@ -6,7 +6,7 @@
 use super::check::{end_to_end_check, hop_check};
 use super::layout::*;
 use crate::event::DropReason;
-use crate::ids::{Class, NodeId, Tenant};
+use crate::ids::{Channel, Class, NodeId, Tenant};
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,9 +32,26 @@ pub enum FrameKind {
     LinkInit = 9,
     /// To the neighbour: I follow your link sequence.
     LinkInitEcho = 10,
+    /// To the neighbour: send no data of the channel for a while, or go on.
+    Pause = 11,
 }
 
 impl FrameKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Data,
+        Self::Ack,
+        Self::Hello,
+        Self::Heartbeat,
+        Self::Report,
+        Self::Credit,
+        Self::LinkAck,
+        Self::LinkNack,
+        Self::LinkInit,
+        Self::LinkInitEcho,
+        Self::Pause,
+    ];
+
     const fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Data),
@@ -47,7 +64,26 @@ impl FrameKind {
             8 => Some(Self::LinkNack),
             9 => Some(Self::LinkInit),
             10 => Some(Self::LinkInitEcho),
+            11 => Some(Self::Pause),
             _ => None,
+        }
+    }
+
+    /// Lower-case name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Ack => "ack",
+            Self::Hello => "hello",
+            Self::Heartbeat => "heartbeat",
+            Self::Report => "report",
+            Self::Credit => "credit",
+            Self::LinkAck => "link-ack",
+            Self::LinkNack => "link-nack",
+            Self::LinkInit => "link-init",
+            Self::LinkInitEcho => "link-init-echo",
+            Self::Pause => "pause",
         }
     }
 
@@ -75,6 +111,8 @@ pub struct LinkHeader {
     pub length: u16,
     /// Hops left.
     pub hop_limit: u8,
+    /// Virtual channel of the link that the frame travels on; the counters below are its own.
+    pub channel: Channel,
     /// Low 16 bits of the sending neighbour's incarnation tag.
     pub session: u16,
     /// Data frames sent on this link direction, this one included.
@@ -93,6 +131,8 @@ pub struct LinkHeader {
     pub hop_check_covers_all: bool,
     /// The link sequence is not this frame's own.
     pub is_unprotected: bool,
+    /// It has met congestion on its way.
+    pub is_marked: bool,
 }
 
 /// What no hop changes.
@@ -112,6 +152,8 @@ pub struct FabricHeader {
     pub entropy: u16,
     /// The sender wants an acknowledgement now.
     pub ack_now: bool,
+    /// The packet has been sent before.
+    pub again: bool,
     /// Piggybacked acknowledgement.
     pub ack: Option<PiggybackAck>,
     /// Tag of the source's life.
@@ -249,6 +291,7 @@ impl LinkHeader {
             epoch: u16_at(bytes, EPOCH),
             length: u16_at(bytes, LENGTH),
             hop_limit: bytes[HOP_LIMIT],
+            channel: Channel(bytes[CHANNEL]),
             session: u16_at(bytes, SESSION),
             sequence: u32_at(bytes, SEQUENCE),
             link_ack: u32_at(bytes, LINK_ACK),
@@ -258,6 +301,7 @@ impl LinkHeader {
             has_hop_check: bytes[FLAGS] & FLAG_NO_HOP_CHECK == 0 || !kind.is_routed(),
             hop_check_covers_all: bytes[FLAGS] & FLAG_HOP_CHECK_OF_ALL != 0 || !kind.is_routed(),
             is_unprotected: bytes[FLAGS] & FLAG_UNPROTECTED != 0,
+            is_marked: bytes[FLAGS] & FLAG_MARKED != 0,
         }
     }
 
@@ -276,11 +320,12 @@ impl LinkHeader {
         frame[FLAGS] = (u8::from(self.has_end_to_end_check) * FLAG_END_TO_END)
             | (u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK)
             | (u8::from(self.hop_check_covers_all && self.kind.is_routed()) * FLAG_HOP_CHECK_OF_ALL)
-            | (u8::from(self.is_unprotected) * FLAG_UNPROTECTED);
+            | (u8::from(self.is_unprotected) * FLAG_UNPROTECTED)
+            | (u8::from(self.is_marked) * FLAG_MARKED);
         put_u16(frame, EPOCH, self.epoch);
         put_u16(frame, LENGTH, self.length);
         frame[HOP_LIMIT] = self.hop_limit;
-        frame[HOP_LIMIT + 1] = 0;
+        frame[CHANNEL] = self.channel.0;
         put_u16(frame, SESSION, self.session);
         put_u32(frame, SEQUENCE, self.sequence);
         put_u32(frame, LINK_ACK, self.link_ack);
@@ -293,6 +338,12 @@ impl LinkHeader {
             put_u32(out, HOP_CHECK, check);
         }
     }
+}
+
+/// The traffic field of a routed frame.
+#[inline]
+pub(super) const fn traffic(ack_now: bool, again: bool) -> u8 {
+    (ack_now as u8 * TRAFFIC_ACK_NOW) | (again as u8 * TRAFFIC_AGAIN)
 }
 
 impl FabricHeader {
@@ -313,6 +364,7 @@ impl FabricHeader {
             tenant: Tenant(u16_at(bytes, TENANT)),
             entropy: u16_at(bytes, ENTROPY),
             ack_now: bytes[TRAFFIC] & TRAFFIC_ACK_NOW != 0,
+            again: bytes[TRAFFIC] & TRAFFIC_AGAIN != 0,
             ack,
             source_incarnation: u32_at(bytes, SOURCE_INCARNATION),
             destination_incarnation: u32_at(bytes, DESTINATION_INCARNATION),
@@ -336,7 +388,8 @@ impl FabricHeader {
         frame[OPERATION_COUNT] = self.operation_count;
         put_u16(frame, TENANT, self.tenant.0);
         put_u16(frame, ENTROPY, self.entropy);
-        frame[TRAFFIC] = u8::from(self.ack_now) * TRAFFIC_ACK_NOW;
+        // W-36
+        frame[TRAFFIC] = traffic(self.ack_now, self.again);
         frame[ACK_CLASS] = self.ack.map_or(NO_CLASS, |ack| ack.class as u8);
         put_u32(frame, SOURCE_INCARNATION, self.source_incarnation);
         put_u32(frame, DESTINATION_INCARNATION, self.destination_incarnation);

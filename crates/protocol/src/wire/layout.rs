@@ -13,7 +13,7 @@ pub const LINK: usize = 14;
 pub const MAGIC: usize = 14;
 /// Version in the high nibble, kind in the low one.
 pub const VERSION_KIND: usize = 16;
-/// Bit 0: the end-to-end check is present.
+/// What is present, checked and marked: the flags below.
 pub const FLAGS: usize = 17;
 /// Rack epoch.
 pub const EPOCH: usize = 18;
@@ -21,6 +21,8 @@ pub const EPOCH: usize = 18;
 pub const LENGTH: usize = 20;
 /// Hop limit.
 pub const HOP_LIMIT: usize = 22;
+/// Virtual channel of the link that the frame travels on, and that its counters are of.
+pub const CHANNEL: usize = 23;
 /// Low 16 bits of the sending neighbour's incarnation tag.
 pub const SESSION: usize = 24;
 /// Cumulative number of data frames sent on this link direction, this one included.
@@ -47,7 +49,7 @@ pub const OPERATION_COUNT: usize = 51;
 pub const TENANT: usize = 52;
 /// Chooses among equal paths; constant within a stream.
 pub const ENTROPY: usize = 54;
-/// Bit 0: the sender wants an acknowledgement now.
+/// Bit 0: the sender wants an acknowledgement now; bit 1: the packet has been sent before.
 pub const TRAFFIC: usize = 56;
 /// Class of the piggybacked acknowledgement; 0xff if there is none.
 pub const ACK_CLASS: usize = 57;
@@ -80,8 +82,12 @@ pub const FLAG_NO_HOP_CHECK: u8 = 2;
 pub const FLAG_HOP_CHECK_OF_ALL: u8 = 4;
 /// Flag: the link sequence of this routed frame is not its own, and the link protects it from nothing.
 pub const FLAG_UNPROTECTED: u8 = 8;
+/// Flag: the frame has joined a queue that was longer than it should be.
+pub const FLAG_MARKED: u8 = 16;
 /// Traffic flag: acknowledge at once.
 pub const TRAFFIC_ACK_NOW: u8 = 1;
+/// Traffic flag: the packet has been sent before.
+pub const TRAFFIC_AGAIN: u8 = 2;
 /// "No class" in [`ACK_CLASS`].
 pub const NO_CLASS: u8 = 0xff;
 /// Bytes of an operation's header.

@@ -1,18 +1,22 @@
 //! Bytes and values. The law is `docs/wire-format.md`; the sections named here are its sections.
 //!
 //! [`layout`] names every offset · [`frame`] is the checked view of a received frame and the writer of headers ·
-//! [`packed`] is the list of operations inside a routed frame · [`control`] holds Hello, heartbeat, link reports and retry ·
-//! [`check`] computes both checks · [`address`] the MAC addresses · [`dump`] prints one line per frame.
+//! [`packed`] is the list of operations inside a routed frame, [`writes`] and [`acks`] the commonplace ones · [`control`] holds Hello, heartbeat,
+//! link reports and retry · [`familiar`] knows headers that continue a stream · [`check`] computes both checks · [`address`] the MAC
+//! addresses · [`dump`] prints one line per frame.
 //!
 //! Nothing here knows a link's state or a stream: a frame that parses may still be old, foreign or refused.
 
+pub mod acks;
 pub mod address;
 pub mod check;
 pub mod control;
 pub mod dump;
+pub mod familiar;
 pub mod frame;
 pub mod layout;
 pub mod packed;
+pub mod writes;
 
 pub use check::{end_to_end_check, hop_check, seal_end_to_end, seal_hop};
 pub use frame::{FabricHeader, Frame, FrameKind, LinkHeader};

@@ -7,12 +7,12 @@ use super::layout::{OPERATION_HEADER, put_u16, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Class, Key, RegionId};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
 
-const SELECT: u8 = 1;
-const STORE: u8 = 2;
+pub(super) const SELECT: u8 = 1;
+pub(super) const STORE: u8 = 2;
 const LOAD: u8 = 3;
 const ATOMIC: u8 = 4;
 const SIGNAL: u8 = 5;
-const PUT: u8 = 6;
+pub(super) const PUT: u8 = 6;
 const GET: u8 = 7;
 const MESSAGE: u8 = 8;
 const OFFER: u8 = 9;
@@ -22,7 +22,7 @@ const ATOMIC_REPLY: u8 = 17;
 const GET_DATA: u8 = 18;
 const REFUSAL: u8 = 19;
 const RECEIVED: u8 = 20;
-const ACK: u8 = 32;
+pub(super) const ACK: u8 = 32;
 
 /// Bytes of a [`Operation::Select`] on the wire.
 pub const SELECT_BYTES: usize = OPERATION_HEADER + 4;
@@ -70,6 +70,8 @@ pub enum Operation<'a> {
         kind: SignalKind,
         /// Operand.
         value: u64,
+        /// Operations right before it that must be carried out first: the parts of its put.
+        counted: u32,
     },
     /// Part of a put: write `data` at `offset`. The whole put is `[start, start + total)`, so that a range that is bad
     /// when the request starts writes no byte.
@@ -160,6 +162,8 @@ pub enum Operation<'a> {
         operation: u32,
         /// A hole was seen: go back to `psn` (go-back-N only).
         hole: bool,
+        /// A packet taken since the last one came marked.
+        marked: bool,
         /// Bit i: packet `psn + 1 + i` is here already (selective only).
         bitmap: &'a [u8],
     },
@@ -189,7 +193,8 @@ impl Operation<'_> {
                 | Self::LoadReply { data, .. }
                 | Self::GetData { data, .. } => data.len(),
                 Self::Atomic { .. } => 16,
-                Self::Signal { .. } | Self::AtomicReply { .. } | Self::Received { .. } => 8,
+                Self::Signal { .. } => 12,
+                Self::AtomicReply { .. } | Self::Received { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),
                 Self::Refusal { .. } => 0,
                 Self::Ack { bitmap, .. } => bitmap.len(),
@@ -198,7 +203,7 @@ impl Operation<'_> {
 
     /// Append the operation to `out`.
     // Inlined because its callers know which operation it is.
-    #[inline]
+    #[inline(always)]
     pub fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
         match *self {
             Self::Select { region, key } => {
@@ -218,9 +223,10 @@ impl Operation<'_> {
                 out.extend_from_slice(&atomic.operand.to_le_bytes());
                 out.extend_from_slice(&atomic.compare.to_le_bytes());
             }
-            Self::Signal { offset, kind, value } => {
-                header(out, SIGNAL, u8::from(kind == SignalKind::Add), 8, offset);
+            Self::Signal { offset, kind, value, counted } => {
+                header(out, SIGNAL, u8::from(kind == SignalKind::Add), 12, offset);
                 out.extend_from_slice(&value.to_le_bytes());
+                out.extend_from_slice(&counted.to_le_bytes());
             }
             Self::Put { offset, start, total, data } => {
                 put_header(out, offset, start, total, data.len());
@@ -261,8 +267,8 @@ impl Operation<'_> {
             Self::Refusal { operation, class, code } => {
                 header(out, REFUSAL, code, 0, u64::from(operation) | (class as u64) << 32);
             }
-            Self::Ack { class, psn, operation, hole, bitmap } => {
-                let flags = class as u8 | u8::from(hole) << 7;
+            Self::Ack { class, psn, operation, hole, marked, bitmap } => {
+                let flags = class as u8 | u8::from(marked) << 6 | u8::from(hole) << 7;
                 header(out, ACK, flags, bitmap.len(), u64::from(psn) | u64::from(operation) << 32);
                 out.extend_from_slice(bitmap);
             }
@@ -412,13 +418,14 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
             Operation::Atomic { offset: field, atomic: decode_atomic(flags, payload)? }
         }
         SIGNAL => {
-            exactly(8)?;
+            exactly(12)?;
             let kind = match flags {
                 0 => SignalKind::Set,
                 1 => SignalKind::Add,
                 _ => return None,
             };
-            Operation::Signal { offset: field, kind, value: u64_at(payload, 0) }
+            let counted = u32_at(payload, 8);
+            Operation::Signal { offset: field, kind, value: u64_at(payload, 0), counted }
         }
         PUT => {
             let data = payload.get(16..)?;
@@ -457,10 +464,11 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
         ACK => {
             (payload.len() <= BITMAP_BYTES_MAX).then_some(())?;
             Operation::Ack {
-                class: Class::from_number(flags & 0x7f)?,
+                class: Class::from_number(flags & 0x3f)?,
                 psn: field as u32,
                 operation: (field >> 32) as u32,
                 hole: flags & 0x80 != 0,
+                marked: flags & 0x40 != 0,
                 bitmap: payload,
             }
         }

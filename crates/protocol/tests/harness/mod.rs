@@ -36,10 +36,15 @@ struct TestWires {
     sent: Vec<(PortId, Vec<u8>)>,
     leases: BTreeMap<u32, Vec<u8>>,
     next_lease: u32,
+    /// There is room for one frame until it is taken away.
+    holds_one: bool,
 }
 
 impl Wires for TestWires {
     fn slot(&mut self, _port: PortId) -> Option<&mut [u8]> {
+        if self.holds_one && !self.sent.is_empty() {
+            return None;
+        }
         self.slot.resize(9100, 0);
         Some(&mut self.slot)
     }
@@ -48,6 +53,12 @@ impl Wires for TestWires {
     }
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
         self.sent.push((port, self.slot[..length].to_vec()));
+    }
+    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
+        while !self.holds_one {
+            let Some(length) = self.slot(port).and_then(&mut *write) else { return };
+            self.commit(port, length, true);
+        }
     }
     fn leased(&self, lease: LeaseId) -> &[u8] {
         &self.leases[&lease.0]
@@ -74,6 +85,10 @@ pub struct Fabric {
     pub filter: Filter,
     /// With a seed: data frames are delayed by up to three delays and sometimes sent twice.
     pub shuffle: Option<u64>,
+    /// Memory is at hand when a frame comes in.
+    pub at_once: bool,
+    /// A member's turn is over when it has sent a frame, and it has as many turns as it wants: no frame is one of a run.
+    pub one_a_turn: bool,
     seats: Vec<Seat>,
     flights: Vec<Flight>,
     counter: u64,
@@ -82,14 +97,19 @@ pub struct Fabric {
 pub struct Options {
     pub transport: TransportConfig,
     pub packing: PackingConfig,
+    pub paths: PathConfig,
     pub end_to_end_check: bool,
     pub tenants: Vec<Tenant>,
     pub credits: CreditConfig,
     pub retry: Option<RetryConfig>,
+    pub pause: Option<PauseConfig>,
     pub resync: bool,
     pub forwarding: ForwardingConfig,
     pub update_spacing: Option<u32>,
+    pub channels: ChannelConfig,
+    pub datelines: Vec<u16>,
     pub frame_bytes_max: u16,
+    pub timers: LinkTimers,
 }
 
 pub fn options(mode: RetransmissionMode) -> Options {
@@ -97,6 +117,7 @@ pub fn options(mode: RetransmissionMode) -> Options {
         transport: TransportConfig {
             mode,
             window_packets: 32,
+            reorder_packets: 32,
             timeout_initial_ns: 100_000,
             timeout_min_ns: 50_000,
             timeout_max_ns: 1_000_000,
@@ -105,14 +126,19 @@ pub fn options(mode: RetransmissionMode) -> Options {
             ack_delay_ns: 5_000,
         },
         packing: PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 },
+        paths: PathConfig::default(),
         end_to_end_check: true,
         tenants: vec![Tenant(0); 64],
         credits: CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 2000 },
         retry: None,
+        pause: None,
         resync: true,
         forwarding: ForwardingConfig::default(),
         update_spacing: None,
+        channels: ChannelConfig::default(),
+        datelines: Vec::new(),
         frame_bytes_max: 4352,
+        timers: TIMERS,
     }
 }
 
@@ -130,6 +156,7 @@ pub const RETRY: RetryConfig = RetryConfig {
 
 pub const TIMERS: LinkTimers = LinkTimers {
     heartbeat_interval_ns: 100_000,
+    heartbeat_rest: 1,
     heartbeat_miss_max: 3,
     hold_down_ns: 500_000,
     up_count: 3,
@@ -190,6 +217,8 @@ impl Fabric {
             events: Vec::new(),
             filter: Box::new(|_, _, _, _| true),
             shuffle: None,
+            at_once: true,
+            one_a_turn: false,
             seats,
             flights: Vec::new(),
             counter: 0,
@@ -225,8 +254,8 @@ impl Fabric {
         self.seats[node].member.member().port_counters(PortId(port)).clone()
     }
 
-    /// Where the credits of each link direction are now: (edge, from the edge's `a` end, books). What is under way is counted on
-    /// the wires, not asked of anybody.
+    /// Where the credits of each link direction are now: (edge, from the edge's `a` end, books), of every channel. What is under way is
+    /// counted on the wires, not asked of anybody.
     pub fn books(&mut self) -> Vec<(usize, bool, Option<link::credits::Books>)> {
         let mut books = Vec::new();
         for (index, edge) in self.graph.edges.clone().into_iter().enumerate() {
@@ -234,16 +263,28 @@ impl Fabric {
                 (true, (edge.a, edge.a_port), (edge.b, edge.b_port)),
                 (false, (edge.b, edge.b_port), (edge.a, edge.a_port)),
             ] {
-                let sender = self.seats[from.0.index()].member.member().link(from.1).expect("a link").credits;
-                let receiver = self.seats[to.0.index()].member.member().link(to.1).expect("a link").credits;
-                let is_here = |flight: &&Flight| flight.2 == to.0.index() && flight.3 == to.1.0;
-                let is_data = |flight: &&Flight| flight.4[wire::layout::VERSION_KIND] & 15 == 1;
-                let flights = self.flights.iter().filter(is_here).filter(is_data);
-                let under_way = flights.map(|flight| sender.cost(flight.4.len())).sum();
-                books.push((index, forward, link::credits::Books::of(&sender, &receiver, under_way)));
+                let sender = self.accounts(from);
+                let receiver = self.accounts(to);
+                for channel in (0..sender.count() as u8).map(Channel) {
+                    let (sender, receiver) = (sender.credits(channel), receiver.credits(channel));
+                    let is_here = |flight: &&Flight| flight.2 == to.0.index() && flight.3 == to.1.0;
+                    let is_data = |flight: &&Flight| flight.4[wire::layout::VERSION_KIND] & 15 == 1;
+                    let is_of_it = |flight: &&Flight| flight.4[wire::layout::CHANNEL] == channel.0;
+                    let flights = self.flights.iter().filter(is_here).filter(is_data).filter(is_of_it);
+                    let under_way = flights.map(|flight| sender.cost(flight.4.len())).sum();
+                    books.push((index, forward, link::credits::Books::of(sender, receiver, under_way)));
+                }
             }
         }
         books
+    }
+
+    fn accounts(&mut self, (node, port): (NodeId, PortId)) -> link::accounts::Accounts {
+        self.seats[node.index()].member.member().link(port).expect("a link").accounts.clone()
+    }
+
+    pub fn link(&mut self, node: usize, port: PortId) -> &link::Link {
+        self.seats[node].member.member().link(port).expect("a link")
     }
 
     /// What every member's frames in transit wait for.
@@ -358,10 +399,16 @@ impl Fabric {
         if !seat.alive {
             return;
         }
-        let lease = LeaseId(seat.wires.next_lease);
-        seat.wires.next_lease = (seat.wires.next_lease + 1) % 100_000;
-        seat.wires.leases.insert(lease.0, bytes.clone());
-        seat.member.member().handle_frame(now, port, lease, &bytes);
+        let member = seat.member.member();
+        if !self.at_once || !member.take_at_once(now, port, &bytes, &mut seat.memory) {
+            let lease = LeaseId(seat.wires.next_lease);
+            seat.wires.next_lease = (seat.wires.next_lease + 1) % 100_000;
+            seat.wires.leases.insert(lease.0, bytes.clone());
+            member.handle_frame(now, port, lease, &bytes);
+        }
+        if member.poll_timeout() <= now {
+            member.handle_timeout(now);
+        }
         self.drain(node);
     }
 
@@ -374,12 +421,20 @@ impl Fabric {
     }
 
     fn drain(&mut self, node: usize) {
+        while self.drain_once(node) && self.one_a_turn {}
+    }
+
+    /// Whether a frame has left.
+    fn drain_once(&mut self, node: usize) -> bool {
         let now = self.now;
         let seat = &mut self.seats[node];
+        seat.wires.holds_one = self.one_a_turn;
         let mut events = Vec::new();
         drain(seat.member.member(), now, &mut seat.wires, &mut seat.memory, &mut |event| events.push(event));
         self.events.extend(events.into_iter().map(|event| (now, node, event)));
-        for (port, mut bytes) in std::mem::take(&mut self.seats[node].wires.sent) {
+        let sent = std::mem::take(&mut self.seats[node].wires.sent);
+        let has_sent = !sent.is_empty();
+        for (port, mut bytes) in sent {
             let (edge, ..) = self.graph.ports(NodeId(node as u16))[port.index()];
             let ends = self.graph.edges[usize::from(edge)];
             let forward = ends.a.index() == node;
@@ -393,41 +448,57 @@ impl Fabric {
                 }
             }
         }
+        has_sent
+    }
+}
+
+/// What a member of the harness is told at birth.
+pub fn member_config(
+    graph: &Graph,
+    node: NodeId,
+    options: &Options,
+    incarnation: Incarnation,
+) -> MemberConfig {
+    MemberConfig {
+        node,
+        incarnation,
+        epoch: 7,
+        tenants: options.tenants.clone(),
+        ether_type: 0x88b5,
+        ports: graph
+            .ports(node)
+            .into_iter()
+            .map(|(edge, neighbour, plane)| PortConfig {
+                edge,
+                neighbour,
+                plane,
+                credits: options.credits,
+                channel_limits: Vec::new(),
+                is_dateline: options.datelines.contains(&edge),
+                updates: CreditUpdates {
+                    resync: options.resync,
+                    spacing: options.update_spacing.unwrap_or(options.credits.limit / 4),
+                },
+                retry: options.retry,
+                pause: options.pause,
+            })
+            .collect(),
+        graph: graph.clone().into(),
+        timers: options.timers,
+        transport: options.transport,
+        packing: options.packing,
+        paths: options.paths,
+        forwarding: options.forwarding,
+        channels: options.channels.clone(),
+        end_to_end_check: options.end_to_end_check,
+        outstanding_loads_max: 64,
+        frame_bytes_max: options.frame_bytes_max,
     }
 }
 
 impl Seat {
     fn new(graph: &Graph, node: NodeId, options: &Options, incarnation: Incarnation) -> Self {
-        let config = MemberConfig {
-            node,
-            incarnation,
-            epoch: 7,
-            tenants: options.tenants.clone(),
-            ether_type: 0x88b5,
-            ports: graph
-                .ports(node)
-                .into_iter()
-                .map(|(edge, neighbour, plane)| PortConfig {
-                    edge,
-                    neighbour,
-                    plane,
-                    credits: options.credits,
-                    updates: CreditUpdates {
-                        resync: options.resync,
-                        spacing: options.update_spacing.unwrap_or(options.credits.limit / 4),
-                    },
-                    retry: options.retry,
-                })
-                .collect(),
-            graph: graph.clone(),
-            timers: TIMERS,
-            transport: options.transport,
-            packing: options.packing,
-            forwarding: options.forwarding,
-            end_to_end_check: options.end_to_end_check,
-            outstanding_loads_max: 64,
-            frame_bytes_max: options.frame_bytes_max,
-        };
+        let config = member_config(graph, node, options, incarnation);
         let mut memory = VectorMemory::default();
         let member = if graph.members[node.index()] == MemberRole::Endpoint {
             memory.add(REGION, REGION_BYTES);

@@ -29,6 +29,12 @@ pub enum Action {
         /// The member.
         member: NodeId,
     },
+    /// A dead member is followed by a new life of the same seat, without a job and with memory of its own. Only in a rack that
+    /// plays a fault script.
+    Restart {
+        /// The member.
+        member: NodeId,
+    },
     /// A cable is cut: what is under way on it, and what is sent into it, vanishes. Carriers stay up.
     Cut {
         /// Index of the link in the plan.
@@ -76,6 +82,7 @@ impl Simulation {
             Action::Kill { member } => self.kill(member),
             Action::Pause { member } => self.pause(member),
             Action::Resume { member } => self.resume(member, due),
+            Action::Restart { member } => self.restart(member),
             Action::Cut { edge, direction } => self.each_channel(edge, direction, |channel| {
                 channel.tampering.cut = true;
                 channel.life += 1;

@@ -5,19 +5,26 @@
 //! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
 //! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
 
+use std::rc::Rc;
+
 use rackloom_jobs::Job;
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
+use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::{
-    Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberRole, NodeId, Switch,
+    Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberConfig, MemberRole, NodeId,
+    Switch,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::fabric::{Fabric, FrameWitness};
 use crate::frames::FrameId;
 use crate::link::ChannelId;
+use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
+use crate::payload::Books;
 use crate::queue::{Occurrence, Scheduled};
 use crate::recording::Recording;
 use crate::seat::{Body, Due, Life, Seat};
@@ -25,6 +32,8 @@ use crate::trace::Fate;
 use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
 pub mod actions;
+mod afterwards;
+mod conduct;
 mod observe;
 #[cfg(test)]
 mod tests;
@@ -32,6 +41,13 @@ mod tests;
 pub(crate) mod toy;
 
 use actions::Action;
+pub use conduct::Happening;
+use conduct::Script;
+
+/// Longest time between two tidyings: a rack at rest has few occurrences.
+const TIDYING_NS: u64 = 100_000_000;
+/// Room for so many occurrences of one moment is kept.
+const BATCH_ROOM_KEPT: usize = 4_096;
 
 /// Frames that a paused member's device holds.
 const PARKED_FRAMES_MAX: usize = 4_096;
@@ -39,7 +55,10 @@ const PARKED_FRAMES_MAX: usize = 4_096;
 /// A rack in virtual time.
 pub struct Simulation {
     fabric: Fabric,
+    memories: Memories,
     seats: Vec<Seat>,
+    /// By number.
+    edges: Vec<Edge>,
     names: Vec<String>,
     actions: Vec<Action>,
     recording: Recording,
@@ -48,10 +67,16 @@ pub struct Simulation {
     statistics: Statistics,
     /// Living endpoints whose job is not over.
     awaited: usize,
+    /// Memory is tidied after so many occurrences, or at this time.
+    tidy_at: (u64, Instant),
     /// Kept between moments so that they are not allocated anew.
     batch: Vec<Scheduled>,
     due: Vec<Due>,
     events: Vec<Event>,
+    /// The fault script, if there is one.
+    script: Option<Box<Script>>,
+    /// Somebody wants to know what must never happen.
+    is_watched: bool,
 }
 
 impl Simulation {
@@ -63,7 +88,7 @@ impl Simulation {
     /// its job asks for: both are mistakes of the caller.
     #[must_use]
     pub fn new(plan: &Plan, seed: u64, jobs: Vec<Box<dyn Job>>) -> Self {
-        let graph = plan.graph();
+        let graph = SharedGraph::from(plan.graph());
         assert!(
             jobs.is_empty() || jobs.len() == graph.endpoint_count(),
             "{} jobs for {} endpoints",
@@ -73,21 +98,19 @@ impl Simulation {
         let mut room_bytes = 0;
         let seats = graph.members.iter().enumerate().map(|(index, role)| {
             let node = NodeId(index as u16);
-            let config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
+            let mut config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
+            config.graph = graph.clone();
             room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
-            let body = match role {
-                MemberRole::Endpoint => Body::Endpoint(Box::new(Endpoint::new(config))),
-                MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
-            };
-            Seat::new(node, body, outgoing)
+            Seat::new(node, body_of(*role, config), outgoing)
         });
         let seats: Vec<_> = seats.collect();
-        let mut simulation = Self::assemble(&plan.links, plan.forwarding, seed, seats, room_bytes);
+        let books = Rc::new(Books::new(plan.payload, seats.len()));
+        let mut simulation = Self::assemble(&plan.links, plan.forwarding, seed, seats, room_bytes, books);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
         for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
-            seat_job(seat, job);
+            seat_job(seat, simulation.memories.bytes_mut(seat.node), job);
         }
         simulation.awaited = simulation.seats.iter().filter(|seat| seat.is_awaited()).count();
         simulation
@@ -100,14 +123,17 @@ impl Simulation {
         seed: u64,
         seats: Vec<Seat>,
         room_bytes: usize,
+        books: Rc<Books>,
     ) -> Self {
-        let mut fabric = Fabric::new(links, crossing, seed, room_bytes);
+        let mut fabric = Fabric::new(links, crossing, seed, room_bytes, Rc::clone(&books));
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
         }
         Self {
             fabric,
+            memories: Memories::new(seats.len(), books),
             seats,
+            edges: links.iter().map(|link| link.edge).collect(),
             names: Vec::new(),
             actions: Vec::new(),
             recording: Recording::default(),
@@ -115,9 +141,12 @@ impl Simulation {
             now: Instant::ZERO,
             statistics: Statistics::default(),
             awaited: 0,
+            tidy_at: (0, Instant::ZERO),
             batch: Vec::new(),
             due: Vec::new(),
             events: Vec::new(),
+            script: None,
+            is_watched: false,
         }
     }
 
@@ -150,7 +179,9 @@ impl Simulation {
             return Err(CommandRefused::NoSuchNode(node));
         };
         self.fabric.queue.push(now, Occurrence::Wake(node));
-        seat.body.member_mut().handle_command(now, command)
+        seat.body.member_mut().handle_command(now, command)?;
+        self.memories.with_ledger(|ledger| ledger.asked(node, &command));
+        Ok(())
     }
 
     /// Run until the job of every living endpoint is over.
@@ -160,18 +191,9 @@ impl Simulation {
 
     /// The same, with somebody who looks at the rack after every so many occurrences, and at the end.
     pub fn run_watched(&mut self, every: u64, mut look: impl FnMut(&Self)) -> Result<Outcome, Stalled> {
-        let mut next_look = every;
-        while self.awaited > 0 {
-            if self.statistics.occurrences >= next_look {
-                next_look = self.statistics.occurrences.saturating_add(every);
-                look(self);
-            }
-            let Some(at) = self.fabric.queue.next_at() else {
-                return Err(self.stalled(StallCause::NothingScheduled));
-            };
-            self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
-            self.step(at)?;
-        }
+        let ended = self.run_until_jobs_end(every, &mut look);
+        self.memories.settle_all();
+        ended?;
         look(self);
         Ok(Outcome {
             ended_at: self.now,
@@ -181,13 +203,37 @@ impl Simulation {
         })
     }
 
+    fn run_until_jobs_end(&mut self, every: u64, look: &mut impl FnMut(&Self)) -> Result<(), Stalled> {
+        let mut next_look = every;
+        while self.awaited > 0 {
+            if self.statistics.occurrences >= next_look {
+                next_look = self.statistics.occurrences.saturating_add(every);
+                self.memories.settle_all();
+                look(self);
+            }
+            let Some(at) = self.fabric.queue.next_at() else {
+                return Err(self.stalled(StallCause::NothingScheduled));
+            };
+            self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
+            self.step(at)?;
+        }
+        Ok(())
+    }
+
     /// Let everything happen up to `until`, and set the time to it. Jobs need not be over, and may wait for ever: only a
     /// rack in which time stands still, or one beyond its limit of occurrences, is an error.
     pub fn step_until(&mut self, until: Instant) -> Result<(), Stalled> {
+        let gone_on = self.steps_until(until);
+        self.memories.settle_all();
+        gone_on?;
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    fn steps_until(&mut self, until: Instant) -> Result<(), Stalled> {
         while let Some(at) = self.fabric.queue.next_at().filter(|at| *at <= until) {
             self.step(at)?;
         }
-        self.now = self.now.max(until);
         Ok(())
     }
 
@@ -202,7 +248,19 @@ impl Simulation {
         }
         due.clear();
         self.due = due;
+        if self.statistics.occurrences >= self.tidy_at.0 || at >= self.tidy_at.1 {
+            self.tidy();
+        }
         self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
+    }
+
+    /// Give up memory that a busier time has left.
+    #[cold]
+    fn tidy(&mut self) {
+        let occurrences = self.statistics.occurrences + self.fabric.tidy();
+        self.tidy_at = (occurrences, self.now + TIDYING_NS);
+        self.batch.shrink_to(BATCH_ROOM_KEPT);
+        self.due.shrink_to(BATCH_ROOM_KEPT);
     }
 
     /// Take everything that is due from the queue. Actions are done first, whatever their place.
@@ -293,9 +351,10 @@ impl Simulation {
         }
         let seat = &mut self.seats[member.index()];
         let mut events = std::mem::take(&mut self.events);
-        let turn = seat.turn(self.now, due, &mut self.fabric, &mut events);
+        let turn = seat.turn(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
         self.statistics.turns += 1;
         self.statistics.events += events.len() as u64;
+        self.conduct(member, &events);
         for event in events.drain(..) {
             self.fabric.trace_event(self.now, member, &event);
             self.recording.add(self.now, member, event);
@@ -310,7 +369,8 @@ impl Simulation {
         if turn.job_advanced {
             self.watchdog.job_progress(self.now);
         }
-        if let Some(at) = turn.wake_at {
+        let late = self.seats[member.index()].troubles.as_ref().map(|troubles| troubles.next_due());
+        if let Some(at) = turn.wake_at.into_iter().chain(late.filter(|at| *at < Instant::NEVER)).min() {
             self.wake(member, at);
         }
         self.arm(member);
@@ -365,7 +425,10 @@ impl Simulation {
         let circle = circle(&waits).unwrap_or_default();
         circle
             .iter()
-            .map(|wait| format!("{} frames in {} for {}", wait.frames, name(wait.member), name(wait.toward)))
+            .map(|wait| {
+                let channel = wait.channel.map_or_else(String::new, |channel| format!(" on {channel}"));
+                format!("{} frames in {} for {}{channel}", wait.frames, name(wait.member), name(wait.toward))
+            })
             .collect()
     }
 }
@@ -384,6 +447,14 @@ pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
     Incarnation(1 << 32 | xxh3_64_with_seed(&node.0.to_le_bytes(), seed) >> 32)
 }
 
+/// A member at the beginning of a life.
+fn body_of(role: MemberRole, config: MemberConfig) -> Body {
+    match role {
+        MemberRole::Endpoint => Body::Endpoint(Box::new(Endpoint::new(config))),
+        MemberRole::Switch => Body::Switch(Box::new(Switch::new(config))),
+    }
+}
+
 /// The channel in which frames leave `node` on this edge.
 fn leaving(edges: &[Edge], edge: u16, node: NodeId) -> ChannelId {
     let from_a = edges.get(usize::from(edge)).is_some_and(|edge| edge.a == node);
@@ -391,10 +462,13 @@ fn leaving(edges: &[Edge], edge: u16, node: NodeId) -> ChannelId {
 }
 
 /// Give an endpoint its job, and the job its memory.
-fn seat_job(seat: &mut Seat, job: Box<dyn Job>) {
+fn seat_job(seat: &mut Seat, memory: &mut VectorMemory, job: Box<dyn Job>) {
     let Body::Endpoint(endpoint) = &mut seat.body else { return };
     for region in job.regions() {
-        seat.memory.add(region.region, region.length as usize);
+        memory.add(region.region, region.length as usize);
+        if region.access.read && region.length >= 8 && seat.probed.is_none() {
+            seat.probed = Some(region);
+        }
         if let Err(refused) = endpoint.register(region) {
             panic!("{} refused region {}: {refused}", seat.node, region.region);
         }

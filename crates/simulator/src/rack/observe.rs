@@ -46,12 +46,12 @@ impl Simulation {
     /// A member's memory.
     #[must_use]
     pub fn memory(&self, node: NodeId) -> &VectorMemory {
-        &self.seat(node).memory
+        self.memories.bytes(node)
     }
 
     /// A member's memory, to add regions or write into them.
     pub fn memory_mut(&mut self, node: NodeId) -> &mut VectorMemory {
-        &mut self.seats[node.index()].memory
+        self.memories.bytes_mut(node)
     }
 
     /// An endpoint's job; `None` if there is none.
@@ -87,7 +87,7 @@ impl Simulation {
     /// Hash of everything that has happened until now.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
-        self.fabric.trace.digest()
+        self.fabric.trace.digest(self.memories.hash())
     }
 
     /// What the engine has done until now.
@@ -95,7 +95,7 @@ impl Simulation {
     pub fn statistics(&self) -> Statistics {
         let mut statistics = Statistics {
             events_not_recorded: self.recording.left_out(),
-            frames_alive_max: self.fabric.frames.rooms() as u64,
+            frames_alive_max: self.fabric.frames.alive_max() as u64,
             ..self.statistics
         };
         for link in self.fabric.statistics() {

@@ -330,7 +330,10 @@ fn peers(plan: &Plan, node: NodeId) -> Vec<NodeId> {
     let others = (0..).map(NodeId).zip(&plan.members).filter(|(other, member)| {
         *other != node && member.role == MemberRole::Endpoint && member.tenant == own.tenant
     });
-    others.map(|(other, _)| other).filter(|other| plan.same_server(node, *other)).collect()
+    // Memory of a device is reached in frames.
+    let is_mappable = |node: NodeId| plan.members[node.index()].memory.device.is_none();
+    let others = others.map(|(other, _)| other).filter(|other| plan.same_server(node, *other));
+    others.filter(|other| is_mappable(node) && is_mappable(*other)).collect()
 }
 
 /// Whether any two GPU nodes of a plan may map each other's memory.

@@ -2,9 +2,9 @@
 //!
 //! Each says a short word to all others every tick, on every interface at which the rack leaves its host or, on the udp
 //! wire, to each one's address, and hears theirs. No host is in charge, no word is on the path of a frame, and a member never waits for one: what members need
-//! of each other they learn from their links. Words serve the two moments that links cannot: before the first link is up, to
-//! say who is missing or runs another file; and after the last operation, so that nobody takes the end of the run for a
-//! death.
+//! of each other they learn from their links. Words serve the moments that links cannot: before the first link is up, to
+//! say who is missing or runs another file or version; while they carry nothing but short frames, to say between whom the
+//! longest ones are lost; and after the last operation, so that nobody takes the end of the run for a death.
 //!
 //! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · [`voice`] (how they travel) · this file (sockets and sentences).
 
@@ -16,14 +16,15 @@ use rackloom_plan::Plan;
 
 use self::others::Others;
 use self::voice::Voice;
-use self::word::{Identity, Stage, WORD_BYTES_MAX};
+use self::word::{Difference, Identity, Stage, VERSION, WORD_BYTES_MAX};
 use super::rack::{Ending, Rack, Step, TICK_NS};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::here::Here;
 
-/// Words heard per interface and tick at most: a flood must not keep the supervisor from its own rack.
-const WORDS_PER_TICK_MAX: usize = 256;
+/// Words heard per interface and tick at most: a flood must not keep the supervisor from its own rack. More than a socket
+/// keeps, so that what is left there after a look is what has come since.
+const WORDS_PER_TICK_MAX: usize = 4096;
 
 /// This host among the others.
 pub(super) struct Hosts {
@@ -34,6 +35,8 @@ pub(super) struct Hosts {
     identity: Identity,
     voice: Voice,
     others: Others,
+    /// Room for the longest frame that may come.
+    room: Vec<u8>,
     /// So long a host that was never heard is waited for once everybody here is done.
     watchdog_ns: u64,
 }
@@ -45,9 +48,10 @@ impl Hosts {
         let Some(mine) = here.host else { return Ok(None) };
         let (voice, ways) =
             voice::open(plan, mine).map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
-        let detection_ns = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
+        let detection_ns = plan.timers.detection_ns();
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
-        let others = Others::new(mine, names.len(), life, detection_ns);
+        let frame_bytes_max = usize::from(plan.frame_bytes_max);
+        let others = Others::new(mine, names.len(), life, detection_ns, frame_bytes_max);
         Ok(Some(Self {
             mine,
             names,
@@ -55,25 +59,30 @@ impl Hosts {
             identity: Identity::of(plan),
             voice,
             others,
+            room: vec![0; frame_bytes_max.max(WORD_BYTES_MAX)],
             watchdog_ns: plan.watchdog_ns,
         }))
     }
 
     /// A tick has passed: hear the others, say how far we are, and what follows for the rack here.
     pub(super) fn tick(&mut self, rack: &mut Rack) -> Vec<Step> {
-        let mut room = [0; WORD_BYTES_MAX];
         for socket in 0..self.voice.sockets() {
             for _ in 0..WORDS_PER_TICK_MAX {
-                let Some(frame) = self.voice.hear(socket, &mut room) else { break };
+                let Some(frame) = self.voice.hear(socket, &mut self.room) else { break };
                 self.others.hear(self.identity.read(frame, self.names.len()));
             }
         }
         self.others.pass(TICK_NS, stage(rack));
         self.speak();
         if rack.is_opening()
-            && let Some((speaker, epoch)) = self.others.contradiction()
+            && let Some((speaker, difference)) = self.others.contradiction()
         {
-            return rack.refuse(self.contradicted(speaker, epoch));
+            return rack.refuse(self.contradicted(speaker, difference));
+        }
+        if !rack.has_finished()
+            && let Some(host) = self.others.narrow()
+        {
+            return rack.refuse(self.too_narrow(host));
         }
         if self.others.alone_ns() >= self.watchdog_ns {
             return rack.stall();
@@ -88,7 +97,8 @@ impl Hosts {
     }
 
     fn speak(&mut self) {
-        let frame = self.identity.write(self.mine, self.others.speak());
+        let (news, frame_bytes) = self.others.speak();
+        let frame = self.identity.write(self.mine, news, frame_bytes);
         self.voice.say(&frame);
     }
 
@@ -110,13 +120,28 @@ impl Hosts {
         format!("host {}{}", self.names[host], self.ways[host])
     }
 
-    fn contradicted(&self, speaker: usize, epoch: u16) -> String {
+    fn contradicted(&self, speaker: usize, difference: Difference) -> String {
         let unknown = format!("number {speaker}");
         let speaker = self.names.get(speaker).unwrap_or(&unknown);
-        let ours = self.identity.epoch;
+        match difference {
+            Difference::Epoch(epoch) => format!(
+                "host {speaker} runs a rack of this name with another configuration: its epoch is {epoch:#06x}, ours {:#06x}; \
+                 hint: give every host the same file and the same options, --host apart",
+                self.identity.epoch
+            ),
+            Difference::Version(version) => format!(
+                "host {speaker} runs another version of rackloom: its supervisor speaks version {version}, ours version {VERSION}; \
+                 hint: run the same release of rackloom on every host"
+            ),
+        }
+    }
+
+    fn too_narrow(&self, host: usize) -> String {
         format!(
-            "host {speaker} runs a rack of this name with another configuration: its epoch is {epoch:#06x}, ours {ours:#06x}; \
-             hint: give every host the same file and the same options, --host apart"
+            "short frames of {} come through, and those of {} bytes, the longest of this rack, do not; \
+             hint: raise the MTU of all switches and interfaces on the way, or lower `frame_bytes_max`",
+            self.name(host),
+            self.others.frame_bytes_max()
         )
     }
 }

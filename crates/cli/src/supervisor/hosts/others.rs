@@ -1,13 +1,16 @@
 //! What one host knows of the others, and what follows. Pure: no socket, no clock.
 //!
 //! Members find out by themselves who lives and who died; this is about the rack's beginning and end alone: who has not
-//! been heard at all, who runs another file, and when everybody has finished, so that the members here may go. A host
-//! that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
+//! been heard at all, who runs another file, between whom the longest frames are lost, and when everybody has finished, so
+//! that the members here may go. A host that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
 
-use super::word::{News, Stage, Word};
+use super::word::{Difference, News, Stage, Word};
 
 /// A rack of this name and another configuration is put up with for so long: it may be an earlier one that ends.
-const OTHER_EPOCH_PATIENCE_NS: u64 = 2_000_000_000;
+const OTHER_RACK_PATIENCE_NS: u64 = 2_000_000_000;
+/// Every second word is as long as the longest frame. Of whom so many short ones have come and none of the others, from there
+/// none will: that many are not lost by chance.
+const SHORT_WORDS_MAX: u32 = 4;
 
 /// What is known of all hosts.
 #[derive(Debug)]
@@ -20,16 +23,33 @@ pub(super) struct Others {
     all_finished_ns: u64,
     /// Time since we have finished without a word of everybody.
     unheard_ns: u64,
-    /// Who spoke of another epoch last, which one, and for how long that has been so.
-    contradiction: Option<(usize, u16, u64)>,
+    /// Who spoke for another rack last, what is different, and for how long that has been so.
+    contradiction: Option<(usize, Difference, u64)>,
+    /// By host: what has come of its own words.
+    heard: Vec<Heard>,
+    /// Length of the rack's longest frame.
+    frame_bytes_max: usize,
     /// A host that was silent for so long is lost.
     silence_max_ns: u64,
     /// So long at most everybody waits for everybody to know that all have finished.
     farewell_ns: u64,
 }
 
+/// Which words of a host have come through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    words: u32,
+    any_long: bool,
+}
+
 impl Others {
-    pub(super) fn new(mine: usize, hosts: usize, life: u64, detection_ns: u64) -> Self {
+    pub(super) fn new(
+        mine: usize,
+        hosts: usize,
+        life: u64,
+        detection_ns: u64,
+        frame_bytes_max: usize,
+    ) -> Self {
         let mut news = vec![News::default(); hosts];
         news[mine].life = life;
         Self {
@@ -39,6 +59,8 @@ impl Others {
             all_finished_ns: 0,
             unheard_ns: 0,
             contradiction: None,
+            heard: vec![Heard::default(); hosts],
+            frame_bytes_max,
             // Members learn of a death from their links; a supervisor may be stopped for a moment without harm.
             silence_max_ns: 4 * detection_ns,
             // Less than what members take to notice that a host is gone.
@@ -46,25 +68,31 @@ impl Others {
         }
     }
 
-    /// What to say next.
-    pub(super) fn speak(&mut self) -> &[News] {
-        self.news[self.mine].words = self.news[self.mine].words.wrapping_add(1);
-        &self.news
+    /// What to say next, and how long the frame shall be at least.
+    pub(super) fn speak(&mut self) -> (&[News], usize) {
+        let words = &mut self.news[self.mine].words;
+        *words = words.wrapping_add(1);
+        // W-62: the first one is a long one.
+        let frame_bytes = if *words % 2 == 1 { self.frame_bytes_max } else { 0 };
+        (&self.news, frame_bytes)
     }
 
     /// What was heard.
     pub(super) fn hear(&mut self, word: Word) {
         match word {
-            Word::Ours(_, news) => {
+            Word::Ours { speaker, news, frame_bytes } => {
+                let heard = &mut self.heard[speaker];
+                heard.any_long |= frame_bytes >= self.frame_bytes_max;
+                heard.words = heard.words.saturating_add(1);
                 for (host, new) in news.into_iter().enumerate().filter(|(host, _)| *host != self.mine) {
                     if new > self.news[host] {
                         (self.news[host], self.silent_ns[host]) = (new, 0);
                     }
                 }
             }
-            Word::OtherEpoch(speaker, epoch) => {
+            Word::Other(speaker, difference) => {
                 let since_ns = self.contradiction.map_or(0, |(.., since_ns)| since_ns);
-                self.contradiction = Some((speaker, epoch, since_ns));
+                self.contradiction = Some((speaker, difference, since_ns));
             }
             Word::Foreign => {}
         }
@@ -113,11 +141,21 @@ impl Others {
         self.others().filter(|host| self.news[*host].stage == Stage::Gone)
     }
 
-    /// Somebody else's configuration, if it has stood where ours should be for too long: by whom, and which epoch.
-    pub(super) fn contradiction(&self) -> Option<(usize, u16)> {
+    /// Somebody else's rack, if it has stood where ours should be for too long: by whom, and what is different.
+    pub(super) fn contradiction(&self) -> Option<(usize, Difference)> {
         let is_whole = self.unheard().next().is_none();
-        let (speaker, epoch, since_ns) = self.contradiction?;
-        (!is_whole && since_ns >= OTHER_EPOCH_PATIENCE_NS).then_some((speaker, epoch))
+        let (speaker, difference, since_ns) = self.contradiction?;
+        (!is_whole && since_ns >= OTHER_RACK_PATIENCE_NS).then_some((speaker, difference))
+    }
+
+    /// Length of the longest frame of the rack.
+    pub(super) const fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_max
+    }
+
+    /// A host from which short frames come and the longest ones do not.
+    pub(super) fn narrow(&self) -> Option<usize> {
+        self.heard.iter().position(|heard| !heard.any_long && heard.words >= SHORT_WORDS_MAX)
     }
 
     fn others(&self) -> impl Iterator<Item = usize> {
@@ -140,15 +178,21 @@ mod tests {
 
     const TICK_NS: u64 = 50_000_000;
     const DETECTION_NS: u64 = 500_000_000;
+    const LONGEST: usize = 4240;
 
     fn hosts<const N: usize>() -> [Others; N] {
-        std::array::from_fn(|mine| Others::new(mine, N, 100 + mine as u64, DETECTION_NS))
+        std::array::from_fn(|mine| Others::new(mine, N, 100 + mine as u64, DETECTION_NS, LONGEST))
     }
 
     /// `from` says a word, and `to` hears it.
     fn tell(all: &mut [Others], from: usize, to: usize) {
-        let news = all[from].speak().to_vec();
-        all[to].hear(Word::Ours(from, news));
+        let (news, frame_bytes) = all[from].speak();
+        let word = word(from, news, frame_bytes);
+        all[to].hear(word);
+    }
+
+    fn word(speaker: usize, news: &[News], frame_bytes: usize) -> Word {
+        Word::Ours { speaker, news: news.to_vec(), frame_bytes: frame_bytes.max(60) }
     }
 
     #[test]
@@ -218,25 +262,58 @@ mod tests {
     #[test]
     fn an_old_word_of_a_host_counts_for_nothing() {
         let mut pair = hosts::<2>();
-        let old = pair[1].speak().to_vec();
+        let old = pair[1].speak().0.to_vec();
         pair[1].pass(TICK_NS, Stage::Finished);
         tell(&mut pair, 1, 0);
-        pair[0].hear(Word::Ours(1, old));
+        pair[0].hear(word(1, &old, 0));
         pair[0].pass(TICK_NS, Stage::Finished);
         assert!(pair[0].all(Stage::Finished));
         let earlier_life = vec![News::default(), News { life: 3, words: u32::MAX, stage: Stage::Gone }];
-        pair[0].hear(Word::Ours(1, earlier_life));
+        pair[0].hear(word(1, &earlier_life, 0));
         assert!(pair[0].gone().next().is_none());
     }
 
     #[test]
-    fn another_configuration_is_told_only_if_the_right_one_does_not_come() {
+    fn another_rack_is_told_only_if_the_right_one_does_not_come() {
+        for difference in [Difference::Epoch(0xabcd), Difference::Version(9)] {
+            let mut pair = hosts::<2>();
+            pair[0].hear(Word::Other(1, difference));
+            assert_eq!(pair[0].contradiction(), None, "it may be an earlier run that ends");
+            pair[0].pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
+            assert_eq!(pair[0].contradiction(), Some((1, difference)));
+            tell(&mut pair, 1, 0);
+            assert_eq!(pair[0].contradiction(), None);
+        }
+    }
+
+    // W-62
+    #[test]
+    fn a_way_that_loses_every_long_word_is_narrow_and_one_that_loses_most_is_not() {
+        let hear = |every: u32| {
+            let mut pair = hosts::<2>();
+            let (mut long, mut ever) = (0, None);
+            for _ in 0..100 * SHORT_WORDS_MAX {
+                let (news, frame_bytes) = pair[1].speak();
+                let word = word(1, news, frame_bytes);
+                long += u32::from(frame_bytes == LONGEST);
+                if frame_bytes < LONGEST || every > 0 && long % every == 0 {
+                    pair[0].hear(word);
+                }
+                ever = ever.or(pair[0].narrow());
+            }
+            ever
+        };
+        assert_eq!(hear(0), Some(1));
+        assert_eq!([1, 3, SHORT_WORDS_MAX / 2].map(hear), [None; 3]);
+    }
+
+    #[test]
+    fn a_handful_of_words_says_nothing_about_the_way() {
         let mut pair = hosts::<2>();
-        pair[0].hear(Word::OtherEpoch(1, 0xabcd));
-        assert_eq!(pair[0].contradiction(), None, "it may be an earlier run that ends");
-        pair[0].pass(OTHER_EPOCH_PATIENCE_NS, Stage::Working);
-        assert_eq!(pair[0].contradiction(), Some((1, 0xabcd)));
-        tell(&mut pair, 1, 0);
-        assert_eq!(pair[0].contradiction(), None);
+        let news = pair[1].speak().0.to_vec();
+        for _ in 1..SHORT_WORDS_MAX {
+            pair[0].hear(word(1, &news, 0));
+        }
+        assert_eq!(pair[0].narrow(), None);
     }
 }

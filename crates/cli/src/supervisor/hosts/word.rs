@@ -1,20 +1,23 @@
 //! A word: what the supervisor of one host says to those of the others, as bytes (wire-format section 8).
 //!
 //! One Ethernet frame to a group address, so that nobody needs to know where anybody is. It tells of every host what the
-//! speaker knows, so that news also reach hosts that have no link to where they come from.
+//! speaker knows, so that news also reach hosts that have no link to where they come from. It has a check of its own, because
+//! no core looks at it, and every second one is as long as the rack's longest frame, because links come up with short ones.
 
 use rackloom_plan::Plan;
+use rackloom_protocol::wire::check::crc32c;
 
 /// Group address of all supervisors: of members nobody has it.
 pub(super) const GROUP: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
-/// Longest word, and more: of a longer frame the rest is not needed.
-pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256;
+/// Longest word of a rack of 256 hosts, before it is made as long as the rack's longest frame.
+pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256 + CHECK_BYTES;
 
 const MAGIC: [u8; 4] = *b"RLHW";
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 const ETHERNET_BYTES: usize = 14;
 const HEADER_BYTES: usize = ETHERNET_BYTES + 16;
 const ENTRY_BYTES: usize = 16;
+const CHECK_BYTES: usize = 4;
 /// Shortest frame that Ethernet carries.
 const FRAME_BYTES_MIN: usize = 60;
 
@@ -54,12 +57,28 @@ pub(super) struct Identity {
 /// What was heard.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Of this rack: the speaker's place in the list of hosts, and what it knows of each host.
-    Ours(usize, Vec<News>),
-    /// Of a rack of this name with another configuration: the speaker's place in its own list, and its epoch.
-    OtherEpoch(usize, u16),
+    /// Of this rack.
+    Ours {
+        /// The speaker's place in the list of hosts.
+        speaker: usize,
+        /// What it knows of each host.
+        news: Vec<News>,
+        /// Length of the frame that has come through.
+        frame_bytes: usize,
+    },
+    /// Of a rack of this name that is none of ours: the speaker's place in its own list, and what is different.
+    Other(usize, Difference),
     /// Nothing for us.
     Foreign,
+}
+
+/// Why a rack of this name is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// It has another configuration, and so this epoch.
+    Epoch(u16),
+    /// Its supervisors speak this version.
+    Version(u8),
 }
 
 impl Identity {
@@ -72,8 +91,8 @@ impl Identity {
         Self { name, epoch: plan.epoch, ether_type: plan.ether_type }
     }
 
-    /// A word of `speaker`.
-    pub(super) fn write(&self, speaker: usize, news: &[News]) -> Vec<u8> {
+    /// A word of `speaker`, made as long as `frame_bytes` if it is shorter.
+    pub(super) fn write(&self, speaker: usize, news: &[News], frame_bytes: usize) -> Vec<u8> {
         let mut frame = GROUP.to_vec();
         frame.extend([0x02, 0x52, 0x4c, 0xff, (speaker >> 8) as u8, speaker as u8]);
         frame.extend(self.ether_type.to_be_bytes());
@@ -88,29 +107,42 @@ impl Identity {
             frame.extend(words.to_le_bytes());
             frame.extend([*stage as u8, 0, 0, 0]);
         }
-        frame.resize(frame.len().max(FRAME_BYTES_MIN), 0);
+        frame.extend(crc32c(&frame).to_le_bytes());
+        frame.resize(frame.len().max(frame_bytes).max(FRAME_BYTES_MIN), 0);
         frame
     }
 
     /// Read what came, whatever it is.
     pub(super) fn read(&self, frame: &[u8], hosts: usize) -> Word {
-        let Some((header, entries)) = frame.split_at_checked(HEADER_BYTES) else { return Word::Foreign };
-        let header = &header[ETHERNET_BYTES..];
+        let Some(header) = frame.get(ETHERNET_BYTES..HEADER_BYTES) else { return Word::Foreign };
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let name = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-        if !header.starts_with(&MAGIC) || header[4] != VERSION || name != self.name {
+        if !header.starts_with(&MAGIC) || name != self.name {
             return Word::Foreign;
         }
         let (count, epoch, speaker) = (usize::from(header[5]), half(6), usize::from(half(12)));
-        if epoch != self.epoch {
-            return Word::OtherEpoch(speaker, epoch);
+        // W-61: what follows is known of our own version only.
+        if header[4] != VERSION {
+            return Word::Other(speaker, Difference::Version(header[4]));
         }
-        let entries = entries.chunks_exact(ENTRY_BYTES).take(count).map(entry).collect::<Option<Vec<_>>>();
-        match entries {
-            Some(news) if news.len() == hosts && speaker < hosts => Word::Ours(speaker, news),
+        // W-60: a bit that has turned over may be anywhere.
+        let Some(entries) = checked(frame, HEADER_BYTES + count * ENTRY_BYTES) else { return Word::Foreign };
+        if epoch != self.epoch {
+            return Word::Other(speaker, Difference::Epoch(epoch));
+        }
+        match entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<Vec<_>>>() {
+            Some(news) if news.len() == hosts && speaker < hosts => {
+                Word::Ours { speaker, news, frame_bytes: frame.len() }
+            }
             _ => Word::Foreign,
         }
     }
+}
+
+/// The entries of a word whose check, which stands at `end`, fits all that is before it.
+fn checked(frame: &[u8], end: usize) -> Option<&[u8]> {
+    let (said, rest) = frame.split_at_checked(end)?;
+    (*rest.first_chunk()? == crc32c(said).to_le_bytes()).then(|| &said[HEADER_BYTES..])
 }
 
 fn entry(bytes: &[u8]) -> Option<News> {
@@ -135,38 +167,50 @@ mod tests {
         Identity::of(&Plan::parse(&text, "rack").unwrap())
     }
 
+    // W-62
     #[test]
-    fn a_word_is_read_as_it_was_said() {
+    fn a_word_is_read_as_it_was_said_however_long_it_was_made() {
         let ours = identity("rack", "");
         let stages = [Stage::Working, Stage::Finished, Stage::AllFinished, Stage::Gone];
         let news: Vec<_> = stages.map(|stage| News { life: 1 << 60, words: 70_000, stage }).to_vec();
-        let frame = ours.write(2, &news);
-        assert_eq!(ours.read(&frame, 4), Word::Ours(2, news));
-        assert_eq!(ours.read(&frame, 3), Word::Foreign);
-        assert!(ours.write(0, &[]).len() >= FRAME_BYTES_MIN);
+        for (wanted_bytes, frame_bytes) in [(0, HEADER_BYTES + 4 * ENTRY_BYTES + CHECK_BYTES), (9014, 9014)] {
+            let frame = ours.write(2, &news, wanted_bytes);
+            assert_eq!(ours.read(&frame, 4), Word::Ours { speaker: 2, news: news.clone(), frame_bytes });
+            assert_eq!(ours.read(&frame, 3), Word::Foreign);
+        }
+        assert_eq!(ours.write(0, &[], 0).len(), FRAME_BYTES_MIN);
     }
 
+    // W-61
     #[test]
-    fn another_configuration_is_told_from_another_rack() {
+    fn another_configuration_and_another_version_are_told_from_another_rack() {
         let (ours, other) = (identity("rack", ""), identity("rack", "ring_bytes: 64KiB\n"));
-        let theirs = other.write(1, &[News::default(); 2]);
-        assert_eq!(ours.read(&theirs, 2), Word::OtherEpoch(1, other.epoch));
+        let mut theirs = other.write(1, &[News::default(); 2], 0);
+        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Epoch(other.epoch)));
+        assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
+        theirs[ETHERNET_BYTES + MAGIC.len()] = VERSION + 1;
+        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Version(VERSION + 1)));
         assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
     }
 
+    // W-60
     #[test]
-    fn whatever_comes_is_read_without_harm() {
+    fn a_word_with_a_flipped_bit_says_nothing() {
         let ours = identity("rack", "");
-        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2]);
-        for length in 0..HEADER_BYTES + 2 * ENTRY_BYTES {
+        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2], 0);
+        let end = HEADER_BYTES + 2 * ENTRY_BYTES + CHECK_BYTES;
+        for length in 0..end {
             assert_eq!(ours.read(&frame[..length], 2), Word::Foreign, "{length}");
         }
-        for byte in ETHERNET_BYTES..frame.len() {
-            for flip in [1, 0x80, 0xff] {
-                let mut torn = frame.clone();
-                torn[byte] ^= flip;
-                let _ = ours.read(&torn, 2);
-            }
+        for bit in 0..end * 8 {
+            let mut torn = frame.clone();
+            torn[bit / 8] ^= 1 << (bit % 8);
+            let heard = ours.read(&torn, 2);
+            let is_version = bit / 8 == ETHERNET_BYTES + MAGIC.len();
+            assert!(
+                heard == Word::Foreign || is_version && matches!(heard, Word::Other(..)),
+                "{bit}: {heard:?}"
+            );
         }
     }
 }

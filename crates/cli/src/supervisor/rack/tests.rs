@@ -65,6 +65,79 @@ fn members_get_bounded_time_to_notice_a_death() {
     assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
 }
 
+fn dies_for(rack: &mut Rack, member: usize, after_ns: u64) -> EventRecord {
+    let ends = EventRecord {
+        at_ns: 0,
+        member: "n0".into(),
+        kind: "fault".into(),
+        text: String::new(),
+        fields: [].into(),
+    };
+    assert_eq!(rack.heard(member, Notice::Returning { after_ns, ends: ends.clone() }), []);
+    assert_eq!(rack.ended(member, "killed by signal 9".into()), [Step::FollowAfter(member, after_ns)]);
+    ends
+}
+
+#[test]
+fn who_follows_a_dead_member_is_waited_for_until_its_links_are_up() {
+    let mut rack = running();
+    let ends = dies_for(&mut rack, 0, 20 * WATCHDOG_NS);
+    assert_eq!(rack.heard(1, Notice::Finished), [], "somebody is still to come");
+    assert_eq!(ticks(&mut rack, 2 * WATCHDOG_NS / TICK_NS), [], "and nobody barks meanwhile");
+    assert_eq!(rack.due_to_be_followed(0), Some(ends));
+    rack.taken(0, 77, 0);
+    assert_eq!(rack.seats[0].earlier_deaths, ["killed by signal 9"]);
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.heard(0, Notice::LinksUp), [Step::AskReports]);
+}
+
+#[test]
+fn who_follows_has_bounded_time_to_get_its_links_up() {
+    let mut rack = running();
+    dies_for(&mut rack, 0, 1);
+    rack.taken(0, 77, 0);
+    rack.heard(0, Notice::Finished);
+    rack.heard(1, Notice::Finished);
+    assert_eq!(ticks(&mut rack, 2), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+}
+
+#[test]
+fn nobody_follows_once_the_rack_goes_and_a_failure_to_follow_is_told() {
+    let mut rack = running();
+    dies_for(&mut rack, 0, 1);
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(rack.cannot_be_followed(0, "no process"), []);
+    let told = rack.seats[0].death.as_deref();
+    assert_eq!(told, Some("killed by signal 9, and nobody could follow: no process"));
+    assert_eq!(rack.due_to_be_followed(0), None);
+    let mut rack = running();
+    dies_for(&mut rack, 0, 1);
+    rack.interrupted();
+    assert_eq!(rack.due_to_be_followed(0), None);
+}
+
+#[test]
+fn who_leaves_a_rack_that_stays_reports_first_and_its_seat_is_vacant_then() {
+    let mut rack = rack();
+    rack.stay(&[]);
+    for member in 0..3 {
+        rack.heard(member, Notice::Ready);
+        rack.heard(member, Notice::Mapped);
+        rack.heard(member, Notice::LinksUp);
+    }
+    assert_eq!(rack.asked_leave(1), [Step::AskLeave(1)]);
+    assert_eq!(rack.asked_leave(1), [], "once");
+    assert_eq!(rack.heard(1, report()), [Step::LetGo(1)]);
+    assert_eq!(rack.ended(1, "exited with code 0".into()), [Step::Left(1)]);
+    assert!(
+        rack.seats[1].is_vacant && rack.seats[1].death.is_none() && rack.seats[1].earlier_deaths.is_empty()
+    );
+    assert!(rack.is_running(), "the rack stays");
+    rack.taken(1, 77, 0);
+    assert!(rack.seats[1].is_alive());
+}
+
 #[test]
 fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
     let mut rack = running();
@@ -75,6 +148,26 @@ fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
     assert_eq!(ticks(&mut rack, LAST_WORD_NS / TICK_NS), [Step::Kill(vec![0])]);
     assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and gave no report"));
     assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Release]);
+}
+
+#[test]
+fn under_a_fault_script_whoever_is_parted_from_the_others_is_waited_for_as_long_as_there_is_time() {
+    let mut rack = running();
+    rack.wait_for_the_lost(2 * TICK_NS);
+    rack.heard(1, Notice::Lost { member: 0 });
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(rack.heard(0, Notice::Finished), [Step::AskReports], "it got to an end of its own");
+
+    let mut rack = running();
+    rack.wait_for_the_lost(2 * TICK_NS);
+    rack.heard(1, Notice::Lost { member: 0 });
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(ticks(&mut rack, 4), []);
+    assert_eq!(
+        ticks(&mut rack, 1),
+        [Step::AskReports],
+        "three ticks to name it, and two for which it stands still"
+    );
 }
 
 #[test]
@@ -275,4 +368,18 @@ fn a_rack_among_others_can_be_interrupted_while_it_is_held() {
     let mut rack = shared();
     assert_eq!(rack.heard(0, Notice::Finished), []);
     assert_eq!(rack.interrupted(), [Step::AskReports]);
+}
+
+#[test]
+fn a_rack_at_rest_counts_no_time_until_somebody_asks() {
+    let mut rack = running();
+    assert!(rack.counts_time(), "a watchdog runs");
+    rack.stay(&[]);
+    assert!(!rack.counts_time());
+    assert_eq!(rack.asked_status(), [Step::AskStatus]);
+    assert!(rack.counts_time(), "the answer is due");
+    assert!(ticks(&mut rack, 100).contains(&Step::StatusKnown));
+    assert!(!rack.counts_time());
+    rack.asked_down();
+    assert!(rack.counts_time(), "so are the reports");
 }

@@ -2,7 +2,8 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | farewell | one word: who broke the group, and how |
+//! | farewell | one word: who broke the group, and how; set by others |
+//! | headline | one word: what this member is doing; read by others |
 //! | barrier | words of the barrier, which only ever grow |
 //! | signals, twice | one word per arrival, set to the number of the run |
 //! | staging, twice | output and working space of a run |
@@ -15,12 +16,18 @@ use rackloom_collectives::{Buffer, Program, Schedule};
 
 /// The word that says who broke the group.
 pub(super) const FAREWELL: u64 = 0;
+/// The word that says what this member is doing.
+pub(super) const HEADLINE: u64 = 8;
 const BARRIER: u64 = 64;
 /// Enough for 2^16 members.
 const BARRIER_WORDS: u64 = 16;
 const SIGNALS: u64 = BARRIER + BARRIER_WORDS * 8;
 /// Signal words of one run.
 const SIGNAL_WORDS: u64 = 4096;
+/// Where the parts of a chosen length begin.
+const STAGING: u64 = SIGNALS + 2 * SIGNAL_WORDS * 8;
+/// How many those are: staging, twice, and input.
+const PARTS: u64 = 3;
 /// Parts begin at multiples of a cache line.
 const LINE: u64 = 64;
 
@@ -46,8 +53,11 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) const fn new(staging_bytes: u64) -> Self {
-        Self { staging_bytes: staging_bytes.next_multiple_of(LINE) }
+    /// `None` if no address reaches so far.
+    pub(super) fn new(staging_bytes: u64) -> Option<Self> {
+        let staging_bytes = staging_bytes.checked_next_multiple_of(LINE)?;
+        let total = staging_bytes.checked_mul(PARTS).and_then(|bytes| bytes.checked_add(STAGING))?;
+        isize::try_from(total).ok().map(|_| Self { staging_bytes })
     }
 
     /// Length of the region.
@@ -56,10 +66,9 @@ impl Ground {
     }
 
     const fn staging(self, set: Set) -> u64 {
-        let first = SIGNALS + 2 * SIGNAL_WORDS * 8;
         match set {
-            Set::Barrier | Set::First => first,
-            Set::Second => first + self.staging_bytes,
+            Set::Barrier | Set::First => STAGING,
+            Set::Second => STAGING + self.staging_bytes,
         }
     }
 
@@ -114,12 +123,13 @@ mod tests {
 
     #[test]
     fn no_two_parts_share_a_byte() {
-        let ground = Ground::new(1000);
+        let ground = Ground::new(1000).unwrap();
         let program = Program { input: 250, output: 100, scratch: 130, ..Program::default() };
         let last = SIGNAL_WORDS as u32 - 1;
         let place = |set, buffer| ground.buffer(set, buffer, &program, 4);
         let mut parts = vec![
             (FAREWELL, 8),
+            (HEADLINE, 8),
             (ground.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
             (place(Set::First, Buffer::Input), 1000),
         ];
@@ -132,5 +142,14 @@ mod tests {
         assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{parts:?}");
         let (start, length) = parts[parts.len() - 1];
         assert!(start + length <= ground.total_bytes());
+    }
+
+    #[test]
+    fn what_no_address_reaches_is_no_ground() {
+        for staging_bytes in [u64::MAX, u64::MAX - LINE, u64::MAX / PARTS, 1 << 62] {
+            assert!(Ground::new(staging_bytes).is_none(), "{staging_bytes}");
+        }
+        let largest = Ground::new(1 << 60).unwrap();
+        assert!(largest.total_bytes() > PARTS << 60);
     }
 }

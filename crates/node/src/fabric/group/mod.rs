@@ -2,21 +2,28 @@
 //!
 //! A collective is a schedule of `rackloom-collectives`, carried out by puts with signals into a region that every member has
 //! under the same name. The caller's arrays are copied into that region and out of it; what does not fit goes in pieces.
-//! While a member waits it watches all others, because the one it hears from may itself wait for one that is dead; and whoever
-//! gives up tells all others. So a collective ends with an error on every member or on none that can be reached.
+//! A member's first collective begins with a roll call and a barrier. Later, who waits asks the one that it waits for now and then
+//! whether it is in the same call, and at once if a member has died; and whoever gives up tells all others. So a member that never
+//! joins, gives up, dies or calls something else ends the collective with an error on everybody who needs it, and breaks the group for
+//! all who can be reached.
 //!
-//! Not here: which algorithms there are (`rackloom-collectives`), and members that call different collectives at the same
-//! time: that is found out where it can be ([`Error::GroupBroken`]), but it may also look like a member that is late.
+//! Not here: which algorithms there are (`rackloom-collectives`). A member that lives, has joined, and has not called the
+//! collective yet is late; it is waited for as long as that takes.
 
 mod data;
+mod doubt;
 mod ground;
+mod inquiry;
+mod reminder;
 mod request;
+mod roll_call;
 mod running;
 mod schedules;
 mod watch;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
@@ -24,11 +31,11 @@ use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
 use self::data::{Data, Input, Output};
 use self::ground::Ground;
+use self::inquiry::{Broken, hash};
 use self::request::Call;
 pub use self::request::GroupRequest;
 use self::running::Place;
 use self::schedules::Schedules;
-use self::watch::Broken;
 use super::element::{Element, Number, bytes_of, bytes_of_mut};
 use super::error::Error;
 use super::node::Node;
@@ -36,6 +43,8 @@ use super::region::{RegionOptions, Slice};
 
 /// Bytes of one collective at a time, unless chosen.
 const STAGING_BYTES: u64 = 4 << 20;
+/// How long members may be late to join, unless chosen.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the members of a group agree on beforehand.
 ///
@@ -48,18 +57,27 @@ pub struct GroupOptions {
     /// Its key.
     pub key: Key,
     /// Bytes that a collective may give, and that it may get together with its working space, in one piece. The region is
-    /// five times as large; pages that are never used take no memory. 4 MiB unless changed.
+    /// three times as large; pages that are never used take no memory. 4 MiB unless changed.
     pub staging_bytes: u64,
     /// Used for the collectives that it can do; for the others, and if `None`, the one with the least estimated time is
     /// taken. It decides the order of reduction, and with it the last bits of floating-point sums.
     pub algorithm: Option<Algorithm>,
+    /// How long this member's first collective waits for others that have not joined. Members may choose differently. Ten
+    /// seconds unless changed.
+    pub patience: Duration,
 }
 
 impl GroupOptions {
     /// A group whose region has this name and this key.
     #[must_use]
     pub const fn new(region: u32, key: u64) -> Self {
-        Self { region: RegionId(region), key: Key(key), staging_bytes: STAGING_BYTES, algorithm: None }
+        Self {
+            region: RegionId(region),
+            key: Key(key),
+            staging_bytes: STAGING_BYTES,
+            algorithm: None,
+            patience: PATIENCE,
+        }
     }
 
     /// The same with this much staging.
@@ -74,6 +92,21 @@ impl GroupOptions {
     pub const fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
         self
+    }
+
+    /// The same with this much patience for members that are late to join.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// What members must not see differently, as a number. The region and its key show by themselves.
+    fn terms(&self, members: &[NodeId]) -> u32 {
+        let algorithm = self.algorithm.map_or_else(String::new, |algorithm| algorithm.to_string());
+        let members = members.iter().flat_map(|member| member.0.to_le_bytes());
+        let options = self.staging_bytes.to_le_bytes().into_iter().chain(algorithm.into_bytes());
+        hash(0x811c_9dc5, members.chain(options))
     }
 }
 
@@ -113,8 +146,7 @@ pub struct Group {
 struct Inner {
     place: Place,
     state: Mutex<State>,
-    /// How often each member had died when this one joined.
-    deaths: Vec<u32>,
+    patience_ns: u64,
     /// All deaths that have been looked through.
     deaths_seen: AtomicU64,
 }
@@ -124,10 +156,14 @@ struct Inner {
 struct State {
     schedules: Schedules,
     blocks: Blocks,
+    /// Calls so far.
+    calls: u32,
+    /// All others have joined.
+    is_complete: bool,
     /// Runs with data so far.
     runs: u32,
     barriers: u32,
-    /// The last run does not prove that all have left the one before it.
+    /// There was no run, or the last one does not prove that all have left the one before it.
     must_meet: bool,
     is_busy: bool,
     broken: Option<Broken>,
@@ -143,10 +179,12 @@ impl Inner {
 }
 
 impl Group {
-    /// Join a group. Members may join at different times: a collective waits up to ten seconds for those that are late.
+    /// Join a group. Members may join at different times: the first collective waits for those that are late, as long as
+    /// [`GroupOptions::patience`] says, and until all have called it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this node is not among the members or one is named twice; else as [`Node::allocate`].
+    /// [`Error::Invalid`] if this node is not among the members, one is named twice, or the staging is too large;
+    /// [`Error::NoSuchNode`] for a member that the plan does not have; else as [`Node::allocate`].
     pub fn join(node: &Node, options: GroupOptions, members: &[NodeId]) -> Result<Self, Error> {
         let rank = members.iter().position(|member| *member == node.id());
         let rank = rank.ok_or(Error::Invalid("this node is not a member of the group"))?;
@@ -155,8 +193,10 @@ impl Group {
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Error::Invalid("a node is named twice in the group"));
         }
+        node.with_core(|core| core.check_gpu_nodes(members))?;
         let ground = Ground::new(options.staging_bytes);
-        let access = Access { read: false, write: true, atomic: false };
+        let ground = ground.ok_or(Error::Invalid("the staging is too large; hint: GroupOptions::staging"))?;
+        let access = Access { read: false, write: true, atomic: true };
         let region = RegionOptions { region: options.region, key: options.key, access };
         let region = node.allocate(region, ground.total_bytes())?;
         let (schedules, deaths, seen) = node.with_core(|core| {
@@ -169,15 +209,19 @@ impl Group {
         let state = State {
             schedules,
             blocks: Blocks::new(MOVED.operation, MOVED.element),
+            calls: 0,
+            is_complete: false,
             runs: 0,
             barriers: 0,
-            must_meet: false,
+            must_meet: true,
             is_busy: false,
             broken: None,
             farewell: None,
         };
-        let place = Place { members: members.to_vec(), rank, region, ground };
-        let inner = Inner { place, state: Mutex::new(state), deaths, deaths_seen: AtomicU64::new(seen) };
+        let terms = options.terms(members);
+        let place = Place { members: members.to_vec(), rank, region, ground, terms, deaths };
+        let patience_ns = u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX);
+        let inner = Inner { place, state: Mutex::new(state), patience_ns, deaths_seen: AtomicU64::new(seen) };
         Ok(Self { inner: Arc::new(inner), _node: node.clone() })
     }
 
@@ -205,11 +249,17 @@ impl Group {
     // ---- collectives -----------------------------------------------------------------------------------------------
 
     /// Ends when every member has called it as often as this one.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`].
     pub fn barrier(&self) -> GroupRequest<'static> {
         self.request(Ok(Call::new(Collective::Barrier, MOVED, Data::none())))
     }
 
     /// `values` becomes the reduction of everybody's `values`, element by element. All are of one length.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`].
     pub fn all_reduce<'a, T: Number>(
         &self,
         values: &'a mut [T],
@@ -220,6 +270,9 @@ impl Group {
     }
 
     /// At the root, `values` becomes the reduction of everybody's; elsewhere it stays as it is.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn reduce<'a, T: Number>(
         &self,
         values: &'a mut [T],
@@ -234,6 +287,9 @@ impl Group {
     }
 
     /// `values` becomes that of the root. All are of one length.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn broadcast<'a, T: Element>(&self, values: &'a mut [T], root: NodeId) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
             let input_rows = usize::from(root == self.place());
@@ -244,6 +300,9 @@ impl Group {
 
     /// `output` becomes everybody's `input`, one after another in order of place. Inputs are of one length, which is that
     /// of `output` divided by the number of members.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`].
     pub fn all_gather<'a, T: Element>(&self, input: &'a [T], output: &'a mut [T]) -> GroupRequest<'a> {
         let rows = (1, self.members().len());
         self.parts(Collective::AllGather, MOVED, Data::between(input, output, rows, size_of_val(input)))
@@ -251,6 +310,9 @@ impl Group {
 
     /// `output` becomes this member's part of the reduction of everybody's `input`. An input has one part per member, in
     /// order of place, each as long as `output`.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`].
     pub fn reduce_scatter<'a, T: Number>(
         &self,
         input: &'a [T],
@@ -264,6 +326,9 @@ impl Group {
 
     /// Part *p* of `output` becomes this member's part of the input of member *p*. Input and output have one part per
     /// member, in order of place, all of one length.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`].
     pub fn all_to_all<'a, T: Element>(&self, input: &'a [T], output: &'a mut [T]) -> GroupRequest<'a> {
         let members = self.members().len();
         let row_bytes = input.len() / members * size_of::<T>();
@@ -271,6 +336,9 @@ impl Group {
     }
 
     /// At the root, `output` becomes everybody's `input`, one after another; elsewhere it may be empty.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn gather<'a, T: Element>(
         &self,
         input: &'a [T],
@@ -286,6 +354,9 @@ impl Group {
 
     /// `output` becomes this member's part of the root's `input`, which has one part per member, each as long as `output`;
     /// elsewhere `input` may be empty.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn scatter<'a, T: Element>(
         &self,
         input: &'a [T],
@@ -304,6 +375,9 @@ impl Group {
     /// A root is named by its place among the members. `input` and `output` are as long as the other methods ask for, an
     /// all-reduce, a reduce or a broadcast may have one slice for both, and what a member neither gives nor gets may be empty.
     /// Neither may be touched until the end.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::Invalid`] if a slice belongs to another node.
     pub fn on_slices(
         &self,
         collective: Collective,

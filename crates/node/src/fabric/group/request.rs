@@ -1,7 +1,9 @@
-//! A call of a collective, and the ways to end it: [`GroupRequest::wait`], `.await`, [`GroupRequest::submit`].
+//! A call of a collective, and the ways to end it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
 //!
 //! A call is a row of runs: a barrier where the last run does not prove that everybody has left the one before it, then a run for
-//! each piece of the array. What happens when somebody is lost, gives up or does something else, `watch` settles.
+//! each piece of the array; before the first call of all, a roll call. What has arrived is taken before anything else is
+//! looked at: who has done its part may go. What happens when somebody is lost, gives up or does something else, `doubt` and
+//! `watch` settle.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -9,10 +11,11 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
-use rackloom_protocol::{Instant, OperationId};
+use rackloom_protocol::{Instant, NodeId, OperationId};
 
 use super::super::activity::Activity;
 use super::super::engine::Core;
@@ -20,22 +23,27 @@ use super::super::error::Error;
 use super::super::queue::Queue;
 use super::super::table::{Entry, Sink};
 use super::data::Data;
+use super::doubt::{ASK_AGAIN_NS, Doubt};
 use super::ground::Set;
+use super::inquiry::{CallName, RETRY_NS, hash};
+use super::reminder::Reminder;
+use super::roll_call::RollCall;
 use super::running::Running;
 use super::schedules::Size;
 use super::{Arithmetic, Inner, State};
 
-/// How long members may be late to join.
-const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
 /// A collective that has not begun. `'a` is the life of the caller's arrays, whose content is undefined after an error.
 ///
 /// `Send` and `Sync`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
-/// told.
+/// told. There is no other way to cancel one.
 #[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct GroupRequest<'a> {
     group: Arc<Inner>,
     call: Result<Call<'a>, Option<Error>>,
+    reminder: Reminder,
+    /// Who hears of deaths on its behalf.
+    watcher: Option<Waker>,
 }
 
 /// What was called, and how far it is.
@@ -47,6 +55,9 @@ pub(super) struct Call<'a> {
     /// Rows of the whole array of which parts are dealt out.
     whole_rows: usize,
     stage: Stage,
+    /// What members compare, once it has begun.
+    name: CallName,
+    doubt: Doubt,
     /// Bytes of each row that are done, and of one piece at most.
     done: usize,
     piece: usize,
@@ -55,6 +66,7 @@ pub(super) struct Call<'a> {
 #[derive(Debug)]
 enum Stage {
     Fresh,
+    Gathering(RollCall),
     Between { has_met: bool },
     Meeting(Running),
     Moving(Running, Range<usize>),
@@ -63,7 +75,9 @@ enum Stage {
 
 impl<'a> Call<'a> {
     pub(super) fn new(collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Self {
-        Self { collective, arithmetic, data, whole_rows: 1, stage: Stage::Fresh, done: 0, piece: 0 }
+        let (stage, name) = (Stage::Fresh, CallName { number: 0, kind: 0 });
+        let doubt = Doubt::default();
+        Self { collective, arithmetic, data, whole_rows: 1, stage, name, doubt, done: 0, piece: 0 }
     }
 
     /// The same, where the whole array has so many rows.
@@ -78,49 +92,81 @@ impl<'a> Call<'a> {
     /// Go on; `None` while it waits.
     fn advance(&mut self, core: &mut Core, group: &Inner) -> Option<Result<(), Error>> {
         loop {
-            if let Err(error) = group.watch(core) {
-                return Some(Err(error));
-            }
-            let mut state = group.state();
-            let state = &mut *state;
-            let moved = match &mut self.stage {
-                Stage::Fresh => self.claim(state),
-                Stage::Between { has_met } => {
-                    let has_met = *has_met;
-                    self.next(core, group, state, has_met)
-                }
-                Stage::Meeting(running) => {
-                    let met = running.advance(core, &group.place, &mut state.blocks)?;
-                    state.must_meet &= met.is_err();
-                    met.map(|()| Stage::Between { has_met: true })
-                }
-                Stage::Moving(running, columns) => {
-                    let moved = running.advance(core, &group.place, &mut state.blocks)?;
-                    let place = running.buffer(&group.place, Buffer::Output);
-                    let (columns, schedule) = (columns.clone(), Arc::clone(&running.schedule));
-                    state.must_meet =
-                        !self.collective.synchronizes(group.place.members.len(), schedule.elements);
-                    self.done = columns.end;
-                    moved
-                        .and_then(|()| self.data.copy_out(&group.place.region, place, &columns))
-                        .map(|()| Stage::Between { has_met: false })
-                }
-                Stage::Over => return Some(Err(Error::Closed)),
-            };
-            match moved {
-                Ok(Stage::Over) => {
+            let went = self.step(core, group, &mut group.state());
+            match went {
+                Some(Ok(Stage::Over)) => {
                     self.stage = Stage::Over;
-                    state.is_busy = false;
+                    group.state().is_busy = false;
                     return Some(Ok(()));
                 }
-                Ok(stage) => self.stage = stage,
-                Err(error) => return Some(Err(error)),
+                Some(Ok(stage)) => self.stage = stage,
+                // Who was the first to fail says more than what followed from it.
+                Some(Err(error)) if self.has_begun() => {
+                    return Some(Err(group.listen().err().unwrap_or(error)));
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => match self.doubt(core, group) {
+                    Ok(false) => return None,
+                    Ok(true) => _ = core.turn(),
+                    Err(error) => return Some(Err(error)),
+                },
             }
         }
     }
 
+    /// From one stage to the next; `None` while it waits.
+    fn step(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Option<Result<Stage, Error>> {
+        let moved = match &mut self.stage {
+            Stage::Fresh => self.claim(core, group, state).and_then(|stage| {
+                // From here on the others are told of a failure.
+                self.stage = stage;
+                group.watch(core)?;
+                Ok(std::mem::replace(&mut self.stage, Stage::Over))
+            }),
+            Stage::Gathering(roll_call) => {
+                let gathered = roll_call.advance(core, &group.place)?;
+                state.is_complete = gathered.is_ok();
+                gathered.map(|()| Stage::Between { has_met: false })
+            }
+            Stage::Between { has_met } => {
+                let has_met = *has_met;
+                self.next(group, state, has_met)
+            }
+            Stage::Meeting(running) => {
+                let met = running.advance(core, &group.place, &mut state.blocks)?;
+                state.must_meet &= met.is_err();
+                met.map(|()| Stage::Between { has_met: true })
+            }
+            Stage::Moving(running, columns) => {
+                let moved = running.advance(core, &group.place, &mut state.blocks)?;
+                let place = running.buffer(&group.place, Buffer::Output);
+                let (columns, schedule) = (columns.clone(), Arc::clone(&running.schedule));
+                state.must_meet = !self.collective.synchronizes(group.place.members.len(), schedule.elements);
+                self.done = columns.end;
+                moved
+                    .and_then(|()| self.data.copy_out(&group.place.region, place, &columns))
+                    .map(|()| Stage::Between { has_met: false })
+            }
+            Stage::Over => Err(Error::Closed),
+        };
+        Some(moved)
+    }
+
+    /// It waits: whether that is of any use. Returns whether the core has something to send.
+    fn doubt(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
+        let mut issued = false;
+        match &self.stage {
+            Stage::Meeting(running) | Stage::Moving(running, _) => {
+                group.listen()?;
+                self.doubt.advance(core, group, (running, self.name), &mut issued)?;
+            }
+            _ => group.watch(core)?,
+        }
+        Ok(issued)
+    }
+
     /// Take the group, if it is free and whole, and decide how large a piece is.
-    fn claim(&mut self, state: &mut State) -> Result<Stage, Error> {
+    fn claim(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Result<Stage, Error> {
         if let Some(broken) = state.broken {
             return Err(broken.error(false));
         }
@@ -138,36 +184,30 @@ impl<'a> Call<'a> {
         if !state.blocks.are_for(self.arithmetic.operation, self.arithmetic.element) {
             state.blocks = Blocks::new(self.arithmetic.operation, self.arithmetic.element);
         }
+        let now = core.member()?.now();
+        state.calls = CallName::after(state.calls);
+        self.name = CallName { number: state.calls, kind: self.kind(group.place.terms, self.data.row_bytes) };
+        group.announce(self.name)?;
         state.is_busy = true;
-        Ok(Stage::Between { has_met: false })
+        if state.is_complete {
+            return Ok(Stage::Between { has_met: false });
+        }
+        Ok(Stage::Gathering(RollCall::new(&group.place, now, group.patience_ns)))
     }
 
     /// The next run.
-    fn next(
-        &mut self,
-        core: &mut Core,
-        group: &Inner,
-        state: &mut State,
-        has_met: bool,
-    ) -> Result<Stage, Error> {
+    fn next(&mut self, group: &Inner, state: &mut State, has_met: bool) -> Result<Stage, Error> {
         let is_barrier = self.collective == Collective::Barrier;
         let is_over = if is_barrier { has_met } else { self.done == self.data.row_bytes };
         if is_over {
             return Ok(Stage::Over);
         }
-        let patient_until = core.member()?.now() + JOIN_PATIENCE_NS;
         if is_barrier || state.must_meet {
             let size = Size { collective: Collective::Barrier, elements: 0, element_bytes: 1 };
             let schedule = state.schedules.find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
-            let run = (Set::Barrier, state.barriers, 0);
-            return Ok(Stage::Meeting(Running::new(
-                &group.place,
-                schedule,
-                run,
-                super::MOVED,
-                patient_until,
-            )));
+            let run = (Set::Barrier, state.barriers, self.name.kind);
+            return Ok(Stage::Meeting(Running::new(&group.place, schedule, run, super::MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
@@ -175,21 +215,21 @@ impl<'a> Call<'a> {
         let size = Size { collective: self.collective, elements, element_bytes };
         let schedule = state.schedules.find(size)?;
         state.runs = state.runs.wrapping_add(1);
-        let run = (Set::of_run(state.runs), state.runs, self.kind(elements));
-        let running = Running::new(&group.place, schedule, run, self.arithmetic, patient_until);
+        let kind = self.kind(group.place.terms, elements);
+        let run = (Set::of_run(state.runs), state.runs, kind);
+        let running = Running::new(&group.place, schedule, run, self.arithmetic);
         let place = running.buffer(&group.place, Buffer::Input);
         self.data.copy_in(&group.place.region, place, &columns)?;
         Ok(Stage::Moving(running, columns))
     }
 
-    /// A number that members which do different things are unlikely to share (FNV-1a).
-    fn kind(&self, elements: usize) -> u32 {
+    /// What all members must agree on, as a number: their group and what they do.
+    fn kind(&self, terms: u32, length: usize) -> u32 {
         let Arithmetic { operation, element } = self.arithmetic;
         let root = self.collective.root().map_or(0, |root| root as u64 + 1);
         let names = [self.collective.name(), operation.name(), element.name()];
         let bytes = names.into_iter().flat_map(str::bytes);
-        let bytes = bytes.chain(root.to_le_bytes()).chain((elements as u64).to_le_bytes());
-        bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+        hash(terms, bytes.chain(root.to_le_bytes()).chain((length as u64).to_le_bytes()))
     }
 
     fn running(&mut self) -> Option<&mut Running> {
@@ -198,29 +238,83 @@ impl<'a> Call<'a> {
             _ => None,
         }
     }
+
+    /// Leave nothing behind that asks for this call.
+    fn abandon(&mut self, core: &mut Core) {
+        self.doubt.abandon(core);
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Gathering(mut roll_call) => roll_call.abandon(core),
+            Stage::Meeting(mut running) | Stage::Moving(mut running, _) => running.abandon(core),
+            _ => {}
+        }
+    }
+
+    fn register(&self, core: &mut Core, waker: &Waker) {
+        match &self.stage {
+            Stage::Gathering(roll_call) => roll_call.register(core, waker),
+            Stage::Meeting(running) | Stage::Moving(running, _) => {
+                running.register(core, waker);
+                self.doubt.register(core, waker);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a> GroupRequest<'a> {
     pub(super) fn new(group: &Arc<Inner>, call: Result<Call<'a>, Error>) -> Self {
-        Self { group: Arc::clone(group), call: call.map_err(Some) }
+        Self {
+            group: Arc::clone(group),
+            call: call.map_err(Some),
+            reminder: Reminder::default(),
+            watcher: None,
+        }
     }
 
     /// Block until this member's part is over and all it has sent is visible. The calling thread drives the node
     /// meanwhile.
     ///
     /// # Errors
-    /// [`Error::PeerLost`] if any member is lost, [`Error::GroupBroken`] if one gave up or calls something else,
-    /// [`Error::Invalid`] if the arrays do not fit the group, [`Error::Refused`] if a member has not joined after ten
-    /// seconds, [`Error::Closed`].
+    /// [`Error::PeerLost`] or [`Error::PeerLeft`] if any member is gone, [`Error::GroupBroken`] if one gave up, calls something else
+    /// or joined another group under this name, [`Error::NotJoined`] if one has not joined in time, [`Error::Invalid`] if the arrays do
+    /// not fit the group, [`Error::Refused`] if a member's group is gone, [`Error::Closed`].
     pub fn wait(mut self) -> Result<(), Error> {
+        self.wait_until(Instant::NEVER).unwrap_or(Err(Error::Closed))
+    }
+
+    /// The same, at most for `patience`. If it runs out the call is neither over nor given up: wait again, as often as is
+    /// worth while, and meanwhile decide what to think of a member that does not come. It goes on only while it is waited
+    /// for. Dropping the request gives it up and breaks the group.
+    ///
+    /// # Errors
+    /// As for [`GroupRequest::wait`]; [`Error::TimedOut`] with the member that is waited for, if it is a certain one.
+    pub fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
         let engine = Arc::clone(self.group.place.region.engine());
-        let this = RefCell::new(&mut self);
-        let ended = engine.wait(
-            Instant::NEVER,
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let ended = self.wait_until(engine.clock.now() + patience_ns);
+        ended.unwrap_or_else(|| {
+            let mut held = engine.hold();
+            held.core().member()?;
+            self.watch_no_more(held.core());
+            Err(Error::TimedOut { peer: self.awaited(), waited_ms: patience_ns / 1_000_000, goes_on: true })
+        })
+    }
+
+    /// `None` if `until` has come first, or if the node has left.
+    fn wait_until(&mut self, until: Instant) -> Option<Result<(), Error>> {
+        let engine = Arc::clone(self.group.place.region.engine());
+        let this = RefCell::new(self);
+        engine.wait(
+            until,
             |core| this.borrow_mut().look(core),
             |core, waker| this.borrow_mut().register(core, waker),
-        );
-        ended.unwrap_or(Err(Error::Closed))
+        )
+    }
+
+    /// Whose signal the call waits for.
+    fn awaited(&mut self) -> Option<NodeId> {
+        let (_, rank) = self.call.as_mut().ok()?.running()?.waits_for()?;
+        Some(self.group.place.members[rank])
     }
 
     fn look(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
@@ -228,7 +322,8 @@ impl<'a> GroupRequest<'a> {
             Ok(call) => call,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        let result = call.advance(core, &self.group)?;
+        let result = call.advance(core, &self.group)?.map_err(|error| core.table.deaths.name(error));
+        self.watch_no_more(core);
         if let Err(error) = &result {
             self.give_up(core, error);
         }
@@ -239,19 +334,32 @@ impl<'a> GroupRequest<'a> {
     fn give_up(&mut self, core: &mut Core, error: &Error) {
         let Ok(call) = &mut self.call else { return };
         if call.has_begun() {
-            if let Some(running) = call.running() {
-                running.abandon(core);
-            }
-            call.stage = Stage::Over;
+            call.abandon(core);
             self.group.break_off(core, error);
         }
     }
 
     fn register(&mut self, core: &mut Core, waker: &Waker) {
-        self.group.register(core, waker);
-        if let Some(running) = self.call.as_mut().ok().and_then(Call::running) {
-            running.register(core, waker);
+        if !self.watcher.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            self.watch_no_more(core);
+            self.watcher = Some(waker.clone());
         }
+        self.group.register(core, waker);
+        if let Ok(call) = &self.call {
+            call.register(core, waker);
+        }
+    }
+
+    fn watch_no_more(&mut self, core: &mut Core) {
+        if let Some(waker) = self.watcher.take() {
+            core.table.deaths.forget(&waker);
+        }
+    }
+
+    /// Have a future asked again though nothing happens.
+    fn remind(&self, core: &mut Core, waker: &Waker) {
+        let is_gathering = matches!(self.call, Ok(Call { stage: Stage::Gathering(_), .. }));
+        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { ASK_AGAIN_NS });
     }
 
     fn must_ask_again(&mut self) -> bool {
@@ -294,13 +402,14 @@ impl Future for GroupRequest<'_> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let engine = Arc::clone(this.group.place.region.engine());
-        let mut held = engine.hold();
+        let mut held = engine.hold_for_task();
         let core = held.core();
         if let Some(result) = core.visit_for(|core| this.look(core)) {
             return Poll::Ready(result);
         }
         this.register(core, context.waker());
-        drop(held);
+        this.remind(core, context.waker());
+        held.entrust();
         if this.must_ask_again() {
             context.waker().wake_by_ref();
         }
@@ -310,9 +419,14 @@ impl Future for GroupRequest<'_> {
 
 impl Drop for GroupRequest<'_> {
     fn drop(&mut self) {
-        if self.call.as_ref().is_ok_and(Call::has_begun) {
-            let engine = Arc::clone(self.group.place.region.engine());
-            let mut held = engine.hold();
+        let has_begun = self.call.as_ref().is_ok_and(Call::has_begun);
+        if !has_begun && self.watcher.is_none() {
+            return;
+        }
+        let engine = Arc::clone(self.group.place.region.engine());
+        let mut held = engine.hold();
+        self.watch_no_more(held.core());
+        if has_begun {
             let me = self.group.me();
             self.give_up(held.core(), &Error::GroupBroken { peer: me });
         }

@@ -8,10 +8,7 @@ use std::task::Waker;
 
 use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
 use rackloom_collectives::{Buffer, ReduceError, Schedule, Span, Transfer, TransferId};
-use rackloom_protocol::{
-    Command, Condition, Instant, LocalRange, NodeId, OperationError, OperationId, RemoteAddress, Signal,
-    SignalKind,
-};
+use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, RemoteAddress, Signal};
 
 use super::super::engine::Core;
 use super::super::error::Error;
@@ -22,8 +19,6 @@ use super::ground::{Ground, Set};
 
 /// Puts under way at once.
 const PUTS_MAX: usize = 64;
-/// A member that has not joined yet is asked again after this time.
-const RETRY_NS: u64 = 5_000_000;
 /// The low half of a signal's value says what the sender is doing, the high half in which run.
 const RUN_SHIFT: u32 = 32;
 
@@ -35,6 +30,10 @@ pub(super) struct Place {
     pub(super) rank: usize,
     pub(super) region: Region,
     pub(super) ground: Ground,
+    /// A number for what members agree on when they join; part of all that they compare later.
+    pub(super) terms: u32,
+    /// How often each member had died when this one joined.
+    pub(super) deaths: Vec<u32>,
 }
 
 impl Place {
@@ -42,15 +41,26 @@ impl Place {
     pub(super) fn address(&self, rank: usize, offset: u64) -> RemoteAddress {
         RemoteAddress { node: self.members[rank], ..self.region.address(offset) }
     }
+
+    /// Whether a member has died since this one joined, perhaps to come back with nothing in its memory.
+    pub(super) fn has_died(&self, core: &Core, rank: usize) -> bool {
+        core.table.deaths.of(self.members[rank]) != self.deaths[rank]
+    }
+
+    fn alive(&self, core: &Core, rank: usize) -> Result<(), Error> {
+        if self.has_died(core, rank) {
+            return Err(Error::PeerLost { peer: self.members[rank], maybe_done: true });
+        }
+        Ok(())
+    }
 }
 
 /// A put that is not visible yet.
 #[derive(Clone, Copy, Debug)]
 struct Put {
     id: TransferId,
-    /// `None`: to be given to the core, not before some time.
+    /// `None`: the core had no room for it.
     operation: Option<OperationId>,
-    not_before: Instant,
 }
 
 /// A run in flight.
@@ -64,8 +74,6 @@ pub(super) struct Running {
     wait: Option<(OperationId, TransferId)>,
     /// Something was given to the core that no turn has seen.
     issued: bool,
-    /// Until when members may be late to join.
-    pub(super) patient_until: Instant,
 }
 
 impl Running {
@@ -74,11 +82,10 @@ impl Running {
         schedule: Arc<Schedule>,
         (set, number, kind): (Set, u32, u32),
         arithmetic: Arithmetic,
-        patient_until: Instant,
     ) -> Self {
         let number = u64::from(number) << RUN_SHIFT | u64::from(kind);
         let run = Run::new(place.rank, number);
-        Self { run, schedule, set, arithmetic, puts: Vec::new(), wait: None, issued: false, patient_until }
+        Self { run, schedule, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
     }
 
     /// Go on; `None` while it waits.
@@ -125,7 +132,7 @@ impl Running {
                     self.puts.swap_remove(index);
                     continue;
                 }
-                Some(Err(error)) => self.put_back(core, index, error)?,
+                Some(Err(error)) => return Err(error),
                 None if put.operation.is_none() => self.offer(core, place, index)?,
                 None => {}
             }
@@ -134,24 +141,10 @@ impl Running {
         Ok(())
     }
 
-    /// A put has failed. If its target has no such region yet, it is only early.
-    fn put_back(&mut self, core: &mut Core, index: usize, error: Error) -> Result<(), Error> {
-        let now = core.member()?.now();
-        let is_early = matches!(error, Error::Refused { reason: OperationError::NoSuchRegion, .. });
-        if !is_early || now >= self.patient_until {
-            return Err(error);
-        }
-        self.puts[index].operation = None;
-        self.puts[index].not_before = now + RETRY_NS;
-        Ok(())
-    }
-
     fn offer(&mut self, core: &mut Core, place: &Place, index: usize) -> Result<(), Error> {
-        let put = self.puts[index];
-        if core.member()?.now() < put.not_before {
-            return Ok(());
-        }
-        let command = self.command(place, self.schedule.transfer(put.id));
+        let transfer = self.schedule.transfer(self.puts[index].id);
+        place.alive(core, transfer.to)?;
+        let command = self.command(place, transfer);
         match core.submit(command, Sink::Asker(None)) {
             Ok(operation) => self.puts[index].operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
@@ -163,13 +156,7 @@ impl Running {
 
     fn command(&self, place: &Place, transfer: &Transfer) -> Command<'static> {
         let word = place.address(transfer.to, place.ground.signal(self.set, transfer.arrival));
-        let signal = Signal {
-            region: word.region,
-            offset: word.offset,
-            key: word.key,
-            kind: SignalKind::Set,
-            value: self.run.number(),
-        };
+        let signal = Signal::set(word, self.run.number());
         let source = self.local(place, transfer.from, transfer.source);
         let target = match transfer.source.length {
             0 => word,
@@ -198,11 +185,25 @@ impl Running {
 
     /// A signal of another kind in the same run: its sender does something else.
     fn check_signal(&self, id: TransferId, value: u64, place: &Place) -> Result<(), Error> {
+        let number = self.run.number();
         // Words of the barrier have one writer and only grow: a fast member may be a barrier ahead.
-        if value == self.run.number() || self.set == Set::Barrier {
+        let is_ahead = self.set == Set::Barrier && value >> RUN_SHIFT != number >> RUN_SHIFT;
+        if value == number || is_ahead {
             return Ok(());
         }
         Err(Error::GroupBroken { peer: place.members[self.schedule.transfer(id).from] })
+    }
+
+    /// What it waits for, and whose signal that is.
+    pub(super) fn waits_for(&self) -> Option<(OperationId, usize)> {
+        self.wait.map(|(operation, id)| (operation, self.schedule.transfer(id).from))
+    }
+
+    /// Whether the signal that it waits for is there.
+    pub(super) fn has_arrived(&self, place: &Place) -> Result<bool, Error> {
+        let Some((_, id)) = self.wait else { return Ok(false) };
+        let offset = place.ground.signal(self.set, self.schedule.transfer(id).arrival);
+        Ok(place.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
     }
 
     /// Wake this one when anything ends that the run waits for.
@@ -213,7 +214,7 @@ impl Running {
         }
     }
 
-    /// Whether something is to be tried again that nobody will wake for.
+    /// Whether something was not taken that nobody will wake for.
     pub(super) fn must_ask_again(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }
@@ -264,7 +265,7 @@ impl Surroundings for OnCore<'_> {
     }
 
     fn send(&mut self, id: TransferId, _: &Transfer, _: u64) -> Result<(), Fault> {
-        self.running.puts.push(Put { id, operation: None, not_before: Instant::ZERO });
+        self.running.puts.push(Put { id, operation: None });
         let last = self.running.puts.len() - 1;
         Ok(self.running.offer(self.core, self.place, last)?)
     }
@@ -277,6 +278,7 @@ impl Surroundings for OnCore<'_> {
             self.running.check_signal(id, word, self.place)?;
             return Ok(Some(word));
         }
+        self.place.alive(self.core, transfer.from)?;
         let from = self.place.members[transfer.from];
         let command = Command::WaitUntil {
             operation: OperationId(0),

@@ -1,8 +1,8 @@
 //! Which schedule does a collective of this size, and how much of an array fits into one.
 //!
 //! Every member decides alone, so everything that is looked at is the same everywhere: the collective, its size, the group's
-//! options and the rack's links. Measured times are not: the two numbers below are ours, and only say where latency ends
-//! and bandwidth begins.
+//! options and the rack's links. Measured times are not: the numbers below are ours, and only say where latency ends
+//! and bandwidth begins, and what reducing costs beside it.
 
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ use super::ground::Ground;
 const ALPHA_NS: f64 = 3000.0;
 /// One over the rate of a link.
 const NS_PER_BYTE: f64 = 0.5;
+/// One over the rate at which a member reduces what has come into what it has.
+const REDUCE_NS_PER_BYTE: f64 = 0.1;
 /// Schedules that are kept for the next call.
 const KEPT_MAX: usize = 16;
 
@@ -97,6 +99,7 @@ impl Schedules {
             alpha_ns: ALPHA_NS,
             link_ns_per_byte: NS_PER_BYTE,
             local_alpha_ns: ALPHA_NS,
+            reduce_ns_per_byte: REDUCE_NS_PER_BYTE,
         }
     }
 }

@@ -1,78 +1,65 @@
-//! Whether all members are alive and go on, and how a group ends for all of them.
+//! Whether the members are alive and go on, and how a group ends for all of them.
 //!
 //! A member hears of deaths from its own core, and of those who give up by a word of its own that they set. Whoever fails says
-//! so to all others before it returns its error, so nobody waits for a member that has left a collective behind.
+//! so to all others before it returns its error, and in its headline to those who join later; so nobody waits for a member that
+//! has left a collective behind.
 
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal, SignalKind};
+use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
 use super::super::engine::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
 use super::Inner;
-use super::ground::FAREWELL;
-
-/// Set in the farewell word if a member was lost; else it gave up.
-const LOST: u64 = 1 << 32;
-
-/// Why a group is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    peer: NodeId,
-    is_lost: bool,
-}
-
-impl Broken {
-    pub(super) fn of(error: &Error, me: NodeId) -> Self {
-        match error {
-            Error::PeerLost { peer, .. } => Self { peer: *peer, is_lost: true },
-            Error::GroupBroken { peer } => Self { peer: *peer, is_lost: false },
-            _ => Self { peer: me, is_lost: false },
-        }
-    }
-
-    pub(super) const fn error(self, maybe_done: bool) -> Error {
-        match self {
-            Self { peer, is_lost: true } => Error::PeerLost { peer, maybe_done },
-            Self { peer, is_lost: false } => Error::GroupBroken { peer },
-        }
-    }
-
-    fn word(self) -> u64 {
-        u64::from(self.peer.0) + 1 + if self.is_lost { LOST } else { 0 }
-    }
-
-    const fn of_word(word: u64) -> Self {
-        Self { peer: NodeId((word as u16).wrapping_sub(1)), is_lost: word & LOST != 0 }
-    }
-}
+use super::ground::{FAREWELL, HEADLINE};
+use super::inquiry::{Broken, CallName, Headline};
 
 impl Inner {
     pub(super) fn me(&self) -> NodeId {
         self.place.members[self.place.rank]
     }
 
-    fn others(&self) -> impl Iterator<Item = (usize, NodeId)> {
-        self.place.members.iter().copied().enumerate().filter(|(rank, _)| *rank != self.place.rank)
+    fn others(&self) -> impl Iterator<Item = usize> {
+        (0..self.place.members.len()).filter(|rank| *rank != self.place.rank)
     }
 
-    /// Whether every member is alive and goes on.
+    /// Whether every member is alive and goes on: what a call must find before it begins.
     pub(super) fn watch(&self, core: &mut Core) -> Result<(), Error> {
         core.member()?;
-        let total = core.table.deaths.total();
-        if total != self.deaths_seen.load(Ordering::Relaxed) {
-            let dead = self.others().find(|(rank, node)| core.table.deaths.of(*node) != self.deaths[*rank]);
-            if let Some((_, peer)) = dead {
-                return Err(Error::PeerLost { peer, maybe_done: true });
-            }
-            self.deaths_seen.store(total, Ordering::Relaxed);
-        }
+        self.listen()?;
+        self.dead(core).map_or(Ok(()), |peer| Err(Error::PeerLost { peer, maybe_done: true }))
+    }
+
+    /// Whether nobody has said that the group is over.
+    pub(super) fn listen(&self) -> Result<(), Error> {
         match self.place.region.get::<u64>(FAREWELL)? {
             0 => Ok(()),
-            word => Err(Broken::of_word(word).error(true)),
+            word => match Headline::of_word(word) {
+                Headline::Over(broken) => Err(broken.error(true)),
+                // No member writes this; whoever has the key may.
+                Headline::Calls(_) => Err(Error::Invalid("the group's region was overwritten by a stranger")),
+            },
         }
+    }
+
+    /// A member that has died since this one joined.
+    pub(super) fn dead(&self, core: &Core) -> Option<NodeId> {
+        let total = core.table.deaths.total();
+        if total == self.deaths_seen.load(Ordering::Relaxed) {
+            return None;
+        }
+        let dead = self.others().find(|rank| self.place.has_died(core, *rank));
+        if dead.is_none() {
+            self.deaths_seen.store(total, Ordering::Relaxed);
+        }
+        dead.map(|rank| self.place.members[rank])
+    }
+
+    /// Say what this member is doing.
+    pub(super) fn announce(&self, call: CallName) -> Result<(), Error> {
+        self.place.region.write(HEADLINE, &[Headline::Calls(call).word()])
     }
 
     /// The group is over: remember why, and tell everybody who may not know.
@@ -86,15 +73,13 @@ impl Inner {
             }
             state.broken = Some(broken);
         }
-        for (rank, _) in self.others() {
+        let farewell = Headline::Over(broken).word();
+        // For those who have not joined. This comes first: who joins while the others are told finds one or the other. The
+        // word lies within the region.
+        let _ = self.place.region.write(HEADLINE, &[farewell]);
+        for rank in self.others() {
             let word = self.place.address(rank, FAREWELL);
-            let signal = Signal {
-                region: word.region,
-                offset: word.offset,
-                key: word.key,
-                kind: SignalKind::Set,
-                value: broken.word(),
-            };
+            let signal = Signal::set(word, farewell);
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
                 Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
@@ -133,5 +118,40 @@ impl Drop for Inner {
             held.core().cancel(farewell);
             held.core().table.abandon(farewell);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Wake, Waker};
+
+    use super::super::super::{Fabric, Group, GroupOptions, Node};
+
+    struct Another;
+
+    impl Wake for Another {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn a_future_hears_of_deaths_once_and_not_after_its_end() {
+        let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+        let fabric = Fabric::local(&plan).unwrap();
+        let members: Vec<_> = fabric.nodes().iter().map(Node::id).collect();
+        let node = &fabric.nodes()[0];
+        let group = Group::join(node, GroupOptions::new(9, 1), &members).unwrap();
+        let watchers = || node.with_core(|core| core.table.deaths.watchers());
+        {
+            let mut barrier = pin!(group.barrier());
+            for _ in 0..5 {
+                let waker = Waker::from(Arc::new(Another));
+                assert!(barrier.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                assert_eq!(watchers(), 1);
+            }
+        }
+        assert_eq!(watchers(), 0);
     }
 }

@@ -1,6 +1,5 @@
 //! The states of a retrying sender and what moves it between them: one table, printed and snapshotted by a test.
 
-use alloc::format;
 use alloc::string::String;
 
 /// State of the sending end of one link direction.
@@ -81,18 +80,7 @@ pub const fn next(state: RetryState, stimulus: RetryStimulus) -> RetryState {
 /// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
-    let mut text = format!("{:<9}", "");
-    for stimulus in RetryStimulus::ALL {
-        text.push_str(&format!("{:<14}", format!("{stimulus:?}")));
-    }
-    for state in RetryState::ALL {
-        text = format!("{}\n{:<9}", text.trim_end(), state.name());
-        for stimulus in RetryStimulus::ALL {
-            let after = next(state, stimulus);
-            text.push_str(&format!("{:<14}", if after == state { "." } else { after.name() }));
-        }
-    }
-    format!("{}\n", text.trim_end())
+    super::super::matrix::matrix((&RetryState::ALL, RetryState::name), &RetryStimulus::ALL, next, (9, 14))
 }
 
 #[cfg(test)]

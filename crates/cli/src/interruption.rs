@@ -1,8 +1,8 @@
-//! Ctrl-C, SIGTERM or a closed terminal: the take under way is ended, what was measured before is printed.
+//! Ctrl-C, SIGTERM or a closed terminal, for commands that end in order: what was measured before is printed, a seat says farewell.
 //!
-//! A take that is a command of its own is told to end and takes its rack down; one within this process ends by itself, soon.
-//! The signals are waited for by a thread. The command's own children do not hear the terminal's Ctrl-C: they are in groups of
-//! their own, so that each of them is told exactly once.
+//! The signals are waited for by a thread, and whoever works looks now and then whether there was one. A command that works in a
+//! command of its own has that told to end, which takes its rack down; such children do not hear the terminal's Ctrl-C: they are in
+//! groups of their own, so that each of them is told exactly once.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether somebody wants this to end, and whom to tell.
 #[derive(Debug, Default)]
-pub(super) struct Interruption {
+pub(crate) struct Interruption {
     is_asked: AtomicBool,
     /// The command under way.
     child: Mutex<Option<OwnedFd>>,
@@ -24,7 +24,7 @@ pub(super) struct Interruption {
 
 impl Interruption {
     /// Listen from now on, until the process ends.
-    pub(super) fn listen() -> io::Result<Arc<Self>> {
+    pub(crate) fn listen() -> io::Result<Arc<Self>> {
         let this = Arc::new(Self::default());
         let heard = Arc::clone(&this);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -50,12 +50,12 @@ impl Interruption {
     }
 
     /// Whether it is to end.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Acquire)
     }
 
     /// End the take under way, and begin no other.
-    pub(super) fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.is_asked.store(true, Ordering::Release);
         if let Some(child) = &*self.child() {
             // It may have ended by itself just now.
@@ -64,7 +64,7 @@ impl Interruption {
     }
 
     /// Wait for a command to end, which is told to if this is asked meanwhile.
-    pub(super) fn attend(&self, child: Child) -> io::Result<Output> {
+    pub(crate) fn attend(&self, child: Child) -> io::Result<Output> {
         let process = Pid::from_child(&child);
         *self.child() = Some(pidfd_open(process, PidfdFlags::empty())?);
         let output = child.wait_with_output();

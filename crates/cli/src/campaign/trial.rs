@@ -1,0 +1,123 @@
+//! One drawn script against the rack: from a number to a verdict.
+//!
+//! A first run without faults says how long the job takes; faults are drawn to begin within twice that time. The same
+//! simulation, report and judgement as `rackloom sim --faults`, so that the command that repeats a run repeats it.
+
+use rackloom_jobs::report::Verdict;
+use rackloom_plan::faults::{FaultScript, Reach, draw};
+use rackloom_plan::{Checks, Plan};
+use rackloom_protocol::NodeId;
+use rackloom_simulator::Simulation;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::source::Work;
+use crate::{expectations, sim};
+
+/// Occurrences of one run: far beyond what any script of a campaign takes.
+const OCCURRENCES_MAX: u64 = 200_000_000;
+
+/// How a run went.
+pub(super) enum Outcome {
+    Pass,
+    Fail(Vec<String>),
+}
+
+impl Outcome {
+    pub(super) const fn is_pass(&self) -> bool {
+        matches!(self, Self::Pass)
+    }
+}
+
+/// The rack, and how far its scripts reach.
+pub(super) struct Range {
+    work: Work,
+    /// The same with the end-to-end check, for scripts that flip bits.
+    checked: Plan,
+    reach: Reach,
+}
+
+impl Range {
+    /// Run once without faults: a rack that fails by itself needs no campaign.
+    pub(super) fn prepare(work: Work) -> Result<Self, Failure> {
+        sim::must_have_a_model(&work.plan)?;
+        let mut checked = work.plan.clone();
+        checked.change(|plan| plan.checks = Checks::Always);
+        // Links are suspected and lost within this time; faults are drawn to be shorter and longer.
+        let last_ns = work.plan.timers.detection_ns().saturating_mul(2);
+        let reach = Reach { begin_ns: 1, last_ns };
+        let mut range = Self { work, checked, reach };
+        let nothing = FaultScript { name: "nothing".into(), ..FaultScript::default() };
+        let mut simulation = range.simulate(&nothing);
+        let (outcome, took_ns) = range.outcome(&nothing, &mut simulation);
+        if let Outcome::Fail(why) = outcome {
+            return Err(Failure::new(
+                Exit::Fail,
+                format!("the rack fails without any fault: {}", why.join("; ")),
+            )
+            .hint("`rackloom sim` shows the whole report"));
+        }
+        range.reach.begin_ns = took_ns.saturating_mul(2).max(1);
+        Ok(range)
+    }
+
+    /// The script with this number.
+    pub(super) fn draw(&self, number: u64) -> FaultScript {
+        let drawn = draw(&self.work.plan, number, self.reach);
+        // As it would be read from its file, so that the file repeats it.
+        FaultScript::parse(&self.text(&drawn), "drawn", &self.work.plan).unwrap_or(drawn)
+    }
+
+    /// The script as a file.
+    pub(super) fn text(&self, script: &FaultScript) -> String {
+        script.to_text(&self.work.plan)
+    }
+
+    /// Run it. A panic is a finding like any other: what it left behind goes with the simulation.
+    pub(super) fn run(&self, script: &FaultScript) -> Outcome {
+        let run = std::panic::AssertUnwindSafe(|| {
+            let mut simulation = self.simulate(script);
+            self.outcome(script, &mut simulation).0
+        });
+        std::panic::catch_unwind(run).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+            Outcome::Fail(vec![format!("panicked: {said}")])
+        })
+    }
+
+    fn plan(&self, script: &FaultScript) -> &Plan {
+        if script.corrupts() { &self.checked } else { &self.work.plan }
+    }
+
+    fn simulate(&self, script: &FaultScript) -> Simulation {
+        let plan = self.plan(script);
+        let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
+        let jobs =
+            ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
+        let mut simulation = Simulation::new(plan, plan.seed, jobs);
+        simulation.limit_occurrences(OCCURRENCES_MAX);
+        simulation.watch();
+        simulation.play(script, plan, plan.seed);
+        simulation
+    }
+
+    /// The verdict, and how long the job took: what comes afterwards is not counted.
+    fn outcome(&self, script: &FaultScript, simulation: &mut Simulation) -> (Outcome, u64) {
+        let plan = self.plan(script);
+        let stalled = simulation.run().err();
+        let took_ns = simulation.now().0;
+        let mut report = sim::report(plan, Some(script), simulation, stalled.as_ref());
+        if let Some(stalled) = stalled {
+            return (Outcome::Fail(stalled.to_string().lines().map(str::to_owned).collect()), took_ns);
+        }
+        expectations::judge(plan, Some(script), &mut report);
+        simulation.heal_and_probe();
+        report.add_oracles(&simulation.verdicts());
+        let outcome = match report.verdict {
+            Verdict::Pass => Outcome::Pass,
+            Verdict::Fail => Outcome::Fail(report.failures),
+        };
+        (outcome, took_ns)
+    }
+}

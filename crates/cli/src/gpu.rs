@@ -1,0 +1,127 @@
+//! `rackloom gpu`: what this machine's GPUs can do, as tables or as JSON.
+
+use rackloom_gpu::{DeviceInfo, Driver, Machine, PeerInfo, probe};
+use serde_json::{Value, json};
+
+use crate::arguments::{GpuArguments, GpuCommand};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::present::table::{Column, Table};
+
+/// Obey.
+pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
+    let GpuCommand::Info { json } = arguments.command;
+    let machine = Driver::open().and_then(|driver| probe(&driver)).map_err(|error| {
+        let told = error.to_string();
+        let (what, _) = told.rsplit_once("; hint: ").unwrap_or((&told, ""));
+        Failure::new(Exit::CouldNotStart, what).hint(error.hint())
+    })?;
+    let text = if json { format!("{:#}\n", as_json(&machine)) } else { as_tables(&machine) };
+    print!("{text}");
+    Ok(Exit::Pass)
+}
+
+fn version(counted: i32) -> String {
+    format!("{}.{}", counted / 1000, counted % 1000 / 10)
+}
+
+fn as_tables(machine: &Machine) -> String {
+    let mut text = format!("driver: CUDA {}\n\n{}\n", version(machine.driver_version), devices(machine));
+    if !machine.peers.is_empty() {
+        text += &format!("\n{}\n", peers(machine));
+    }
+    if !machine.missing.is_empty() {
+        text += &format!("\nthe driver lacks: {}\n", machine.missing.join(" "));
+    }
+    text
+}
+
+fn word(can: bool) -> String {
+    if can { "yes" } else { "-" }.to_owned()
+}
+
+fn devices(machine: &Machine) -> String {
+    let mut table = Table::new(&[
+        Column::Left("device"),
+        Column::Left("name"),
+        Column::Right("memory"),
+        Column::Right("compute"),
+        Column::Right("multiprocessors"),
+        Column::Right("copy engines"),
+        Column::Left("handles"),
+        Column::Left("pools"),
+        Column::Left("pool descriptors"),
+        Column::Left("pci"),
+    ]);
+    for device in &machine.devices {
+        let (major, minor) = device.compute_capability;
+        table.row([
+            format!("cuda:{}", device.index),
+            device.name.clone(),
+            format!("{:.1} GiB", device.memory_bytes as f64 / (1_u64 << 30) as f64),
+            format!("{major}.{minor}"),
+            device.multiprocessors.to_string(),
+            device.copy_engines.to_string(),
+            word(device.ipc_handles),
+            word(device.pools),
+            word(device.pool_descriptors),
+            device.pci.clone(),
+        ]);
+    }
+    table.render()
+}
+
+fn peers(machine: &Machine) -> String {
+    let mut table = Table::new(&[
+        Column::Left("from"),
+        Column::Left("to"),
+        Column::Left("access"),
+        Column::Left("atomics"),
+        Column::Right("rank"),
+    ]);
+    for peer in &machine.peers {
+        table.row([
+            format!("cuda:{}", peer.source),
+            format!("cuda:{}", peer.target),
+            word(peer.access),
+            word(peer.atomics),
+            peer.performance_rank.to_string(),
+        ]);
+    }
+    table.render()
+}
+
+fn as_json(machine: &Machine) -> Value {
+    let device = |device: &DeviceInfo| {
+        json!({
+            "index": device.index,
+            "name": device.name,
+            "uuid": device.uuid,
+            "pci": device.pci,
+            "compute_capability": [device.compute_capability.0, device.compute_capability.1],
+            "memory_bytes": device.memory_bytes,
+            "multiprocessors": device.multiprocessors,
+            "copy_engines": device.copy_engines,
+            "numa_node": device.numa_node,
+            "maps_host_memory": device.maps_host_memory,
+            "ipc_handles": device.ipc_handles,
+            "pools": device.pools,
+            "pool_descriptors": device.pool_descriptors,
+        })
+    };
+    let peer = |peer: &PeerInfo| {
+        json!({
+            "source": peer.source,
+            "target": peer.target,
+            "access": peer.access,
+            "atomics": peer.atomics,
+            "performance_rank": peer.performance_rank,
+        })
+    };
+    json!({
+        "driver_version": version(machine.driver_version),
+        "missing": machine.missing,
+        "devices": machine.devices.iter().map(device).collect::<Vec<_>>(),
+        "peers": machine.peers.iter().map(peer).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,45 @@
+//! What channels may hold of a memory that they share, and what a queue that is too long marks.
+
+/// What each of so many channels holds that all want more: alpha times what is then free (dynamic thresholds, Choudhury and Hahne 1998).
+#[must_use]
+pub fn equal_share(bytes: f64, alpha: f64, channels: f64) -> f64 {
+    alpha * bytes / (1.0 + channels * alpha)
+}
+
+/// Frames that join a queue of at least `limit` frames when so many senders send `frames` each, side by side, to a port as fast as one of
+/// them: in every slot one leaves and the others' stay, so the limit is reached when `limit` slots' excess has come.
+#[must_use]
+pub fn marked_frames(senders: f64, frames: f64, limit: f64) -> f64 {
+    let before = senders * limit / (senders - 1.0);
+    (senders * frames - before).max(0.0)
+}
+
+/// The probability that one of the bits of a frame is wrong.
+#[must_use]
+pub fn loss_of_frame(bit_error_rate: f64, frame_wire_bytes: f64) -> f64 {
+    -f64::exp_m1(8.0 * frame_wire_bytes * f64::ln_1p(-bit_error_rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_what_is_free_make_up_the_whole() {
+        for (alpha, channels) in [(0.125, 4.0), (1.0, 3.0), (8.0, 7.0)] {
+            let share = equal_share(1_000.0, alpha, channels);
+            assert!((share / alpha + channels * share - 1_000.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn half_of_what_two_senders_send_stays_until_the_limit_is_reached() {
+        assert_eq!(marked_frames(2.0, 100.0, 30.0), 140.0);
+        assert_eq!(marked_frames(2.0, 100.0, 200.0), 0.0);
+    }
+
+    #[test]
+    fn a_wrong_bit_in_a_million_costs_a_long_frame_three_per_cent() {
+        assert!((loss_of_frame(1e-6, 4_250.0) - 0.03343).abs() < 1e-5);
+    }
+}

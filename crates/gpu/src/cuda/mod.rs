@@ -1,0 +1,343 @@
+//! A real device.
+//!
+//! Everything that is made here is given back when the value is dropped, after the device has finished with it. Errors of
+//! operations show up at a later call, as the driver has it: the first one that reports is where it was seen, not where it
+//! happened.
+
+mod context;
+mod ipc;
+mod modules;
+mod pool;
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUevent, CUstream};
+
+pub use self::ipc::{EventHandle, MemoryHandle};
+pub use self::pool::{PointerHandle, Pool, PoolStatistics, Reuse};
+
+use self::context::Context;
+use self::modules::Modules;
+use crate::device::{Address, Device, Element, EventId, Reduction, StreamId};
+use crate::driver::Driver;
+use crate::error::GpuError;
+use crate::pinned::Pinned;
+use crate::probe;
+
+/// Pinned memory is for every context and has one address for both sides.
+const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+/// A stream that does not wait for the default stream.
+const NON_BLOCKING: u32 = 1;
+/// Events that only order, and do so faster.
+const WITHOUT_TIMING: u32 = 2;
+/// Threads of a block, a multiple of the warp.
+const BLOCK: u32 = 256;
+
+/// A device.
+///
+/// `Send`, not `Sync`: one thread uses it at a time, and it may move to another.
+#[derive(Debug)]
+pub struct Cuda {
+    context: Arc<Context>,
+    modules: Modules,
+    multiprocessors: u32,
+    streams: Vec<CUstream>,
+    events: Vec<CUevent>,
+    /// What was allocated here and not freed: start and length.
+    allocations: BTreeMap<u64, u64>,
+}
+
+// SAFETY: needed because a member moves between threads. Streams and events belong to the context, which any thread may use
+// once it is current; every method makes it so first.
+unsafe impl Send for Cuda {}
+
+impl Cuda {
+    /// Open device `index`, and have our kernels compiled.
+    ///
+    /// # Errors
+    /// [`GpuError::NoSuchDevice`], [`GpuError::NoCompiler`], and what the driver refuses.
+    pub fn open(driver: &Arc<Driver>, index: u32) -> Result<Self, GpuError> {
+        use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
+        let device = driver.device(index)?;
+        let capability = probe::compute_capability(driver, device)?;
+        let multiprocessors = probe::attribute_of(driver, device, MULTIPROCESSORS)?.max(1) as u32;
+        let context = Context::retain(driver, index)?;
+        let modules = Modules::load(&context, capability)?;
+        Ok(Self {
+            context,
+            modules,
+            multiprocessors,
+            streams: Vec::new(),
+            events: Vec::new(),
+            allocations: BTreeMap::new(),
+        })
+    }
+
+    /// Bytes allocated here and not freed.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        self.allocations.values().sum()
+    }
+
+    /// Bytes of the device that nobody has.
+    pub fn free_bytes(&self) -> Result<u64, GpuError> {
+        self.context.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: needed because the driver is C. Two numbers are written.
+        unsafe { self.context.driver.functions().cuMemGetInfo_v2(&raw mut free, &raw mut total)? };
+        Ok(free as u64)
+    }
+
+    /// Let this device use memory of another. Once is enough; again is no error.
+    pub fn enable_peer(&self, peer: &Self) -> Result<(), GpuError> {
+        self.context.enter()?;
+        // SAFETY: needed because the driver is C. The peer's context lives as long as `peer`; the only flag is 0.
+        match unsafe { self.context.driver.functions().cuCtxEnablePeerAccess(peer.context.raw, 0) } {
+            Err(GpuError::Call { code: 704, .. }) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// A new event that also measures.
+    pub fn timer(&mut self) -> Result<EventId, GpuError> {
+        self.make_event(0)
+    }
+
+    /// Time between two events of [`Self::timer`] that are done, in milliseconds.
+    pub fn elapsed_ms(&self, from: EventId, to: EventId) -> Result<f32, GpuError> {
+        self.context.enter()?;
+        let mut elapsed = 0.0;
+        let (from, to) = (self.raw_event(from)?, self.raw_event(to)?);
+        // SAFETY: needed because the driver is C. Both events live, and one number is written.
+        unsafe { self.context.driver.functions().cuEventElapsedTime(&raw mut elapsed, from, to)? };
+        Ok(elapsed)
+    }
+
+    fn make_event(&mut self, flags: u32) -> Result<EventId, GpuError> {
+        self.context.enter()?;
+        let mut event = ptr::null_mut();
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { self.context.driver.functions().cuEventCreate(&raw mut event, flags)? };
+        Ok(self.keep_event(event))
+    }
+
+    fn keep_event(&mut self, event: CUevent) -> EventId {
+        self.events.push(event);
+        EventId(self.events.len() as u32 - 1)
+    }
+
+    fn raw_stream(&self, stream: StreamId) -> Result<CUstream, GpuError> {
+        self.streams
+            .get(stream.0 as usize)
+            .copied()
+            .ok_or_else(|| unknown("stream", stream.0, self.streams.len()))
+    }
+
+    fn raw_event(&self, event: EventId) -> Result<CUevent, GpuError> {
+        self.events.get(event.0 as usize).copied().ok_or_else(|| unknown("event", event.0, self.events.len()))
+    }
+
+    /// Enough blocks for `threads`, and no more than keep every multiprocessor busy.
+    fn blocks(&self, threads: u64) -> u32 {
+        let wanted = threads.div_ceil(u64::from(BLOCK)).max(1);
+        wanted.min(u64::from(self.multiprocessors) * 8) as u32
+    }
+
+    fn launch(
+        &self,
+        stream: StreamId,
+        kernel: cudarc::driver::sys::CUfunction,
+        grid: (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), GpuError> {
+        let stream = self.raw_stream(stream)?;
+        let (functions, (blocks, threads)) = (self.context.driver.functions(), grid);
+        // SAFETY: needed because the driver is C. The caller's parameters are as many and as large as the kernel's, and are
+        // copied before this returns. What the kernel touches is the caller's promise to `Device`.
+        unsafe {
+            functions.cuLaunchKernel(
+                kernel,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                stream,
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        }
+    }
+}
+
+fn unknown(what: &'static str, asked: u32, count: usize) -> GpuError {
+    GpuError::System { what, cause: format!("number {asked} of {count} does not exist") }
+}
+
+impl Device for Cuda {
+    fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.context.enter()?;
+        let functions = self.context.driver.functions();
+        let mut address = 0;
+        // SAFETY: needed because the driver is C. One address is written.
+        unsafe { functions.cuMemAlloc_v2(&raw mut address, bytes.max(1) as usize)? };
+        self.allocations.insert(address, bytes);
+        // SAFETY: as above; the range was allocated just now. The default stream is named by null.
+        unsafe {
+            functions.cuMemsetD8Async(address, 0, bytes as usize, ptr::null_mut())?;
+            functions.cuStreamSynchronize(ptr::null_mut())?;
+        }
+        Ok(Address(address))
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), GpuError> {
+        self.context.enter()?;
+        if self.allocations.remove(&address.0).is_none() {
+            return Err(GpuError::OutOfRange { offset: address.0, bytes: 0, length: 0 });
+        }
+        // SAFETY: needed because the driver is C. It was allocated here and not freed before, and the driver waits for what
+        // still uses it.
+        unsafe { self.context.driver.functions().cuMemFree_v2(address.0) }
+    }
+
+    fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {
+        self.context.enter()?;
+        let mut base = ptr::null_mut();
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { self.context.driver.functions().cuMemHostAlloc(&raw mut base, bytes, PORTABLE_AND_MAPPED)? };
+        let base =
+            NonNull::new(base.cast::<u8>()).ok_or(GpuError::OutOfMemory { function: "cuMemHostAlloc" })?;
+        // SAFETY: needed because the memory is the driver's and no Rust value. All of it was allocated just now.
+        unsafe { ptr::write_bytes(base.as_ptr(), 0, bytes) };
+        let context = Arc::clone(&self.context);
+        let give_back = move |base: NonNull<u8>| {
+            // SAFETY: needed to give it back. It came from `cuMemHostAlloc` of this context, and is given back once.
+            let result = context
+                .enter()
+                .and_then(|()| unsafe { context.driver.functions().cuMemFreeHost(base.as_ptr().cast()) });
+            // A device that has failed cannot be tidied up; the process's end does it.
+            drop(result);
+        };
+        // SAFETY: the memory is valid until `give_back`, which keeps the context.
+        Ok(unsafe { Pinned::new(base, bytes, give_back) })
+    }
+
+    fn stream(&mut self) -> Result<StreamId, GpuError> {
+        self.context.enter()?;
+        let mut stream = ptr::null_mut();
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { self.context.driver.functions().cuStreamCreate(&raw mut stream, NON_BLOCKING)? };
+        self.streams.push(stream);
+        Ok(StreamId(self.streams.len() as u32 - 1))
+    }
+
+    fn event(&mut self) -> Result<EventId, GpuError> {
+        self.make_event(WITHOUT_TIMING)
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        source: Address,
+        bytes: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let stream = self.raw_stream(stream)?;
+        // SAFETY: needed because the driver is C. With unified addresses it finds out by itself where either side lies; that
+        // both ranges are the caller's is his promise.
+        unsafe { self.context.driver.functions().cuMemcpyAsync(target.0, source.0, bytes as usize, stream) }
+    }
+
+    fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (mut records, mut count) = (records.0, count);
+        let blocks = self.blocks(u64::from(count) * 32);
+        let mut parameters = [(&raw mut records).cast(), (&raw mut count).cast()];
+        self.launch(stream, self.modules.move_ranges, (blocks, BLOCK), &mut parameters)
+    }
+
+    fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (mut records, mut count) = (records.0, count);
+        let mut parameters = [(&raw mut records).cast(), (&raw mut count).cast()];
+        self.launch(stream, self.modules.atomics, (1, 1), &mut parameters)
+    }
+
+    fn reduce(
+        &mut self,
+        stream: StreamId,
+        (reduction, element): (Reduction, Element),
+        target: Address,
+        source: Address,
+        count: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let kernel = self.modules.reduction(reduction, element)?;
+        let (mut target, mut source, mut count) = (target.0, source.0, count);
+        let blocks = self.blocks(count.div_ceil(16 / element.bytes()));
+        let mut parameters = [(&raw mut target).cast(), (&raw mut source).cast(), (&raw mut count).cast()];
+        self.launch(stream, kernel, (blocks, BLOCK), &mut parameters)
+    }
+
+    fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (event, stream) = (self.raw_event(event)?, self.raw_stream(stream)?);
+        // SAFETY: needed because the driver is C. Both live as long as `self`.
+        unsafe { self.context.driver.functions().cuEventRecord(event, stream) }
+    }
+
+    fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (event, stream) = (self.raw_event(event)?, self.raw_stream(stream)?);
+        // SAFETY: as above; the only flag is 0.
+        unsafe { self.context.driver.functions().cuStreamWaitEvent(stream, event, 0) }
+    }
+
+    fn is_done(&mut self, event: EventId) -> Result<bool, GpuError> {
+        self.context.enter()?;
+        let event = self.raw_event(event)?;
+        // SAFETY: as above.
+        match unsafe { self.context.driver.functions().cuEventQuery(event) } {
+            Ok(()) => Ok(true),
+            Err(GpuError::NotReady) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn synchronize(&mut self, stream: StreamId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let stream = self.raw_stream(stream)?;
+        // SAFETY: as above.
+        unsafe { self.context.driver.functions().cuStreamSynchronize(stream) }
+    }
+}
+
+impl Drop for Cuda {
+    /// Errors have nobody to be told to: a device that has failed is tidied up by the process's end.
+    fn drop(&mut self) {
+        if self.context.enter().is_err() {
+            return;
+        }
+        let functions = self.context.driver.functions();
+        for stream in self.streams.drain(..) {
+            // SAFETY: needed because the driver is C. The stream was made here and is destroyed once.
+            drop(unsafe {
+                functions.cuStreamSynchronize(stream).and_then(|()| functions.cuStreamDestroy_v2(stream))
+            });
+        }
+        for event in self.events.drain(..) {
+            // SAFETY: as above, for events.
+            drop(unsafe { functions.cuEventDestroy_v2(event) });
+        }
+        for address in std::mem::take(&mut self.allocations).into_keys() {
+            // SAFETY: as above, for memory that was never freed.
+            drop(unsafe { functions.cuMemFree_v2(address) });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The functions of the driver that we call, found by name when the library is opened.
+//!
+//! A function that the library lacks is a hole in the table; calling it is [`GpuError::SymbolMissing`] and nothing else. Codes
+//! come back as plain numbers, because a newer driver may return one that no enumeration of today can hold.
+//!
+//! What the functions mean is the driver's documentation's business; who may call them when is said where they are called.
+
+#![allow(
+    non_snake_case,
+    reason = "the driver's own names, so that its documentation can be searched for them"
+)]
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    CUipcEventHandle, CUipcMemHandle, CUmemAccessDesc, CUmemAllocationHandleType, CUmemPool_attribute,
+    CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUmodule, CUstream, CUuuid,
+};
+
+use super::Library;
+use super::code::check;
+use crate::error::GpuError;
+
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+        /// What was found in the library.
+        #[derive(Debug, Default)]
+        pub(crate) struct Functions {
+            $($name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
+        }
+
+        impl Functions {
+            /// Find every function that there is.
+            ///
+            /// # Safety
+            /// The library is the CUDA driver, and stays open as long as the table is used.
+            pub(super) unsafe fn find(library: &Library) -> Self {
+                Self {
+                    // SAFETY: needed to call a function that is known by name only. The library is the driver, whose
+                    // headers declare each of them as the table does.
+                    $($name: unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }.ok().map(|found| *found),)*
+                }
+            }
+
+            /// Names of the functions that the library lacks.
+            pub(crate) fn missing(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$name.is_none() { names.push(stringify!($name)); })*
+                names
+            }
+
+            $(
+                /// The driver's function of this name.
+                ///
+                /// # Safety
+                /// As the driver's documentation demands; pointers are valid for what is read and written through them.
+                #[allow(clippy::too_many_arguments, reason = "the driver decides how many")]
+                pub(crate) unsafe fn $name(&self, $($argument: $type),*) -> Result<(), GpuError> {
+                    let name = stringify!($name);
+                    let function = self.$name.ok_or(GpuError::SymbolMissing { symbol: name, library: "libcuda" })?;
+                    // SAFETY: needed because the driver is C. The caller keeps what the documentation demands.
+                    check(name, unsafe { function($($argument),*) })
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    cuInit(flags: c_uint);
+    cuDriverGetVersion(version: *mut c_int);
+    cuDeviceGetCount(count: *mut c_int);
+    cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+    cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice);
+    cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
+    cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice);
+    cuDeviceGetPCIBusId(name: *mut c_char, length: c_int, device: CUdevice);
+    cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
+    cuDeviceGetP2PAttribute(value: *mut c_int, attribute: CUdevice_P2PAttribute, source: CUdevice, target: CUdevice);
+    cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
+    cuDevicePrimaryCtxRelease_v2(device: CUdevice);
+    cuCtxSetCurrent(context: CUcontext);
+    cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
+    cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize);
+    cuMemFree_v2(address: CUdeviceptr);
+    cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cuMemFreeHost(address: *mut c_void);
+    cuMemsetD8Async(address: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream);
+    cuMemcpyAsync(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    cuStreamDestroy_v2(stream: CUstream);
+    cuStreamSynchronize(stream: CUstream);
+    cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    cuEventCreate(event: *mut CUevent, flags: c_uint);
+    cuEventDestroy_v2(event: CUevent);
+    cuEventRecord(event: CUevent, stream: CUstream);
+    cuEventQuery(event: CUevent);
+    cuEventElapsedTime(milliseconds: *mut f32, from: CUevent, to: CUevent);
+    cuIpcGetMemHandle(handle: *mut CUipcMemHandle, address: CUdeviceptr);
+    cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint);
+    cuIpcCloseMemHandle(address: CUdeviceptr);
+    cuIpcGetEventHandle(handle: *mut CUipcEventHandle, event: CUevent);
+    cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle);
+    cuMemPoolCreate(pool: *mut CUmemoryPool, properties: *const CUmemPoolProps);
+    cuMemPoolDestroy(pool: CUmemoryPool);
+    cuMemPoolSetAttribute(pool: CUmemoryPool, attribute: CUmemPool_attribute, value: *mut c_void);
+    cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: CUmemPool_attribute, value: *mut c_void);
+    cuMemPoolSetAccess(pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize);
+    cuMemPoolTrimTo(pool: CUmemoryPool, keep_bytes: usize);
+    cuMemAllocFromPoolAsync(address: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream);
+    cuMemFreeAsync(address: CUdeviceptr, stream: CUstream);
+    cuMemPoolExportToShareableHandle(handle: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: u64);
+    cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, handle: *mut c_void, kind: CUmemAllocationHandleType, flags: u64);
+    cuMemPoolExportPointer(data: *mut CUmemPoolPtrExportData, address: CUdeviceptr);
+    cuMemPoolImportPointer(address: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData);
+    cuModuleLoadData(module: *mut CUmodule, image: *const c_void);
+    cuModuleUnload(module: CUmodule);
+    cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    cuLaunchKernel(
+        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
+        block_z: c_uint, shared_bytes: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void,
+    );
+}

@@ -1,0 +1,156 @@
+//! The NVIDIA driver, opened at run time: there, too old, closed to us, or missing, each a value.
+//!
+//! The library is opened once per [`Driver::open`] and stays open as long as anything refers to it. Opening it starts nothing on
+//! any device. Nothing is linked, so a program that holds this code runs on a machine without CUDA.
+
+mod code;
+mod functions;
+
+use std::error::Error;
+use std::fs::File;
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUdevice;
+
+use self::functions::Functions;
+use crate::error::GpuError;
+
+type Library = libloading::Library;
+
+/// What the driver's library is called.
+const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+/// The oldest driver that we use: stream-ordered pools and what else the table names are in it.
+pub(crate) const CUDA_NEEDED: i32 = 12_000;
+
+/// The driver.
+///
+/// `Send` and `Sync`.
+#[derive(Debug)]
+pub struct Driver {
+    functions: Functions,
+    version: i32,
+    count: u32,
+    /// Closed last: the functions lie in it.
+    _library: Option<Library>,
+}
+
+impl Driver {
+    /// Open the driver and count its devices.
+    ///
+    /// # Errors
+    /// [`GpuError::NoDriver`], [`GpuError::DriverTooOld`], [`GpuError::NoPermission`], [`GpuError::NoDevice`],
+    /// [`GpuError::SymbolMissing`].
+    pub fn open() -> Result<Arc<Self>, GpuError> {
+        Self::open_named(&NAMES)
+    }
+
+    /// The same from a library of another name, for tests.
+    pub(crate) fn open_named(names: &[&str]) -> Result<Arc<Self>, GpuError> {
+        let library = load(names).map_err(|reason| GpuError::NoDriver { reason })?;
+        // SAFETY: needed to call the driver at all. The library is the driver by its name, and `_library` keeps it open
+        // for as long as the table exists.
+        let functions = unsafe { Functions::find(&library) };
+        Self::start(functions, Some(library)).map_err(because_closed)
+    }
+
+    fn start(functions: Functions, library: Option<Library>) -> Result<Arc<Self>, GpuError> {
+        let (mut version, mut count) = (0, 0);
+        // SAFETY: needed because the driver is C. This may be called before initialisation, and writes one number.
+        unsafe { functions.cuDriverGetVersion(&raw mut version)? };
+        if version < CUDA_NEEDED {
+            return Err(GpuError::DriverTooOld { found: version, needed: CUDA_NEEDED });
+        }
+        // SAFETY: needed because the driver is C. The only flag is 0; any number of calls is allowed.
+        unsafe { functions.cuInit(0)? };
+        // SAFETY: needed because the driver is C. It is initialised, and writes one number.
+        unsafe { functions.cuDeviceGetCount(&raw mut count)? };
+        let count = u32::try_from(count).unwrap_or(0);
+        if count == 0 {
+            return Err(GpuError::NoDevice);
+        }
+        Ok(Arc::new(Self { functions, version, count, _library: library }))
+    }
+
+    pub(crate) const fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// Its version, as the driver counts: 12080 is 12.8.
+    #[must_use]
+    pub const fn version(&self) -> i32 {
+        self.version
+    }
+
+    /// How many devices there are.
+    #[must_use]
+    pub const fn device_count(&self) -> u32 {
+        self.count
+    }
+
+    /// Functions that we know and this driver lacks.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        self.functions.missing()
+    }
+
+    /// The driver's name for a device.
+    pub(crate) fn device(&self, index: u32) -> Result<CUdevice, GpuError> {
+        if index >= self.count {
+            return Err(GpuError::NoSuchDevice { index, count: self.count });
+        }
+        let mut device = 0;
+        // SAFETY: needed because the driver is C. The index exists, and one number is written.
+        unsafe { self.functions.cuDeviceGet(&raw mut device, index as i32)? };
+        Ok(device)
+    }
+}
+
+/// Open the first library of these names; what the loader said of each if none opens.
+pub(crate) fn load(names: &[&str]) -> Result<Library, String> {
+    let mut reasons = Vec::new();
+    for name in names {
+        // SAFETY: needed to open a library by name. Its initialisers are the vendor's and run for every program that
+        // uses it.
+        match unsafe { Library::new(*name) } {
+            Ok(library) => return Ok(library),
+            Err(error) => {
+                // The loader's own words, which name the file; ours would only say that it failed.
+                let cause = error.source().map(ToString::to_string);
+                reasons.push(cause.unwrap_or_else(|| format!("{name}: {error}")));
+            }
+        }
+    }
+    Err(reasons.join("; "))
+}
+
+/// The driver sees no device if its files are closed to it: tell the two apart.
+fn because_closed(error: GpuError) -> GpuError {
+    let is_doubtful = matches!(error, GpuError::NoDevice | GpuError::Call { function: "cuInit", .. });
+    let closed = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"].into_iter().find_map(|path| {
+        let refused = File::options().read(true).write(true).open(path).err()?;
+        (refused.kind() == std::io::ErrorKind::PermissionDenied).then(|| format!("{path}: {refused}"))
+    });
+    match closed {
+        Some(what) if is_doubtful => GpuError::NoPermission { what },
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_not_there_is_told_and_not_panicked_about() {
+        let error = Driver::open_named(&["librackloom-nobody-has-this.so"]).unwrap_err();
+        let GpuError::NoDriver { reason } = &error else { panic!("{error}") };
+        assert!(reason.contains("librackloom-nobody-has-this.so"), "{reason}");
+    }
+
+    #[test]
+    fn a_library_that_is_not_the_driver_is_a_missing_symbol() {
+        let error = Driver::open_named(&["libc.so.6"]).unwrap_err();
+        assert!(matches!(error, GpuError::SymbolMissing { symbol: "cuDriverGetVersion", .. }), "{error}");
+        assert!(error.to_string().contains("hint: "));
+    }
+}

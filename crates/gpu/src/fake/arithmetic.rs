@@ -1,0 +1,166 @@
+//! What kernels compute, once more in Rust: atomics and reductions on little-endian bytes.
+//!
+//! It is written plainly and by other means than the kernels, so that the two can be held against each other.
+
+use super::store::Store;
+use crate::device::{AtomicKind, Element, Reduction};
+use crate::error::GpuError;
+
+/// What a word becomes.
+pub(super) fn atomic(kind: u32, width: u32, old: u64, operand: u64, compare: u64) -> u64 {
+    let cut = |value: u64| if width == 8 { value } else { value & 0xffff_ffff };
+    match kind {
+        kind if kind == AtomicKind::Add as u32 => cut(old.wrapping_add(operand)),
+        kind if kind == AtomicKind::CompareSwap as u32 && old != cut(compare) => old,
+        _ => cut(operand),
+    }
+}
+
+pub(super) fn reduce(
+    store: &mut Store,
+    (reduction, element): (Reduction, Element),
+    target: u64,
+    source: u64,
+    count: u64,
+) -> Result<(), GpuError> {
+    let bytes = (count * element.bytes()) as usize;
+    let (mut ours, mut theirs) = (vec![0; bytes], vec![0; bytes]);
+    store.read(target, &mut ours)?;
+    store.read(source, &mut theirs)?;
+    let size = element.bytes() as usize;
+    for (ours, theirs) in ours.chunks_exact_mut(size).zip(theirs.chunks_exact(size)) {
+        combine(reduction, element, ours, theirs);
+    }
+    store.write(target, &ours)
+}
+
+fn combine(reduction: Reduction, element: Element, ours: &mut [u8], theirs: &[u8]) {
+    match element {
+        Element::F32 => {
+            let value = float(
+                reduction,
+                f64::from(f32::from_bits(word(ours) as u32)),
+                f64::from(f32::from_bits(word(theirs) as u32)),
+            );
+            ours.copy_from_slice(&(value as f32).to_le_bytes());
+        }
+        Element::F64 => {
+            let value = float(reduction, f64::from_bits(word(ours)), f64::from_bits(word(theirs)));
+            ours.copy_from_slice(&value.to_le_bytes());
+        }
+        // Both are exact in 32 bits, sum and product of two of them are rounded there once, and then once more.
+        Element::F16 => small(reduction, ours, theirs, widen_f16, narrow_f16),
+        Element::Bf16 => {
+            small(reduction, ours, theirs, |bits| f32::from_bits(u32::from(bits) << 16), narrow_bf16)
+        }
+        Element::I32 => {
+            let value = integer(reduction, i64::from(word(ours) as i32), i64::from(word(theirs) as i32));
+            ours.copy_from_slice(&(value as i32).to_le_bytes());
+        }
+        Element::I64 => {
+            let value = integer(reduction, word(ours) as i64, word(theirs) as i64);
+            ours.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// A double holds the sum and the product of two floats so exactly that rounding it gives the float's own answer.
+fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
+    match reduction {
+        Reduction::Sum => a + b,
+        Reduction::Product => a * b,
+        Reduction::Min => a.min(b),
+        Reduction::Max => a.max(b),
+    }
+}
+
+fn integer(reduction: Reduction, a: i64, b: i64) -> i64 {
+    match reduction {
+        Reduction::Sum => a.wrapping_add(b),
+        Reduction::Product => a.wrapping_mul(b),
+        Reduction::Min => a.min(b),
+        Reduction::Max => a.max(b),
+    }
+}
+
+fn small(
+    reduction: Reduction,
+    ours: &mut [u8],
+    theirs: &[u8],
+    widen: impl Fn(u16) -> f32,
+    narrow: impl Fn(f32) -> u16,
+) {
+    let (a, b) = (widen(word(ours) as u16), widen(word(theirs) as u16));
+    let value = float(reduction, f64::from(a), f64::from(b)) as f32;
+    ours.copy_from_slice(&narrow(value).to_le_bytes());
+}
+
+fn widen_f16(bits: u16) -> f32 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f32::from(bits & 0x3ff));
+    sign * match exponent {
+        0 => mantissa * 2_f32.powi(-24),
+        31 if mantissa == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + mantissa) * 2_f32.powi(exponent - 25),
+    }
+}
+
+/// The nearest 16-bit float, ties to even, found by its distance.
+fn narrow_f16(value: f32) -> u16 {
+    if value.is_nan() {
+        return 0x7e00;
+    }
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    let size = f64::from(value.abs());
+    if size >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // The lowest place of its mantissa: powers of two down to the smallest subnormal.
+    let exponent = if size < 2_f64.powi(-14) { -14 } else { size.log2().floor() as i32 };
+    let places = size / 2_f64.powi(exponent - 10);
+    // A normal number's mantissa begins at 1024, which counts as the first step of its exponent.
+    sign | ((exponent + 14) as u16 * 1024 + places.round_ties_even() as u16)
+}
+
+fn narrow_bf16(value: f32) -> u16 {
+    if value.is_nan() {
+        return 0x7fc0;
+    }
+    let (upper, lower) = ((value.to_bits() >> 16) as u16, value.to_bits() & 0xffff);
+    let rounds_up = lower > 0x8000 || (lower == 0x8000 && upper & 1 == 1);
+    upper + u16::from(rounds_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_small_float_survives_the_way_there_and_back() {
+        for bits in 0..=u16::MAX {
+            let value = widen_f16(bits);
+            if !value.is_nan() {
+                assert_eq!(narrow_f16(value), bits, "{value}");
+            }
+        }
+        assert_eq!(narrow_f16(65519.0), 0x7bff);
+        assert_eq!(narrow_f16(65520.0), 0x7c00);
+        assert_eq!(narrow_f16(2049.0), narrow_f16(2048.0), "ties to even");
+    }
+
+    #[test]
+    fn an_atomic_is_what_its_name_says() {
+        let (add, swap, exchange) =
+            (AtomicKind::Add as u32, AtomicKind::CompareSwap as u32, AtomicKind::Swap as u32);
+        assert_eq!(atomic(add, 4, 0xffff_ffff, 2, 0), 1);
+        assert_eq!(atomic(add, 8, u64::MAX, 2, 0), 1);
+        assert_eq!(atomic(swap, 8, 5, 9, 5), 9);
+        assert_eq!(atomic(swap, 8, 5, 9, 6), 5);
+        assert_eq!(atomic(exchange, 4, 5, 0x1_0000_0007, 0), 7);
+    }
+}

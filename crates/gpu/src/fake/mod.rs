@@ -1,0 +1,296 @@
+//! A device of plain memory that keeps its promises and nothing more.
+//!
+//! Operations are carried out some time after they were put on a stream, streams in any order among each other, the ranges of one
+//! launch in any order, a copy in two parts; all by seed. Sources are read when an operation is carried out and not before, so
+//! memory that is used again too early shows as wrong bytes, and an answer that is given before completion shows as old
+//! ones. On demand the device fails for good after some operations, as a real one does after a bad access.
+//!
+//! It has no speed and no kernels of its own: what an operation does is written down once more here, in Rust.
+
+mod arithmetic;
+mod store;
+
+use std::collections::VecDeque;
+
+use self::store::Store;
+use crate::device::{Address, Atomic, Device, Element, EventId, Move, Reduction, StreamId};
+use crate::error::GpuError;
+use crate::pinned::Pinned;
+
+/// How a fake device behaves.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FakePlan {
+    /// Decides every delay and every order.
+    pub seed: u64,
+    /// Most operations that are carried out each time somebody asks whether an event is done.
+    pub haste: u32,
+    /// After so many operations the device fails; never if absent.
+    pub fails_after: Option<u64>,
+}
+
+impl FakePlan {
+    /// A device that is late and in odd order, and never fails.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, haste: 3, fails_after: None }
+    }
+}
+
+/// The device.
+///
+/// `Send`, not `Sync`.
+#[derive(Debug)]
+pub struct Fake {
+    store: Store,
+    random: Random,
+    haste: u32,
+    fails_after: Option<u64>,
+    streams: Vec<VecDeque<Operation>>,
+    /// How often each event was recorded, and which of these marks was reached.
+    events: Vec<(u64, u64)>,
+    carried_out: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Copy { target: u64, source: u64, bytes: u64 },
+    Moves { records: u64, count: u32 },
+    Atomics { records: u64, count: u32 },
+    Reduce { work: (Reduction, Element), target: u64, source: u64, count: u64 },
+    Record { event: EventId, mark: u64 },
+    Wait { event: EventId, mark: u64 },
+}
+
+impl Fake {
+    /// A device with nothing on it.
+    #[must_use]
+    pub fn new(plan: FakePlan) -> Self {
+        Self {
+            store: Store::default(),
+            random: Random(plan.seed),
+            haste: plan.haste.max(1),
+            fails_after: plan.fails_after,
+            streams: Vec::new(),
+            events: Vec::new(),
+            carried_out: 0,
+        }
+    }
+
+    /// What is in memory now, for tests: no stream is waited for.
+    pub fn peek(&self, address: Address, out: &mut [u8]) -> Result<(), GpuError> {
+        self.store.read(address.0, out)
+    }
+
+    /// Operations that have been carried out.
+    #[must_use]
+    pub const fn carried_out(&self) -> u64 {
+        self.carried_out
+    }
+
+    fn put(&mut self, stream: StreamId, operation: Operation) -> Result<(), GpuError> {
+        self.check_health()?;
+        self.stream_of(stream)?.push_back(operation);
+        Ok(())
+    }
+
+    fn stream_of(&mut self, stream: StreamId) -> Result<&mut VecDeque<Operation>, GpuError> {
+        let unknown = GpuError::System { what: "stream", cause: format!("{stream:?} does not exist") };
+        self.streams.get_mut(stream.0 as usize).ok_or(unknown)
+    }
+
+    fn event_of(&mut self, event: EventId) -> Result<&mut (u64, u64), GpuError> {
+        let unknown = GpuError::System { what: "event", cause: format!("{event:?} does not exist") };
+        self.events.get_mut(event.0 as usize).ok_or(unknown)
+    }
+
+    fn check_health(&self) -> Result<(), GpuError> {
+        match self.fails_after {
+            Some(limit) if self.carried_out >= limit => Err(GpuError::Planned),
+            _ => Ok(()),
+        }
+    }
+
+    /// Carry out one operation of any stream that has one and need not wait. False: there is none.
+    fn step(&mut self) -> Result<bool, GpuError> {
+        let ready: Vec<usize> = (0..self.streams.len()).filter(|stream| self.may_go_on(*stream)).collect();
+        if ready.is_empty() {
+            return Ok(false);
+        }
+        let stream = ready[self.random.below(ready.len() as u64) as usize];
+        self.step_on(stream)
+    }
+
+    fn may_go_on(&self, stream: usize) -> bool {
+        match self.streams[stream].front() {
+            Some(Operation::Wait { event, mark }) => self.events[event.0 as usize].1 >= *mark,
+            first => first.is_some(),
+        }
+    }
+
+    fn step_on(&mut self, stream: usize) -> Result<bool, GpuError> {
+        self.check_health()?;
+        let Some(operation) = self.streams[stream].pop_front() else { return Ok(false) };
+        self.carried_out += 1;
+        match operation {
+            Operation::Copy { target, source, bytes } => {
+                // The far part first, and perhaps the rest another time.
+                let first = if bytes > 1 { self.random.below(bytes) } else { 0 };
+                self.store.copy(target + first, source + first, bytes - first)?;
+                if first > 0 {
+                    self.streams[stream].push_front(Operation::Copy { target, source, bytes: first });
+                }
+            }
+            Operation::Moves { records, count } => self.moves(records, count)?,
+            Operation::Atomics { records, count } => self.atomics_now(records, count)?,
+            Operation::Reduce { work, target, source, count } => {
+                arithmetic::reduce(&mut self.store, work, target, source, count)?;
+            }
+            Operation::Record { event, mark } => self.event_of(event)?.1 = mark,
+            Operation::Wait { .. } => {}
+        }
+        Ok(true)
+    }
+
+    fn moves(&mut self, records: u64, count: u32) -> Result<(), GpuError> {
+        let mut order: Vec<u64> = (0..u64::from(count)).collect();
+        for place in (1..order.len()).rev() {
+            order.swap(place, self.random.below(place as u64 + 1) as usize);
+        }
+        for place in order {
+            let at = records + place * size_of::<Move>() as u64;
+            let field = |place| self.store.word(at + place);
+            let (target, source, bytes) = (field(0)?, field(8)?, field(16)?);
+            self.store.copy(target, source, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn atomics_now(&mut self, records: u64, count: u32) -> Result<(), GpuError> {
+        for place in 0..u64::from(count) {
+            let at = records + place * size_of::<Atomic>() as u64;
+            let field = |place| self.store.word(at + place);
+            let (target, result, operand, compare) = (field(0)?, field(8)?, field(16)?, field(24)?);
+            // Two numbers of 4 bytes.
+            let (kind, width) = (field(32)? as u32, (field(32)? >> 32) as u32);
+            let old = self.store.narrow_word(target, width)?;
+            let new = arithmetic::atomic(kind, width, old, operand, compare);
+            self.store.write(target, &new.to_le_bytes()[..width as usize])?;
+            self.store.write(result, &old.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn bound(&self, address: u64, bytes: u64) -> Result<(), GpuError> {
+        self.store.check(address, bytes)
+    }
+}
+
+impl Device for Fake {
+    fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.check_health()?;
+        self.store.allocate(bytes).map(Address)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), GpuError> {
+        while self.step()? {}
+        self.store.free(address.0)
+    }
+
+    fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {
+        self.store.pin(bytes)
+    }
+
+    fn stream(&mut self) -> Result<StreamId, GpuError> {
+        self.streams.push(VecDeque::new());
+        Ok(StreamId(self.streams.len() as u32 - 1))
+    }
+
+    fn event(&mut self) -> Result<EventId, GpuError> {
+        self.events.push((0, 0));
+        Ok(EventId(self.events.len() as u32 - 1))
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        source: Address,
+        bytes: u64,
+    ) -> Result<(), GpuError> {
+        self.bound(target.0, bytes)?;
+        self.bound(source.0, bytes)?;
+        self.put(stream, Operation::Copy { target: target.0, source: source.0, bytes })
+    }
+
+    fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+        self.put(stream, Operation::Moves { records: records.0, count })
+    }
+
+    fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+        self.put(stream, Operation::Atomics { records: records.0, count })
+    }
+
+    fn reduce(
+        &mut self,
+        stream: StreamId,
+        work: (Reduction, Element),
+        target: Address,
+        source: Address,
+        count: u64,
+    ) -> Result<(), GpuError> {
+        self.put(stream, Operation::Reduce { work, target: target.0, source: source.0, count })
+    }
+
+    fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {
+        let recorded = self.event_of(event)?;
+        recorded.0 += 1;
+        let mark = recorded.0;
+        self.put(stream, Operation::Record { event, mark })
+    }
+
+    fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), GpuError> {
+        let mark = self.event_of(event)?.0;
+        self.put(stream, Operation::Wait { event, mark })
+    }
+
+    fn is_done(&mut self, event: EventId) -> Result<bool, GpuError> {
+        self.check_health()?;
+        for _ in 0..self.random.below(u64::from(self.haste) + 1) {
+            self.step()?;
+        }
+        let (recorded, reached) = *self.event_of(event)?;
+        Ok(recorded == reached)
+    }
+
+    fn synchronize(&mut self, stream: StreamId) -> Result<(), GpuError> {
+        self.check_health()?;
+        while !self.stream_of(stream)?.is_empty() {
+            if !self.step()? {
+                let cause = format!("{stream:?} waits for an event that nothing will reach");
+                return Err(GpuError::System { what: "the fake device", cause });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A small generator (splitmix64): one number after another from a seed.
+#[derive(Clone, Copy, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Less than `end`, which is not 0.
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}

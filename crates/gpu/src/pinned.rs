@@ -1,0 +1,100 @@
+//! Host memory that a device reads and writes at the same address, while the host does.
+//!
+//! Because two sides touch it, it is never a Rust slice: bytes are copied in and out through a raw pointer. Who may touch which
+//! part when is settled by events, not here.
+
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use crate::device::Address;
+use crate::error::GpuError;
+
+/// Some pages. Given back on drop, whoever made them.
+///
+/// `Send`, not `Sync`.
+pub struct Pinned {
+    base: NonNull<u8>,
+    length: usize,
+    keeper: Option<Box<dyn FnOnce(NonNull<u8>) + Send>>,
+}
+
+// SAFETY: needed because a device and its staging move between threads. The address belongs to the process, and `keeper` is
+// `Send` itself.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    /// Memory at `base`; `keeper` gives it back.
+    ///
+    /// # Safety
+    /// `length` bytes at `base` are valid for reads and writes until `keeper` is called, and nobody holds a Rust reference to
+    /// them.
+    pub(crate) unsafe fn new(
+        base: NonNull<u8>,
+        length: usize,
+        keeper: impl FnOnce(NonNull<u8>) + Send + 'static,
+    ) -> Self {
+        Self { base, length, keeper: Some(Box::new(keeper)) }
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Where the device finds a byte.
+    #[must_use]
+    pub fn address(&self, offset: usize) -> Address {
+        Address(self.base.as_ptr().wrapping_add(offset).addr() as u64)
+    }
+
+    /// Copy in.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), GpuError> {
+        let target = self.range(offset, bytes.len())?;
+        // SAFETY: needed because the device may touch other parts at the same time, so this is no slice. `range` has checked
+        // that the target lies within; `bytes` is ordinary memory.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copy out.
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), GpuError> {
+        let source = self.range(offset, out.len())?;
+        // SAFETY: as for `write`, the other way.
+        unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// Copy a plain value in, as its bytes lie in memory.
+    pub(crate) fn put<T: Copy>(&mut self, offset: usize, value: &T) -> Result<(), GpuError> {
+        let target = self.range(offset, size_of::<T>())?;
+        // SAFETY: as for `write`. `write_unaligned` takes any address.
+        unsafe { ptr::write_unaligned(target.cast::<T>(), *value) };
+        Ok(())
+    }
+
+    fn range(&self, offset: usize, bytes: usize) -> Result<*mut u8, GpuError> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.length => Ok(self.base.as_ptr().wrapping_add(offset)),
+            _ => Err(GpuError::OutOfRange {
+                offset: offset as u64,
+                bytes: bytes as u64,
+                length: self.length as u64,
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Pinned").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper(self.base);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What this machine's GPUs can do: devices, who reaches whom, how memory can be shared, which kinds of pools there are.
+//!
+//! Asking starts no work and makes no context, so it is cheap and leaves no trace on a device.
+
+use std::ffi::{CStr, c_char};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUuuid};
+
+use crate::driver::Driver;
+use crate::error::GpuError;
+
+/// All of it.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Machine {
+    /// CUDA version of the driver, as it counts: 12080 is 12.8.
+    pub driver_version: i32,
+    /// Functions that the driver lacks.
+    pub missing: Vec<&'static str>,
+    /// Devices, by number.
+    pub devices: Vec<DeviceInfo>,
+    /// Pairs of different devices.
+    pub peers: Vec<PeerInfo>,
+}
+
+/// One device.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Its number: `cuda:INDEX`.
+    pub index: u32,
+    /// The vendor's name.
+    pub name: String,
+    /// Unique, also across restarts.
+    pub uuid: String,
+    /// Where it is plugged in.
+    pub pci: String,
+    /// Major and minor.
+    pub compute_capability: (i32, i32),
+    /// Bytes of its memory.
+    pub memory_bytes: u64,
+    /// Multiprocessors.
+    pub multiprocessors: i32,
+    /// Engines that copy while kernels run.
+    pub copy_engines: i32,
+    /// NUMA node of the host that is nearest, if the driver says so.
+    pub numa_node: Option<i32>,
+    /// Whether kernels may use host memory that was registered with them, at its own address.
+    pub maps_host_memory: bool,
+    /// Whether memory and events can be handed to other processes as legacy handles.
+    pub ipc_handles: bool,
+    /// Whether it has stream-ordered pools.
+    pub pools: bool,
+    /// Whether such pools can be handed to other processes as file descriptors.
+    pub pool_descriptors: bool,
+}
+
+/// What one device can do with another's memory.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerInfo {
+    /// Who accesses.
+    pub source: u32,
+    /// Whose memory.
+    pub target: u32,
+    /// Whether it can at all.
+    pub access: bool,
+    /// Whether atomics work across.
+    pub atomics: bool,
+    /// The driver's rank of the way: smaller is faster.
+    pub performance_rank: i32,
+}
+
+/// `CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES` has this bit for file descriptors.
+const POSIX_DESCRIPTOR: i32 = 1;
+
+/// Ask the driver about everything.
+///
+/// # Errors
+/// What the driver refuses to tell about a device that it says it has.
+pub fn probe(driver: &Arc<Driver>) -> Result<Machine, GpuError> {
+    let count = driver.device_count();
+    let devices = (0..count).map(|index| device(driver, index)).collect::<Result<_, _>>()?;
+    let pairs = (0..count).flat_map(|source| (0..count).map(move |target| (source, target)));
+    let peers = pairs
+        .filter(|(source, target)| source != target)
+        .map(|(source, target)| peer(driver, source, target))
+        .collect::<Result<_, _>>()?;
+    Ok(Machine { driver_version: driver.version(), missing: driver.missing(), devices, peers })
+}
+
+fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
+    use CUdevice_attribute as Attribute;
+    let device = driver.device(index)?;
+    let functions = driver.functions();
+    let ask = |attribute| attribute_of(driver, device, attribute);
+    let mut memory_bytes = 0;
+    // SAFETY: needed because the driver is C. The device exists, and one number is written.
+    unsafe { functions.cuDeviceTotalMem_v2(&raw mut memory_bytes, device)? };
+    // SAFETY: needed because the driver is C. No more than the given length is written.
+    let name = text(|out, length| unsafe { functions.cuDeviceGetName(out, length, device) })?;
+    // SAFETY: as above.
+    let pci = text(|out, length| unsafe { functions.cuDeviceGetPCIBusId(out, length, device) })?;
+    let numa_node = ask(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID).ok().filter(|node| *node >= 0);
+    let pool_handles = ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES).unwrap_or(0);
+    Ok(DeviceInfo {
+        index,
+        name,
+        uuid: uuid(driver, device)?,
+        pci,
+        compute_capability: compute_capability(driver, device)?,
+        memory_bytes: memory_bytes as u64,
+        multiprocessors: ask(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        copy_engines: ask(Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
+        numa_node,
+        maps_host_memory: ask(Attribute::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
+        ipc_handles: ask(Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED)
+            .or_else(|_| ask(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))?
+            != 0,
+        pools: ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
+        pool_descriptors: pool_handles & POSIX_DESCRIPTOR != 0,
+    })
+}
+
+fn peer(driver: &Driver, source: u32, target: u32) -> Result<PeerInfo, GpuError> {
+    use CUdevice_P2PAttribute as Attribute;
+    let (from, to) = (driver.device(source)?, driver.device(target)?);
+    let functions = driver.functions();
+    let mut access = 0;
+    // SAFETY: needed because the driver is C. Both devices exist, and one number is written.
+    unsafe { functions.cuDeviceCanAccessPeer(&raw mut access, from, to)? };
+    let ask = |attribute| {
+        let mut value = 0;
+        // SAFETY: as above.
+        unsafe { functions.cuDeviceGetP2PAttribute(&raw mut value, attribute, from, to) }.map(|()| value)
+    };
+    Ok(PeerInfo {
+        source,
+        target,
+        access: access != 0,
+        atomics: ask(Attribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)? != 0,
+        performance_rank: ask(Attribute::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)?,
+    })
+}
+
+pub(crate) fn attribute_of(
+    driver: &Driver,
+    device: CUdevice,
+    attribute: CUdevice_attribute,
+) -> Result<i32, GpuError> {
+    let mut value = 0;
+    // SAFETY: needed because the driver is C. The device exists, and one number is written.
+    unsafe { driver.functions().cuDeviceGetAttribute(&raw mut value, attribute, device)? };
+    Ok(value)
+}
+
+pub(crate) fn compute_capability(driver: &Driver, device: CUdevice) -> Result<(i32, i32), GpuError> {
+    use CUdevice_attribute as Attribute;
+    let major = attribute_of(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute_of(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok((major, minor))
+}
+
+/// As `nvidia-smi` writes it.
+fn uuid(driver: &Driver, device: CUdevice) -> Result<String, GpuError> {
+    let mut uuid = CUuuid { bytes: [0; 16] };
+    // SAFETY: needed because the driver is C. The device exists, and 16 bytes are written.
+    unsafe { driver.functions().cuDeviceGetUuid_v2(&raw mut uuid, device)? };
+    let hex: Vec<_> = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+    let parts: Vec<_> =
+        [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().map(|part| hex[part].concat()).collect();
+    Ok(format!("GPU-{}", parts.join("-")))
+}
+
+/// A text that the driver writes, with its end marked by a zero.
+fn text(write: impl FnOnce(*mut c_char, i32) -> Result<(), GpuError>) -> Result<String, GpuError> {
+    let mut bytes = [0_u8; 256];
+    write(bytes.as_mut_ptr().cast(), bytes.len() as i32 - 1)?;
+    let text = CStr::from_bytes_until_nul(&bytes)
+        .map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
+    Ok(text)
+}

@@ -1,0 +1,282 @@
+//! Memory, events and pools between two processes on one GPU.
+//!
+//! The other process is this program once more, in the role that its environment names; the two talk over a socket that is the
+//! other's standard input.
+
+use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+
+use rackloom_gpu::cuda::{EventHandle, MemoryHandle, PointerHandle};
+use rackloom_gpu::device::{Address, Device};
+use rackloom_gpu::{Cuda, Driver, GpuError};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+use crate::rig::{gpu, say};
+
+const ROLE: &str = "RACKLOOM_GPU_TEST_ROLE";
+const BYTES: u64 = 64 << 20;
+const CYCLES: u32 = 10_000;
+
+/// The other process, which ends with this value.
+pub(crate) struct Other {
+    child: Child,
+    pub(crate) socket: UnixStream,
+}
+
+impl Other {
+    pub(crate) fn start(role: &str) -> Self {
+        let (socket, theirs) = UnixStream::pair().unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::other", "--nocapture"])
+            .env(ROLE, role)
+            .stdin(OwnedFd::from(theirs))
+            .spawn()
+            .unwrap();
+        Self { child, socket }
+    }
+
+    fn hear(&mut self) -> String {
+        hear(&mut self.socket)
+    }
+
+    fn end(mut self) {
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// A line, without its end.
+fn hear(socket: &mut UnixStream) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while socket.read_exact(&mut byte).is_ok() && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+fn handle(socket: &mut UnixStream) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    socket.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// Fill memory with a byte, by way of pinned memory.
+fn fill(cuda: &mut Cuda, target: Address, byte: u8) {
+    let stream = cuda.stream().unwrap();
+    let mut pinned = cuda.pin(BYTES as usize).unwrap();
+    pinned.write(0, &vec![byte; BYTES as usize]).unwrap();
+    cuda.copy(stream, target, pinned.address(0), BYTES).unwrap();
+    cuda.synchronize(stream).unwrap();
+}
+
+fn byte_at(cuda: &mut Cuda, source: Address) -> u8 {
+    let stream = cuda.stream().unwrap();
+    let pinned = cuda.pin(64).unwrap();
+    cuda.copy(stream, pinned.address(0), source, 1).unwrap();
+    cuda.synchronize(stream).unwrap();
+    let mut byte = [0];
+    pinned.read(0, &mut byte).unwrap();
+    byte[0]
+}
+
+#[test]
+fn memory_and_events_of_one_process_work_in_another() {
+    let Some((mut cuda, _turn)) = gpu("memory_and_events_of_one_process_work_in_another") else { return };
+    let mut other = Other::start("importer");
+    // Two small ones besides: the driver may put them into the block of the first.
+    let (before, memory) = (cuda.allocate(256).unwrap(), cuda.allocate(BYTES).unwrap());
+    fill(&mut cuda, memory, 0x11);
+    let (event, event_handle) = cuda.shared_event().unwrap();
+    other.socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
+    other.socket.write_all(&event_handle.0).unwrap();
+    // The other has put a copy on its stream, recorded the event behind it, and says so before it is done.
+    assert_eq!(other.hear(), "recorded");
+    let stream = cuda.stream().unwrap();
+    let pinned = cuda.pin(64).unwrap();
+    cuda.wait(stream, event).unwrap();
+    cuda.copy(stream, pinned.address(0), memory.plus(BYTES - 1), 1).unwrap();
+    cuda.synchronize(stream).unwrap();
+    let mut byte = [0];
+    pinned.read(0, &mut byte).unwrap();
+    assert_eq!(byte[0], 0x22, "the event of the other process orders its copy before ours");
+    other.socket.write_all(b"go on\n").unwrap();
+    say(&other.hear());
+    assert_eq!(other.hear(), "closed");
+    other.end();
+    cuda.free(memory).unwrap();
+    cuda.free(before).unwrap();
+}
+
+#[test]
+fn a_pool_of_one_process_is_used_in_another() {
+    let Some((mut cuda, _turn)) = gpu("a_pool_of_one_process_is_used_in_another") else { return };
+    let mut other = Other::start("pool");
+    let stream = cuda.stream().unwrap();
+    let pool = cuda.pool().unwrap();
+    let memory = pool.allocate(&cuda, stream, BYTES).unwrap();
+    cuda.synchronize(stream).unwrap();
+    fill(&mut cuda, memory, 0x33);
+    send_descriptor(&other.socket, &pool.export().unwrap());
+    other.socket.write_all(&pool.export_pointer(memory).unwrap().0).unwrap();
+    assert_eq!(other.hear(), "written");
+    assert_eq!(byte_at(&mut cuda, memory.plus(BYTES - 1)), 0x44);
+    // The importer has freed first, as is documented.
+    assert_eq!(other.hear(), "freed");
+    pool.free(&cuda, stream, memory).unwrap();
+    cuda.synchronize(stream).unwrap();
+    other.end();
+}
+
+#[test]
+fn memory_of_a_process_that_died_is_still_mapped_and_can_be_closed() {
+    let Some((mut cuda, _turn)) = gpu("memory_of_a_process_that_died_is_still_mapped_and_can_be_closed")
+    else {
+        return;
+    };
+    let mut other = Other::start("exporter");
+    let memory = cuda.open_memory(&MemoryHandle(handle(&mut other.socket))).unwrap();
+    assert_eq!(byte_at(&mut cuda, memory), 0x55);
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    let mut end = [0];
+    assert_eq!(other.socket.read(&mut end).unwrap(), 0, "its death is seen on the socket");
+    let stream = cuda.stream().unwrap();
+    let pinned = cuda.pin(64).unwrap();
+    let copied = cuda.copy(stream, pinned.address(0), memory, 1).and_then(|()| cuda.synchronize(stream));
+    let closed = cuda.close_memory(memory);
+    say(&format!(
+        "after the exporter was killed: a copy from its memory: {copied:?}, closing it: {closed:?}"
+    ));
+    let again = cuda.allocate(1 << 20).unwrap();
+    cuda.free(again).unwrap();
+}
+
+/// Not a test by itself: the other process of the tests above.
+#[test]
+fn other() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let driver = Driver::open().unwrap();
+    let mut cuda = Cuda::open(&driver, 0).unwrap();
+    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+    match role.as_str() {
+        "importer" => import(&mut cuda, &mut socket),
+        "pool" => import_pool(&mut cuda, &mut socket),
+        "exporter" => {
+            let memory = cuda.allocate(BYTES).unwrap();
+            fill(&mut cuda, memory, 0x55);
+            socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
+            // Until it is killed.
+            hear(&mut socket);
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+fn import(cuda: &mut Cuda, socket: &mut UnixStream) {
+    let memory_handle = MemoryHandle(handle(socket));
+    let memory = cuda.open_memory(&memory_handle).unwrap();
+    let event = cuda.open_event(&EventHandle(handle(socket))).unwrap();
+    assert_eq!(byte_at(cuda, memory), 0x11);
+    let own = cuda.allocate(BYTES).unwrap();
+    fill(cuda, own, 0x22);
+    let stream = cuda.stream().unwrap();
+    for _ in 0..200 {
+        cuda.copy(stream, memory, own, BYTES).unwrap();
+    }
+    cuda.record(event, stream).unwrap();
+    socket.write_all(b"recorded\n").unwrap();
+    assert_eq!(hear(socket), "go on");
+    let second = cuda.allocate(BYTES).unwrap();
+    let (ipc, local) = (rate(cuda, memory, own), rate(cuda, second, own));
+    let line = format!(
+        "copy of 64 MiB: {ipc:.0} GB/s into memory of another process, {local:.0} GB/s into one's own\n"
+    );
+    socket.write_all(line.as_bytes()).unwrap();
+    cuda.close_memory(memory).unwrap();
+    cycles(cuda, &memory_handle);
+    socket.write_all(b"closed\n").unwrap();
+}
+
+/// Bytes copied per second, the median of 15, in 10^9.
+fn rate(cuda: &mut Cuda, target: Address, source: Address) -> f64 {
+    let stream = cuda.stream().unwrap();
+    let (from, to) = (cuda.timer().unwrap(), cuda.timer().unwrap());
+    let mut rates = Vec::new();
+    for _ in 0..15 {
+        cuda.record(from, stream).unwrap();
+        for _ in 0..20 {
+            cuda.copy(stream, target, source, BYTES).unwrap();
+        }
+        cuda.record(to, stream).unwrap();
+        cuda.synchronize(stream).unwrap();
+        rates.push(20.0 * BYTES as f64 / f64::from(cuda.elapsed_ms(from, to).unwrap()) / 1e6);
+    }
+    rates.sort_by(f64::total_cmp);
+    rates[7]
+}
+
+fn cycles(cuda: &Cuda, handle: &MemoryHandle) {
+    let memory = cuda.open_memory(handle).unwrap();
+    cuda.close_memory(memory).unwrap();
+    let before = cuda.free_bytes().unwrap();
+    let begun = std::time::Instant::now();
+    for _ in 0..CYCLES {
+        let memory = cuda.open_memory(handle).unwrap();
+        cuda.close_memory(memory).unwrap();
+    }
+    let each = begun.elapsed() / CYCLES;
+    let after = cuda.free_bytes().unwrap();
+    say(&format!(
+        "{CYCLES} cycles of open and close: {each:?} each; free bytes before {before}, after {after}"
+    ));
+    assert!(after + (4 << 20) >= before, "device memory leaks");
+}
+
+fn import_pool(cuda: &mut Cuda, socket: &mut UnixStream) {
+    let descriptor = receive_descriptor(socket);
+    let pool = cuda.import_pool(descriptor.as_fd()).unwrap();
+    let pointer = PointerHandle(handle(socket));
+    pool.set_access(cuda, true).unwrap();
+    let memory = pool.import_pointer(&pointer).unwrap();
+    assert_eq!(byte_at(cuda, memory.plus(BYTES - 1)), 0x33);
+    fill(cuda, memory, 0x44);
+    socket.write_all(b"written\n").unwrap();
+    let stream = cuda.stream().unwrap();
+    for refused in [
+        pool.allocate(cuda, stream, 1).map(|_| ()),
+        pool.trim(0),
+        pool.set_release_threshold(1),
+        pool.export().map(|_| ()),
+    ] {
+        assert!(matches!(refused, Err(GpuError::Imported { .. })), "{refused:?}");
+    }
+    pool.free(cuda, stream, memory).unwrap();
+    cuda.synchronize(stream).unwrap();
+    socket.write_all(b"freed\n").unwrap();
+}
+
+fn send_descriptor(socket: &UnixStream, descriptor: &OwnedFd) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::empty()).unwrap();
+}
+
+fn receive_descriptor(socket: &UnixStream) -> OwnedFd {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::empty()).unwrap();
+    let received = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    received.unwrap()
+}

@@ -1,0 +1,101 @@
+//! What needs a GPU, in one process.
+
+use rackloom_gpu::cuda::Reuse;
+use rackloom_gpu::device::Device;
+use rackloom_gpu::{Cuda, Driver, GpuError, probe};
+
+use crate::rig::{gpu, say};
+
+#[test]
+fn what_the_machine_can_do_is_told() {
+    let Some((_cuda, _turn)) = gpu("what_the_machine_can_do_is_told") else { return };
+    let driver = Driver::open().unwrap();
+    let machine = probe(&driver).unwrap();
+    say(&format!("{machine:#?}"));
+    assert_eq!(machine.devices.len() as u32, driver.device_count());
+    assert_eq!(machine.peers.len(), machine.devices.len() * (machine.devices.len() - 1));
+    let missing = machine.missing;
+    assert!(missing.is_empty(), "this driver lacks {missing:?}");
+}
+
+#[test]
+fn mistakes_are_told_by_name() {
+    let Some((mut cuda, _turn)) = gpu("mistakes_are_told_by_name") else { return };
+    let driver = Driver::open().unwrap();
+    let refused = Cuda::open(&driver, 99).unwrap_err();
+    assert!(matches!(refused, GpuError::NoSuchDevice { index: 99, .. }), "{refused}");
+    let refused = cuda.allocate(1 << 50).unwrap_err();
+    assert!(matches!(refused, GpuError::OutOfMemory { .. }), "{refused}");
+    let own = cuda.allocate(1 << 20).unwrap();
+    let handle = cuda.export_memory(own).unwrap();
+    let refused = cuda.open_memory(&handle).unwrap_err();
+    assert!(matches!(refused, GpuError::OwnHandle), "{refused}");
+    cuda.free(own).unwrap();
+    assert!(cuda.free(own).is_err(), "freed twice");
+    assert!(cuda.pin(usize::MAX / 2).is_err());
+    // None of that has harmed the device.
+    let again = cuda.allocate(1 << 20).unwrap();
+    cuda.free(again).unwrap();
+    assert_eq!(cuda.allocated_bytes(), 0);
+}
+
+#[test]
+fn a_pool_counts_what_it_holds_and_what_is_used_of_it() {
+    let Some((mut cuda, _turn)) = gpu("a_pool_counts_what_it_holds_and_what_is_used_of_it") else { return };
+    let stream = cuda.stream().unwrap();
+    let pool = cuda.pool().unwrap();
+    pool.set_release_threshold(u64::MAX).unwrap();
+    let bytes = 8 << 20;
+    let (first, second) =
+        (pool.allocate(&cuda, stream, bytes).unwrap(), pool.allocate(&cuda, stream, bytes).unwrap());
+    cuda.synchronize(stream).unwrap();
+    let counted = pool.statistics().unwrap();
+    assert_eq!((counted.used_current, counted.used_high), (2 * bytes, 2 * bytes));
+    assert!(counted.reserved_current >= counted.used_current);
+    pool.free(&cuda, stream, first).unwrap();
+    // Freed on this stream before, so this stream can have it again at once.
+    let third = pool.allocate(&cuda, stream, bytes).unwrap();
+    assert_eq!(third, first);
+    pool.free(&cuda, stream, second).unwrap();
+    pool.free(&cuda, stream, third).unwrap();
+    cuda.synchronize(stream).unwrap();
+    let counted = pool.statistics().unwrap();
+    assert_eq!((counted.used_current, counted.used_high), (0, 2 * bytes));
+    assert!(counted.reserved_current >= 2 * bytes, "the threshold keeps it");
+    pool.reset_high().unwrap();
+    assert_eq!(pool.statistics().unwrap().used_high, 0);
+    pool.trim(0).unwrap();
+    assert_eq!(pool.statistics().unwrap().reserved_current, 0);
+    pool.set_release_threshold(0).unwrap();
+    let fourth = pool.allocate(&cuda, stream, bytes).unwrap();
+    pool.free(&cuda, stream, fourth).unwrap();
+    cuda.synchronize(stream).unwrap();
+    assert_eq!(pool.statistics().unwrap().reserved_current, 0, "below the threshold nothing is kept");
+}
+
+#[test]
+fn reuse_policies_decide_whether_another_stream_gets_it_again() {
+    let Some((mut cuda, _turn)) = gpu("reuse_policies_decide_whether_another_stream_gets_it_again") else {
+        return;
+    };
+    let (first, second) = (cuda.stream().unwrap(), cuda.stream().unwrap());
+    let event = cuda.event().unwrap();
+    for follow_event_dependencies in [true, false] {
+        let pool = cuda.pool().unwrap();
+        pool.set_release_threshold(u64::MAX).unwrap();
+        pool.set_reuse(Reuse {
+            follow_event_dependencies,
+            opportunistic: false,
+            internal_dependencies: false,
+        })
+        .unwrap();
+        let block = pool.allocate(&cuda, first, 8 << 20).unwrap();
+        pool.free(&cuda, first, block).unwrap();
+        cuda.record(event, first).unwrap();
+        cuda.wait(second, event).unwrap();
+        let again = pool.allocate(&cuda, second, 8 << 20).unwrap();
+        assert_eq!(again == block, follow_event_dependencies);
+        pool.free(&cuda, second, again).unwrap();
+        cuda.synchronize(second).unwrap();
+    }
+}

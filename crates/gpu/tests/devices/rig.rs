@@ -1,0 +1,60 @@
+//! Devices to test on, and what is told when there is none.
+
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rackloom_gpu::device::Device;
+use rackloom_gpu::fake::{Fake, FakePlan};
+use rackloom_gpu::{Cuda, Driver};
+
+/// Tests of the real device take turns: figures of one are not disturbed by another.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The first GPU of this machine; else the reason is printed.
+pub(crate) fn gpu(test: &str) -> Option<(Cuda, MutexGuard<'static, ()>)> {
+    gpu_of(test, 0)
+}
+
+/// Another one.
+pub(crate) fn gpu_of(test: &str, index: u32) -> Option<(Cuda, MutexGuard<'static, ()>)> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    match Driver::open().and_then(|driver| Cuda::open(&driver, index)) {
+        Ok(cuda) => Some((cuda, turn)),
+        Err(error) => {
+            say(&format!("SKIPPED (1): {test}: {error}"));
+            None
+        }
+    }
+}
+
+/// Past the harness, which keeps what a test prints to itself.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Run a check on fake devices of several seeds, and on a real one. The check makes as many devices as it likes.
+pub(crate) fn on_every_device(test: &str, check: impl Fn(&dyn Fn() -> Box<dyn Device>, u64)) {
+    for seed in 0..20 {
+        let plan = FakePlan { haste: 1 + seed as u32 % 7, ..FakePlan::new(seed) };
+        check(&|| Box::new(Fake::new(plan)), seed);
+    }
+    if let Some((first, _turn)) = gpu(test) {
+        drop(first);
+        let driver = Driver::open().unwrap();
+        check(&|| Box::new(Cuda::open(&driver, 0).unwrap()), 99);
+    }
+}
+
+/// A small generator: one number after another from a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.below(256) as u8).collect()
+    }
+}

@@ -1,0 +1,245 @@
+//! What holds on every device.
+
+use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction};
+use rackloom_gpu::fake::{Fake, FakePlan};
+use rackloom_gpu::landing::{Landed, Landing, WordChange};
+
+use crate::rig::{Random, on_every_device};
+
+const LENGTH: usize = 200_000;
+
+#[derive(Debug)]
+enum Expected {
+    Written,
+    Bytes(Vec<u8>),
+    Value(u64),
+}
+
+/// Everything that is asked goes to a vector of bytes as well; each answer must be what the vector had at that time.
+pub(crate) fn land_at_random(
+    landing: &mut Landing<dyn Device>,
+    base: Address,
+    seed: u64,
+    steps: u32,
+) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut model = vec![0; LENGTH];
+    let mut expected: Vec<Expected> = Vec::new();
+    let mut answered = 0;
+    for _ in 0..steps {
+        let ticket = expected.len() as u32;
+        match random.below(10) {
+            0..=5 => {
+                for _ in 0..1 + random.below(4) {
+                    let length = [1, 4, 8, 31, 64, 300, 4096, 40_000][random.below(8) as usize];
+                    let at = random.below((LENGTH - length) as u64) as usize;
+                    let bytes = random.bytes(length);
+                    landing.write(base.plus(at as u64), &bytes).unwrap();
+                    model[at..at + length].copy_from_slice(&bytes);
+                }
+                landing.ticket(ticket);
+                expected.push(Expected::Written);
+            }
+            6 | 7 => {
+                let length = 1 + random.below(256) as usize;
+                let at = random.below((LENGTH - length) as u64) as usize;
+                landing.read(ticket, base.plus(at as u64), length).unwrap();
+                expected.push(Expected::Bytes(model[at..at + length].to_vec()));
+            }
+            _ => {
+                let (change, at) = any_change(&mut random);
+                landing.atomic(ticket, base.plus(at as u64), change).unwrap();
+                expected.push(Expected::Value(changed(&mut model, at, change)));
+            }
+        }
+        if random.below(3) == 0 {
+            answered += take_answers(landing, &expected, answered);
+        }
+    }
+    let mut patience = 10_000_000_u64;
+    while answered < expected.len() {
+        answered += take_answers(landing, &expected, answered);
+        patience -= 1;
+        assert!(patience > 0, "ticket {answered} is never answered");
+    }
+    assert!(!landing.is_busy());
+    model
+}
+
+fn any_change(random: &mut Random) -> (WordChange, usize) {
+    let width = [4, 8][random.below(2) as usize];
+    let at = random.below((LENGTH / 8) as u64) as usize * 8;
+    let kind = [AtomicKind::Add, AtomicKind::CompareSwap, AtomicKind::Swap][random.below(3) as usize];
+    let compare = random.below(2);
+    (WordChange { kind, width, operand: random.below(1 << 31) << 20 | 1, compare }, at)
+}
+
+/// The old value; the model has the new one.
+fn changed(model: &mut [u8], at: usize, change: WordChange) -> u64 {
+    let word = &mut model[at..at + change.width as usize];
+    let mut wide = [0; 8];
+    wide[..word.len()].copy_from_slice(word);
+    let old = u64::from_le_bytes(wide);
+    let compare = if change.width == 4 { change.compare & 0xffff_ffff } else { change.compare };
+    let new = match change.kind {
+        AtomicKind::Add => old.wrapping_add(change.operand),
+        AtomicKind::CompareSwap if old != compare => old,
+        _ => change.operand,
+    };
+    word.copy_from_slice(&new.to_le_bytes()[..word.len()]);
+    old
+}
+
+fn take_answers(landing: &mut Landing<dyn Device>, expected: &[Expected], from: usize) -> usize {
+    let mut taken = 0;
+    while let Some((ticket, landed)) = landing.poll() {
+        assert_eq!(ticket as usize, from + taken, "answers come in the order of asking");
+        match (&expected[ticket as usize], landed) {
+            (Expected::Written, Landed::Written) => {}
+            (Expected::Bytes(bytes), Landed::Bytes(found)) => {
+                assert!(bytes == found, "ticket {ticket} read other bytes")
+            }
+            (Expected::Value(value), Landed::Value(found)) => assert_eq!(*value, found, "ticket {ticket}"),
+            (expected, landed) => panic!("ticket {ticket}: {landed:?} where {expected:?} was asked"),
+        }
+        taken += 1;
+    }
+    taken
+}
+
+#[test]
+fn whatever_lands_is_as_if_it_had_been_a_vector_of_bytes() {
+    on_every_device("whatever_lands_is_as_if_it_had_been_a_vector_of_bytes", |device, seed| {
+        for ring_bytes in [64 << 10, 8 << 20] {
+            let mut landing = Landing::with_ring(device(), ring_bytes).unwrap();
+            let base = landing.device().allocate(LENGTH as u64).unwrap();
+            let model = land_at_random(&mut landing, base, seed, 300);
+            let mut found = vec![0; LENGTH];
+            landing.read_now(base, &mut found).unwrap();
+            assert!(found == model, "seed {seed}: memory differs at the end");
+            landing.device().free(base).unwrap();
+        }
+    });
+}
+
+#[test]
+fn small_writes_share_a_launch_and_neighbours_become_one_copy() {
+    on_every_device("small_writes_share_a_launch_and_neighbours_become_one_copy", |device, _| {
+        let mut landing = Landing::new(device()).unwrap();
+        let base = landing.device().allocate(1 << 20).unwrap();
+        for at in 0..100 {
+            landing.write(base.plus(at * 1024), &[1; 64]).unwrap();
+        }
+        landing.finish().unwrap();
+        let counts = landing.counts();
+        assert_eq!((counts.ranges, counts.launches, counts.copies), (100, 1, 0));
+        for at in 0..16 {
+            landing.write(base.plus(at * 4096), &[2; 4096]).unwrap();
+        }
+        landing.finish().unwrap();
+        let counts = landing.counts();
+        assert_eq!((counts.ranges, counts.launches, counts.copies), (116, 1, 1));
+        // What overlaps keeps its order, so it cannot share a launch.
+        landing.write(base, &[3; 64]).unwrap();
+        landing.write(base.plus(32), &[4; 64]).unwrap();
+        landing.finish().unwrap();
+        assert_eq!(landing.counts().launches, 3);
+        let mut found = [0; 128];
+        landing.read_now(base, &mut found).unwrap();
+        assert_eq!((&found[..32], &found[32..96], &found[96..]), (&[3; 32][..], &[4; 64][..], &[2; 32][..]));
+    });
+}
+
+#[test]
+fn a_stream_waits_for_an_event_of_another() {
+    on_every_device("a_stream_waits_for_an_event_of_another", |device, seed| {
+        let mut device = device();
+        let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
+        let event = device.event().unwrap();
+        let bytes = 100_000;
+        let mut pinned = device.pin(2 * bytes).unwrap();
+        let source = Random(seed).bytes(bytes);
+        pinned.write(0, &source).unwrap();
+        let middle = device.allocate(bytes as u64).unwrap();
+        device.copy(first, middle, pinned.address(0), bytes as u64).unwrap();
+        device.record(event, first).unwrap();
+        device.wait(second, event).unwrap();
+        device.copy(second, pinned.address(bytes), middle, bytes as u64).unwrap();
+        device.synchronize(second).unwrap();
+        assert!(device.is_done(event).unwrap());
+        let mut found = vec![0; bytes];
+        pinned.read(bytes, &mut found).unwrap();
+        assert!(found == source);
+    });
+}
+
+/// Numbers for which every order of rounding gives the same: what is compared is the arithmetic, not the last bit.
+fn elements(element: Element, random: &mut Random, count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..count {
+        let whole = random.below(200) as i64 - 100;
+        match element {
+            Element::F32 => bytes.extend((whole as f32 / 4.0).to_le_bytes()),
+            Element::F64 => bytes.extend((whole as f64 / 4.0).to_le_bytes()),
+            // Any bits but those of infinities and NaNs.
+            Element::F16 => bytes.extend(((random.below(1 << 16) as u16) & 0xbfff).to_le_bytes()),
+            Element::Bf16 => bytes.extend(((random.below(1 << 16) as u16) & 0xbfff).to_le_bytes()),
+            Element::I32 => bytes.extend((random.below(1 << 31) as i32 - (1 << 30)).to_le_bytes()),
+            Element::I64 => bytes.extend((whole << 40 | 12_345).to_le_bytes()),
+        }
+    }
+    bytes
+}
+
+/// What a device makes of two arrays.
+fn reduced(device: &mut dyn Device, work: (Reduction, Element), ours: &[u8], theirs: &[u8]) -> Vec<u8> {
+    let stream = device.stream().unwrap();
+    let bytes = ours.len() as u64;
+    let mut pinned = device.pin(2 * ours.len()).unwrap();
+    pinned.write(0, ours).unwrap();
+    pinned.write(ours.len(), theirs).unwrap();
+    let (target, source) = (device.allocate(bytes).unwrap(), device.allocate(bytes).unwrap());
+    device.copy(stream, target, pinned.address(0), bytes).unwrap();
+    device.copy(stream, source, pinned.address(ours.len()), bytes).unwrap();
+    device.reduce(stream, work, target, source, bytes / work.1.bytes()).unwrap();
+    device.copy(stream, pinned.address(0), target, bytes).unwrap();
+    device.synchronize(stream).unwrap();
+    let mut found = vec![0; ours.len()];
+    pinned.read(0, &mut found).unwrap();
+    device.free(target).unwrap();
+    device.free(source).unwrap();
+    found
+}
+
+#[test]
+fn every_reduction_of_every_type_is_the_same_on_every_device() {
+    on_every_device("every_reduction_of_every_type_is_the_same_on_every_device", |device, seed| {
+        let mut device = device();
+        let mut fake = Fake::new(FakePlan::new(seed));
+        let mut random = Random(seed);
+        for element in Element::ALL {
+            for reduction in Reduction::ALL {
+                // Not a multiple of what a thread takes at once.
+                let (ours, theirs) =
+                    (elements(element, &mut random, 10_007), elements(element, &mut random, 10_007));
+                let found = reduced(&mut *device, (reduction, element), &ours, &theirs);
+                let expected = reduced(&mut fake, (reduction, element), &ours, &theirs);
+                let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+                assert_eq!(differs, None, "{reduction:?} of {element:?}, by the byte");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sum_is_a_sum() {
+    // The suite above compares with the fake device; this one with numbers that anybody can add.
+    on_every_device("a_sum_is_a_sum", |device, _| {
+        let bytes = |values: [f32; 3]| values.map(f32::to_le_bytes).concat();
+        let (ours, theirs) = (bytes([1.5, -2.0, 1e30]), bytes([2.25, -3.0, 1e30]));
+        let found = reduced(&mut *device(), (Reduction::Sum, Element::F32), &ours, &theirs);
+        assert_eq!(found, bytes([3.75, -5.0, 2e30]));
+        let found = reduced(&mut *device(), (Reduction::Product, Element::F32), &ours, &theirs);
+        assert_eq!(found, bytes([3.375, 6.0, f32::INFINITY]));
+    });
+}

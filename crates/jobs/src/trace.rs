@@ -1,0 +1,362 @@
+//! The job of a trace: every rank does what the lines with its name say, each when its time has come.
+//!
+//! Times count from the moment at which all have met. A line whose time comes while too much is under way waits, and its latency counts
+//! from when it was begun. At the end each rank compares what it has got, by whom and how often, with what the trace says.
+
+use rackloom_plan::trace::{TraceKind, TraceLine};
+use rackloom_protocol::{
+    Access, Atomic, AtomicKind, Comparison, Completion, Instant, LocalRange, NodeId, RegionConfig, RegionId,
+    Signal, SignalKind, Width,
+};
+use thiserror::Error;
+
+use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::pattern::Pattern;
+use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::job::{Job, Output, Portion};
+use crate::report::{JobResult, Mismatch, TrafficPart};
+
+/// What a rank gives, to whoever asks for it too.
+const SOURCE: RegionId = RegionId(2);
+/// Where others write: a slot for each of them.
+const INBOX: RegionId = RegionId(3);
+/// Where this rank reads to: a slot for each owner.
+const LANDING: RegionId = RegionId(4);
+/// How many puts have come, and how often was added, by whom.
+const COUNTS: RegionId = RegionId(5);
+/// Operations under way per rank.
+const OUTSTANDING_MAX: usize = 1_024;
+const PURPOSE: u64 = 0x7472_6163_6531;
+
+/// What is asked of the job of a trace; the same for every rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// Of the data.
+    pub seed: u64,
+    /// What the smallest endpoint has.
+    pub memory_bytes: u64,
+    /// Until every other rank can be reached.
+    pub start_timeout_ns: u64,
+    /// Once the run is broken off, until outstanding operations have ended.
+    pub drain_timeout_ns: u64,
+}
+
+/// Why a trace cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TraceError {
+    /// It does not fit.
+    #[error(
+        "a trace with operations of up to {bytes} bytes needs {needed_bytes} bytes of memory at each of {ranks} nodes, there are \
+         {memory_bytes}; hint: raise the members' memory or split the longest lines"
+    )]
+    TooLarge {
+        /// The longest operation.
+        bytes: u64,
+        /// Ranks, each with slots.
+        ranks: usize,
+        /// What they need.
+        needed_bytes: u64,
+        /// What the smallest endpoint has.
+        memory_bytes: u64,
+    },
+    /// Ranks of several tenants cannot get at each other's memory.
+    #[error("the ranks belong to several tenants; hint: traces are played within one")]
+    SeveralTenants,
+}
+
+/// One rank of the job of a trace, of which every rank is given all lines, in the order of their times.
+///
+/// # Errors
+/// When it does not fit into memory.
+pub fn trace(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: TraceSettings,
+    lines: &[TraceLine],
+) -> Result<Box<dyn Job>, TraceError> {
+    let bytes = lines.iter().map(|line| line.bytes).max().unwrap_or(0);
+    let count = ranks.len() as u64;
+    let needed_bytes = bytes * (2 * count + 1) + 16 * count + CONTROL_BYTES;
+    if needed_bytes > settings.memory_bytes {
+        let memory_bytes = settings.memory_bytes;
+        return Err(TraceError::TooLarge { bytes, ranks: ranks.len(), needed_bytes, memory_bytes });
+    }
+    if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
+        return Err(TraceError::SeveralTenants);
+    }
+    let patience = Patience {
+        start_timeout_ns: settings.start_timeout_ns,
+        drain_timeout_ns: settings.drain_timeout_ns,
+        outstanding_max: OUTSTANDING_MAX,
+    };
+    let play = Trace::new(rank, ranks.len(), settings.seed, bytes, lines);
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.seed, patience, play)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Fill,
+    BeforePlaying,
+    Playing,
+    BeforeCheck,
+    Check,
+    Over,
+}
+
+/// What has passed between this rank and another one, by the trace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dealings {
+    /// Bytes of the longest write of the other one here.
+    written_bytes: u64,
+    /// Bytes of the longest read of this one there.
+    read_bytes: u64,
+    /// Puts and additions of the other one here.
+    puts: u64,
+    additions: u64,
+}
+
+/// One rank's part.
+struct Trace {
+    rank: u16,
+    seed: u64,
+    /// The longest operation of all: what a slot takes.
+    slot_bytes: u64,
+    lines: Vec<TraceLine>,
+    dealings: Vec<Dealings>,
+    stage: Stage,
+    /// When all had met.
+    origin: Instant,
+    issued: usize,
+    over: usize,
+    bytes_over: u64,
+    began: Option<Instant>,
+    ended: Option<Instant>,
+    verified_bytes: u64,
+    mismatches: Vec<Mismatch>,
+}
+
+impl Trace {
+    fn new(rank: NodeId, ranks: usize, seed: u64, slot_bytes: u64, lines: &[TraceLine]) -> Self {
+        let mut dealings = vec![Dealings::default(); ranks];
+        for line in lines {
+            let of_other = if line.destination == rank { line.source } else { line.destination };
+            let dealings = &mut dealings[of_other.index()];
+            match line.kind {
+                TraceKind::Put | TraceKind::Store if line.destination == rank => {
+                    dealings.written_bytes = dealings.written_bytes.max(line.bytes);
+                    dealings.puts += u64::from(line.kind == TraceKind::Put);
+                }
+                TraceKind::FetchAdd if line.destination == rank => dealings.additions += 1,
+                TraceKind::Load | TraceKind::Get if line.source == rank => {
+                    dealings.read_bytes = dealings.read_bytes.max(line.bytes);
+                }
+                _ => {}
+            }
+        }
+        Self {
+            rank: rank.0,
+            seed,
+            slot_bytes,
+            lines: lines.iter().filter(|line| line.source == rank).copied().collect(),
+            dealings,
+            stage: Stage::Fill,
+            origin: Instant::ZERO,
+            issued: 0,
+            over: 0,
+            bytes_over: 0,
+            began: None,
+            ended: None,
+            verified_bytes: 0,
+            mismatches: Vec::new(),
+        }
+    }
+
+    /// What a rank gives, every time, from its beginning.
+    fn data(&self, rank: u16, bytes: u64) -> Vec<u8> {
+        Pattern::new(self.seed, &[PURPOSE, rank.into()]).bytes(0, bytes)
+    }
+
+    fn play(&mut self, turn: &mut Turn<'_>) -> Step {
+        while let Some(line) = self.lines.get(self.issued).copied() {
+            let due = self.origin + line.at_ns;
+            if due > turn.now {
+                return Step::Until(due);
+            }
+            if !turn.issuer.has_room() {
+                return Step::Waiting;
+            }
+            self.began = self.began.or(Some(turn.now));
+            let body = self.operation(turn.crew, line);
+            turn.issuer.submit(Request::new(
+                Tag::Phase { peer: line.destination.0, item: self.issued as u32 },
+                body,
+            ));
+            self.issued += 1;
+        }
+        if self.over < self.lines.len() {
+            return Step::Waiting;
+        }
+        self.stage = Stage::BeforeCheck;
+        Step::Again
+    }
+
+    fn operation(&self, crew: &Crew, line: TraceLine) -> Body {
+        let other = line.destination.0;
+        let slot = self.slot_bytes * u64::from(self.rank);
+        let landing = self.slot_bytes * u64::from(other);
+        let into = LocalRange { region: LANDING, offset: landing, length: line.bytes };
+        let word = |place: u64| crew.address(other, COUNTS, 16 * u64::from(self.rank) + place);
+        match line.kind {
+            TraceKind::Put => {
+                let at = word(0);
+                let (region, offset, key) = (at.region, at.offset, at.key);
+                let signal = Some(Signal { region, offset, key, kind: SignalKind::Add, value: 1 });
+                let source = LocalRange { region: SOURCE, offset: 0, length: line.bytes };
+                Body::Put { target: crew.address(other, INBOX, slot), source, signal }
+            }
+            TraceKind::Store => Body::Store {
+                target: crew.address(other, INBOX, slot),
+                data: self.data(self.rank, line.bytes),
+                completion: Completion::Visible,
+            },
+            TraceKind::Load => Body::Load { target: crew.address(other, SOURCE, 0), into },
+            TraceKind::Get => Body::Get { target: crew.address(other, SOURCE, 0), into },
+            TraceKind::FetchAdd => Body::Atomic {
+                target: word(8),
+                atomic: Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 },
+            },
+        }
+    }
+
+    fn check(&mut self, turn: &mut Turn<'_>) -> Result<(), String> {
+        for other in 0..self.dealings.len() as u16 {
+            let Dealings { written_bytes, read_bytes, puts, additions } = self.dealings[usize::from(other)];
+            for (region, bytes) in [(INBOX, written_bytes), (LANDING, read_bytes)] {
+                self.compare(turn, region, other, bytes)?;
+            }
+            for (place, expected, what) in [(0, puts, "puts"), (8, additions, "additions")] {
+                let mut word = [0; 8];
+                let offset = 16 * u64::from(other) + place;
+                let read = turn.memory.read(COUNTS, offset, &mut word);
+                read.map_err(|fault| format!("own memory failed: {fault:?}"))?;
+                let counted = u64::from_le_bytes(word);
+                if counted != expected {
+                    let name = turn.crew.name(other);
+                    return Err(format!("{counted} {what} of {name} were counted, the trace has {expected}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hold a slot against what the other one gives.
+    fn compare(
+        &mut self,
+        turn: &mut Turn<'_>,
+        region: RegionId,
+        other: u16,
+        bytes: u64,
+    ) -> Result<(), String> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (wanted, mut found) = (self.data(other, bytes), vec![0; bytes as usize]);
+        let slot = self.slot_bytes * u64::from(other);
+        let compared = turn.memory.compare(region, slot, &wanted, &mut found);
+        match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
+            Comparison::Same => self.verified_bytes += bytes,
+            Comparison::NotKept => {}
+            Comparison::Different => {
+                let at = (0..found.len()).find(|at| found[*at] != wanted[*at]).unwrap_or(0);
+                self.mismatches.push(Mismatch {
+                    region: region.0,
+                    offset: slot + at as u64,
+                    expected: wanted[at],
+                    found: found[at],
+                    place: format!("bytes of {}", turn.crew.name(other)),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Play for Trace {
+    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
+        let slots = self.slot_bytes * crew.ranks.len() as u64;
+        let write = Access { read: false, write: true, atomic: false };
+        let count = Access { read: false, write: true, atomic: true };
+        vec![
+            crew.region(SOURCE, self.slot_bytes, Access::READ),
+            crew.region(INBOX, slots, write),
+            crew.region(LANDING, slots, write),
+            crew.region(COUNTS, 16 * crew.ranks.len() as u64, count),
+        ]
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+        match self.stage {
+            Stage::Fill => {
+                if let Err(fault) = turn.memory.write(SOURCE, 0, &self.data(self.rank, self.slot_bytes)) {
+                    return Step::Broken(format!("own memory failed: {fault:?}"));
+                }
+                self.stage = Stage::BeforePlaying;
+                Step::Meet
+            }
+            Stage::BeforePlaying | Stage::BeforeCheck => Step::Meet,
+            Stage::Playing => self.play(turn),
+            Stage::Check => {
+                self.stage = Stage::Over;
+                self.check(turn).map_or_else(Step::Broken, |()| Step::Done)
+            }
+            Stage::Over => Step::Done,
+        }
+    }
+
+    fn met(&mut self, now: Instant) {
+        self.stage = match self.stage {
+            Stage::BeforePlaying => {
+                self.origin = now;
+                Stage::Playing
+            }
+            Stage::BeforeCheck => Stage::Check,
+            stage => stage,
+        };
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
+        self.over += 1;
+        self.ended = Some(turn.now);
+        if let Tag::Phase { item, .. } = outcome.tag {
+            self.bytes_over += self.lines.get(item as usize).map_or(0, |line| line.bytes);
+        }
+        Ok(())
+    }
+
+    fn place(&self, _crew: &Crew) -> String {
+        format!("trace, {} of {} lines begun, {} over", self.issued, self.lines.len(), self.over)
+    }
+
+    fn contribute(&self, result: &mut JobResult) {
+        result.verified_bytes += self.verified_bytes;
+        result.mismatch_count += self.mismatches.len() as u64;
+        result.mismatches.extend(self.mismatches.iter().cloned());
+        result.traffic = Some(TrafficPart {
+            pattern: "trace".to_owned(),
+            messages: self.over as u64,
+            bytes: self.bytes_over,
+            began_ns: self.began.map(|began| began.0),
+            ended_ns: self.ended.map(|ended| ended.0),
+        });
+    }
+
+    fn output(&self) -> Option<Output> {
+        None
+    }
+
+    /// In lines.
+    fn portion(&self) -> Portion {
+        Portion { done: self.over as u64, total: self.lines.len() as u64 }
+    }
+}

@@ -1,0 +1,385 @@
+//! The traffic job: every rank sends messages as its pattern says, and every receiver checks what it has got.
+//!
+//! A message is a put whose signal counts it at the receiver, or an acknowledged store where messages are small. Each sender has
+//! a slot of its own at each receiver. All meet, send, meet again when everything is known to be visible, and compare the
+//! slots and the counts. In a pipeline a rank sends a message on only after it has come; in a train of all-reduces it begins a round only
+//! after one has come from everybody.
+
+mod targets;
+
+use rackloom_plan::PatternName;
+use rackloom_protocol::{
+    Access, Comparison, Completion, Condition, Instant, LocalRange, NodeId, RegionConfig, RegionId, Signal,
+    SignalKind,
+};
+use thiserror::Error;
+
+use self::targets::Scheme;
+use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::pattern::Pattern;
+use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::job::{Job, Output, Portion};
+use crate::measure::OperationKind;
+use crate::report::{JobResult, Mismatch, TrafficPart};
+
+/// What a rank's messages are taken from.
+const SOURCE: RegionId = RegionId(2);
+/// Where messages land: a slot per sender.
+const INBOX: RegionId = RegionId(3);
+/// How many have come: a word per sender.
+const COUNTS: RegionId = RegionId(4);
+/// Messages under way per rank.
+const OUTSTANDING_MAX: usize = 64;
+const PURPOSE: u64 = 0x7472_6166_6669_6331;
+
+/// What is asked of a traffic job; the same for every rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficSettings {
+    /// Who sends to whom.
+    pub pattern: PatternName,
+    /// Bytes of one message.
+    pub bytes: u64,
+    /// Messages of each flow, or of each rank where targets are drawn.
+    pub messages: u64,
+    /// Of the data and of what is drawn.
+    pub seed: u64,
+    /// Largest store that every endpoint takes.
+    pub store_bytes_max: u64,
+    /// What the smallest endpoint has.
+    pub memory_bytes: u64,
+    /// Until every other rank can be reached.
+    pub start_timeout_ns: u64,
+    /// Once the run is broken off, until outstanding operations have ended.
+    pub drain_timeout_ns: u64,
+}
+
+/// Why a traffic job cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TrafficError {
+    /// It does not fit.
+    #[error(
+        "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; \
+         hint: raise the members' memory or make the messages smaller"
+    )]
+    TooLarge {
+        /// One message.
+        bytes: u64,
+        /// Ranks, each with a slot.
+        ranks: usize,
+        /// What they need.
+        needed_bytes: u64,
+        /// What the smallest endpoint has.
+        memory_bytes: u64,
+    },
+    /// A message that must be one store is none.
+    #[error("a store takes 1 to {0} bytes; hint: make the messages smaller, or take another pattern")]
+    NoStore(u64),
+    /// Ranks of several tenants cannot get at each other's memory.
+    #[error("the ranks belong to several tenants; hint: traffic flows within one")]
+    SeveralTenants,
+    /// Nobody to talk to.
+    #[error("traffic needs two ranks, there is {0}")]
+    TooFew(usize),
+}
+
+/// Memory that each rank needs, in bytes: source, a slot and a word per rank, and the words by which ranks meet.
+#[must_use]
+pub fn memory_needed(bytes: u64, ranks: usize) -> u64 {
+    let ranks = ranks as u64;
+    bytes.saturating_mul(ranks + 1).saturating_add(8 * ranks).saturating_add(CONTROL_BYTES)
+}
+
+/// One rank of a traffic job.
+///
+/// # Errors
+/// When it does not fit into memory, or there is nobody to send to.
+pub fn traffic(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: TrafficSettings,
+) -> Result<Box<dyn Job>, TrafficError> {
+    check(&ranks, &settings)?;
+    let patience = Patience {
+        start_timeout_ns: settings.start_timeout_ns,
+        drain_timeout_ns: settings.drain_timeout_ns,
+        outstanding_max: OUTSTANDING_MAX,
+    };
+    let play = Traffic::new(rank.0, ranks.len() as u16, settings);
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.seed, patience, play)))
+}
+
+fn check(ranks: &[Rank], settings: &TrafficSettings) -> Result<(), TrafficError> {
+    let TrafficSettings { pattern, bytes, memory_bytes, store_bytes_max, .. } = *settings;
+    let needed_bytes = memory_needed(bytes, ranks.len());
+    if ranks.len() < 2 {
+        return Err(TrafficError::TooFew(ranks.len()));
+    }
+    if ranks.iter().any(|rank| rank.tenant != ranks[0].tenant) {
+        return Err(TrafficError::SeveralTenants);
+    }
+    if pattern == PatternName::SmallStores && !(1..=store_bytes_max).contains(&bytes) {
+        return Err(TrafficError::NoStore(store_bytes_max));
+    }
+    if needed_bytes > memory_bytes {
+        return Err(TrafficError::TooLarge { bytes, ranks: ranks.len(), needed_bytes, memory_bytes });
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Fill,
+    BeforeSending,
+    Sending,
+    BeforeCheck,
+    Check,
+    Over,
+}
+
+/// One rank's part.
+struct Traffic {
+    settings: TrafficSettings,
+    rank: u16,
+    /// Whose messages this rank waits for before it sends more, one of each.
+    awaited: Vec<u16>,
+    targets: Vec<u16>,
+    /// Messages that must come, by sender.
+    expected: Vec<u64>,
+    stage: Stage,
+    issued: usize,
+    over: usize,
+    /// Messages that have come from everyone who is waited for, and from how many of them one more.
+    arrived: u64,
+    arrived_of_next: usize,
+    is_waiting: bool,
+    began: Option<Instant>,
+    ended: Option<Instant>,
+    verified_bytes: u64,
+    mismatches: Vec<Mismatch>,
+}
+
+impl Traffic {
+    fn new(rank: u16, ranks: u16, settings: TrafficSettings) -> Self {
+        let TrafficSettings { pattern, messages, seed, .. } = settings;
+        let scheme = Scheme { pattern, ranks, messages, seed };
+        Self {
+            settings,
+            rank,
+            awaited: scheme.awaited(rank),
+            targets: scheme.targets(rank),
+            expected: scheme.sources(rank),
+            stage: Stage::Fill,
+            issued: 0,
+            over: 0,
+            arrived: 0,
+            arrived_of_next: 0,
+            is_waiting: false,
+            began: None,
+            ended: None,
+            verified_bytes: 0,
+            mismatches: Vec::new(),
+        }
+    }
+
+    /// What a rank sends, every time.
+    fn data(&self, rank: u16) -> Vec<u8> {
+        Pattern::new(self.settings.seed, &[PURPOSE, rank.into()]).bytes(0, self.settings.bytes)
+    }
+
+    fn send(&mut self, turn: &mut Turn<'_>) -> Step {
+        if self.began.is_none() && !self.targets.is_empty() {
+            self.began = Some(turn.now);
+        }
+        while self.issued < self.targets.len().min(self.may_go()) && turn.issuer.has_room() {
+            let target = self.targets[self.issued];
+            let body = self.message(turn.crew, target);
+            turn.issuer.submit(Request::new(Tag::Phase { peer: target, item: 0 }, body));
+            self.issued += 1;
+        }
+        self.wait(turn);
+        let has_all = self.awaited.is_empty() || self.arrived == self.settings.messages;
+        if self.over == self.targets.len() && has_all {
+            self.stage = Stage::BeforeCheck;
+            return Step::Again;
+        }
+        Step::Waiting
+    }
+
+    fn message(&self, crew: &Crew, target: u16) -> Body {
+        let slot = u64::from(self.rank) * self.settings.bytes;
+        let place = crew.address(target, INBOX, slot);
+        if self.settings.pattern == PatternName::SmallStores {
+            return Body::Store {
+                target: place,
+                data: self.data(self.rank),
+                completion: Completion::Visible,
+            };
+        }
+        let word = crew.address(target, COUNTS, 8 * u64::from(self.rank));
+        let (region, offset, key) = (word.region, word.offset, word.key);
+        let signal = Signal { region, offset, key, kind: SignalKind::Add, value: 1 };
+        let source = LocalRange { region: SOURCE, offset: 0, length: self.settings.bytes };
+        let target = if self.settings.bytes == 0 { word } else { place };
+        Body::Put { target, source, signal: Some(signal) }
+    }
+
+    /// Messages that may have gone by now: of a pipeline as many as have come, of a train one round more.
+    fn may_go(&self) -> usize {
+        match (self.settings.pattern, self.awaited.len()) {
+            (_, 0) => usize::MAX,
+            (PatternName::TensorParallel, others) => (self.arrived as usize + 1) * others,
+            _ => self.arrived as usize,
+        }
+    }
+
+    /// For the next message of those without whom it does not go on.
+    fn wait(&mut self, turn: &mut Turn<'_>) {
+        if self.is_waiting || self.arrived == self.settings.messages {
+            return;
+        }
+        let Some(before) = self.awaited.get(self.arrived_of_next).copied() else { return };
+        self.is_waiting = true;
+        let body = Body::WaitUntil {
+            region: COUNTS,
+            offset: 8 * u64::from(before),
+            condition: Condition::AtLeast,
+            value: self.arrived + 1,
+            depends_on: Some(NodeId(before)),
+        };
+        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: before, item: 1 }, body));
+    }
+
+    /// So many messages of the one that was waited for have come.
+    fn note_arrival(&mut self, count: u64) {
+        self.arrived_of_next += 1;
+        if self.arrived_of_next == self.awaited.len() {
+            self.arrived_of_next = 0;
+            // Of one, more may have come than was waited for.
+            self.arrived = if self.awaited.len() == 1 { count } else { self.arrived + 1 };
+        }
+    }
+
+    fn check(&mut self, turn: &mut Turn<'_>) -> Result<(), String> {
+        let mut found = vec![0; self.settings.bytes as usize];
+        for source in 0..self.expected.len() as u16 {
+            let expected = self.expected[usize::from(source)];
+            self.check_count(turn, source, expected)?;
+            if expected == 0 {
+                continue;
+            }
+            let slot = u64::from(source) * self.settings.bytes;
+            let wanted = self.data(source);
+            let compared = turn.memory.compare(INBOX, slot, &wanted, &mut found);
+            match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
+                Comparison::Same => self.verified_bytes += found.len() as u64,
+                Comparison::NotKept => {}
+                Comparison::Different => {
+                    let at = (0..found.len()).find(|at| found[*at] != wanted[*at]).unwrap_or(0);
+                    self.mismatches.push(Mismatch {
+                        region: INBOX.0,
+                        offset: slot + at as u64,
+                        expected: wanted[at],
+                        found: found[at],
+                        place: format!("message from {}", turn.crew.name(source)),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_count(&self, turn: &mut Turn<'_>, source: u16, expected: u64) -> Result<(), String> {
+        if self.settings.pattern == PatternName::SmallStores {
+            return Ok(());
+        }
+        let mut word = [0; 8];
+        let offset = 8 * u64::from(source);
+        turn.memory
+            .read(COUNTS, offset, &mut word)
+            .map_err(|fault| format!("own memory failed: {fault:?}"))?;
+        let counted = u64::from_le_bytes(word);
+        if counted == expected {
+            return Ok(());
+        }
+        Err(format!("{counted} messages of {} were counted, it sent {expected}", turn.crew.name(source)))
+    }
+}
+
+impl Play for Traffic {
+    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
+        let ranks = crew.ranks.len() as u64;
+        let write = Access { read: false, write: true, atomic: false };
+        vec![
+            crew.region(SOURCE, self.settings.bytes, Access::READ),
+            crew.region(INBOX, self.settings.bytes * ranks, write),
+            crew.region(COUNTS, 8 * ranks, write),
+        ]
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+        match self.stage {
+            Stage::Fill => {
+                let data = self.data(self.rank);
+                if let Err(fault) = turn.memory.write(SOURCE, 0, &data) {
+                    return Step::Broken(format!("own memory failed: {fault:?}"));
+                }
+                self.stage = Stage::BeforeSending;
+                Step::Meet
+            }
+            Stage::BeforeSending | Stage::BeforeCheck => Step::Meet,
+            Stage::Sending => self.send(turn),
+            Stage::Check => {
+                self.stage = Stage::Over;
+                self.check(turn).map_or_else(Step::Broken, |()| Step::Done)
+            }
+            Stage::Over => Step::Done,
+        }
+    }
+
+    fn met(&mut self, _now: Instant) {
+        self.stage = match self.stage {
+            Stage::BeforeSending => Stage::Sending,
+            Stage::BeforeCheck => Stage::Check,
+            stage => stage,
+        };
+    }
+
+    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
+        if outcome.kind == OperationKind::WaitUntil {
+            self.is_waiting = false;
+            self.note_arrival(value);
+        } else {
+            self.over += 1;
+            self.ended = Some(turn.now);
+        }
+        Ok(())
+    }
+
+    fn place(&self, _crew: &Crew) -> String {
+        let (pattern, total) = (self.settings.pattern, self.targets.len());
+        format!("{pattern}, {} of {total} messages sent, {} over", self.issued, self.over)
+    }
+
+    fn contribute(&self, result: &mut JobResult) {
+        result.verified_bytes += self.verified_bytes;
+        result.mismatch_count += self.mismatches.len() as u64;
+        result.mismatches.extend(self.mismatches.iter().cloned());
+        result.traffic = Some(TrafficPart {
+            pattern: self.settings.pattern.name().to_owned(),
+            messages: self.over as u64,
+            bytes: self.over as u64 * self.settings.bytes,
+            began_ns: self.began.map(|began| began.0),
+            ended_ns: self.ended.map(|ended| ended.0),
+        });
+    }
+
+    fn output(&self) -> Option<Output> {
+        None
+    }
+
+    /// In messages.
+    fn portion(&self) -> Portion {
+        Portion { done: self.over as u64, total: self.targets.len() as u64 }
+    }
+}

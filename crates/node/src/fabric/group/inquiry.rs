@@ -1,0 +1,217 @@
+//! What each member is doing, as it says itself, and how the others ask.
+//!
+//! Every member keeps one word, its headline: the call that it is in or was in last, or that the group is over. Others read it,
+//! and its owner need not do anything for that. So a question also finds out what could not be said: that a member gave up before
+//! the asker had joined, that it calls something else, that it has not come or is gone.
+//!
+//! Not here: what follows from an answer (`roll_call`, `doubt`).
+
+use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
+
+use super::super::engine::Core;
+use super::super::error::Error;
+use super::super::table::Sink;
+use super::ground::HEADLINE;
+use super::running::Place;
+
+/// A member that has no region yet is asked again after this time.
+pub(super) const RETRY_NS: u64 = 5_000_000;
+/// The high half of a headline that says why the group is over; no call has this number.
+const OVER: u32 = u32::MAX;
+/// In the low half of such a headline: a member was lost; else one gave up.
+const LOST: u32 = 1 << 31;
+
+/// Why a group is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    peer: NodeId,
+    is_lost: bool,
+}
+
+impl Broken {
+    pub(super) fn of(error: &Error, me: NodeId) -> Self {
+        match error {
+            Error::PeerLost { peer, .. } | Error::PeerLeft { peer, .. } => {
+                Self { peer: *peer, is_lost: true }
+            }
+            Error::GroupBroken { peer } => Self { peer: *peer, is_lost: false },
+            _ => Self { peer: me, is_lost: false },
+        }
+    }
+
+    pub(super) const fn error(self, maybe_done: bool) -> Error {
+        match self {
+            Self { peer, is_lost: true } => Error::PeerLost { peer, maybe_done },
+            Self { peer, is_lost: false } => Error::GroupBroken { peer },
+        }
+    }
+}
+
+/// A call as all members count and describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallName {
+    /// Calls so far, this one included.
+    pub(super) number: u32,
+    /// A hash of what is called.
+    pub(super) kind: u32,
+}
+
+/// A number that members which say different things are unlikely to share (FNV-1a); `from` is what has been said before.
+pub(super) fn hash(from: u32, bytes: impl IntoIterator<Item = u8>) -> u32 {
+    bytes.into_iter().fold(from, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+impl CallName {
+    /// The number of the next call.
+    pub(super) const fn after(number: u32) -> u32 {
+        let next = number.wrapping_add(1);
+        if next == OVER { 0 } else { next }
+    }
+
+    /// Where a member whose headline says `other` is, seen from this call.
+    pub(super) const fn where_is(self, other: Self) -> Whereabouts {
+        let ahead = other.number.wrapping_sub(self.number).cast_signed();
+        match ahead {
+            ..0 => Whereabouts::NotYetHere,
+            0 if other.kind == self.kind => Whereabouts::Here,
+            _ => Whereabouts::Elsewhere,
+        }
+    }
+}
+
+/// What an answer means for the asker's call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// It has not come to this call.
+    NotYetHere,
+    /// It is in the same call, or was in it last.
+    Here,
+    /// It calls something else, or has gone past without doing its part.
+    Elsewhere,
+}
+
+/// What a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Headline {
+    Calls(CallName),
+    Over(Broken),
+}
+
+impl Headline {
+    pub(super) fn word(self) -> u64 {
+        let (high, low) = match self {
+            Self::Calls(CallName { number, kind }) => (number, kind),
+            Self::Over(Broken { peer, is_lost }) => {
+                (OVER, u32::from(peer.0) | if is_lost { LOST } else { 0 })
+            }
+        };
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    pub(super) const fn of_word(word: u64) -> Self {
+        let (high, low) = ((word >> 32) as u32, word as u32);
+        match high {
+            OVER => Self::Over(Broken { peer: NodeId(low as u16), is_lost: low & LOST != 0 }),
+            number => Self::Calls(CallName { number, kind: low }),
+        }
+    }
+}
+
+/// A question to one member.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) rank: usize,
+    operation: Option<OperationId>,
+    not_before: Instant,
+    /// Until when the member may be without its region.
+    patient_until: Instant,
+}
+
+impl Question {
+    pub(super) const fn new(rank: usize, patient_until: Instant) -> Self {
+        Self { rank, operation: None, not_before: Instant::ZERO, patient_until }
+    }
+
+    /// Ask if it is time, and take the answer. `issued` becomes true if the core has something to send.
+    pub(super) fn advance(
+        &mut self,
+        core: &mut Core,
+        place: &Place,
+        issued: &mut bool,
+    ) -> Option<Result<Headline, Error>> {
+        let now = match core.member() {
+            Ok(member) => member.now(),
+            Err(error) => return Some(Err(error)),
+        };
+        let Some(operation) = self.operation else {
+            return self.ask(core, place, now, issued).err().map(Err);
+        };
+        let ended = core.table.take(operation)?;
+        self.operation = None;
+        match ended {
+            Ok(ended) => Some(Ok(Headline::of_word(ended.value))),
+            Err(Error::Refused { reason: OperationError::NoSuchRegion, .. }) if now < self.patient_until => {
+                self.not_before = now + RETRY_NS;
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn ask(&mut self, core: &mut Core, place: &Place, now: Instant, issued: &mut bool) -> Result<(), Error> {
+        if now < self.not_before {
+            return Ok(());
+        }
+        // An atomic that adds nothing is a look that needs no place for its answer.
+        let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
+        let target = place.address(self.rank, HEADLINE);
+        match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Asker(None)) {
+            Ok(operation) => self.operation = Some(operation),
+            Err(Error::Busy { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        *issued = true;
+        Ok(())
+    }
+
+    pub(super) const fn operation(&self) -> Option<OperationId> {
+        self.operation
+    }
+
+    /// Nobody wants the answer any more.
+    pub(super) fn abandon(&mut self, core: &mut Core) {
+        if let Some(operation) = self.operation.take() {
+            core.table.abandon(operation);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_headline_survives_its_word() {
+        let calls = |number, kind| Headline::Calls(CallName { number, kind });
+        let over = |peer, is_lost| Headline::Over(Broken { peer: NodeId(peer), is_lost });
+        for headline in
+            [calls(0, 0), calls(1, u32::MAX), calls(OVER - 1, 7), over(0, false), over(u16::MAX, true)]
+        {
+            assert_eq!(Headline::of_word(headline.word()), headline);
+        }
+        assert_eq!(calls(0, 0).word(), 0, "a region that nobody has written says that nothing was called");
+    }
+
+    #[test]
+    fn calls_are_compared_across_the_end_of_their_numbers() {
+        let call = |number| CallName { number, kind: 5 };
+        assert_eq!(CallName::after(OVER - 1), 0);
+        let steps = [OVER - 2, OVER - 1, 0, 1];
+        for pair in steps.windows(2) {
+            assert_eq!(call(pair[1]).where_is(call(pair[0])), Whereabouts::NotYetHere);
+            assert_eq!(call(pair[0]).where_is(call(pair[1])), Whereabouts::Elsewhere);
+            assert_eq!(call(pair[0]).where_is(call(pair[0])), Whereabouts::Here);
+        }
+        assert_eq!(call(9).where_is(CallName { number: 9, kind: 6 }), Whereabouts::Elsewhere);
+    }
+}

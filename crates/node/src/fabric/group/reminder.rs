@@ -1,0 +1,61 @@
+//! Time for futures: somebody who is awaited is asked again after a while, though nothing has happened.
+//!
+//! A thread that waits wakes now and then by itself. A future does not, and what it waits for may never come; it leaves its
+//! waker with an activity of the node, which ends when it has woken the future once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use rackloom_protocol::Instant;
+
+use super::super::activity::Activity;
+use super::super::engine::Core;
+use super::super::error::Error;
+use super::super::table::{Entry, Sink};
+
+/// Whom to remind. Nobody, if there is no waker.
+#[derive(Debug, Default)]
+pub(super) struct Reminder {
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+/// What the node keeps of it.
+struct Ticking {
+    waker: Arc<Mutex<Option<Waker>>>,
+    at: Instant,
+}
+
+impl Reminder {
+    /// Wake this one in about `after_ns`, or when it was to be reminded anyway, if that is before.
+    pub(super) fn set(&self, core: &mut Core, waker: &Waker, after_ns: u64) {
+        let Ok(at) = core.member().map(|member| member.now() + after_ns) else { return };
+        let is_ticking = replace(&self.waker, Some(waker.clone())).is_some();
+        if !is_ticking {
+            let entry = Entry { sink: Sink::Nobody, peer: None, uses: None, matched: None };
+            let operation = core.table.open(entry);
+            core.begin(operation, Box::new(Ticking { waker: Arc::clone(&self.waker), at }));
+        }
+    }
+}
+
+impl Drop for Reminder {
+    fn drop(&mut self) {
+        replace(&self.waker, None);
+    }
+}
+
+impl Activity for Ticking {
+    fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
+        let now = core.member().map(|member| member.last_turn());
+        if now.is_ok_and(|now| now < self.at) {
+            return None;
+        }
+        core.table.to_wake.extend(replace(&self.waker, None));
+        Some(Ok(()))
+    }
+}
+
+fn replace(waker: &Mutex<Option<Waker>>, new: Option<Waker>) -> Option<Waker> {
+    // A panic cannot have left half a waker.
+    std::mem::replace(&mut *waker.lock().unwrap_or_else(PoisonError::into_inner), new)
+}

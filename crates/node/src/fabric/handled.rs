@@ -1,0 +1,168 @@
+//! The driver's plain operations in flight: what is told when one ends, and nothing else.
+//!
+//! The driver begins and ends operations a million times a second, and asks for nothing but its context at their end. So they do not
+//! go through the table of all operations ([`super::table`]), whose entries know wakers and queues: an entry here is
+//! a few numbers, each written once and where it stays.
+//!
+//! Entries stand in a circle. Operations mostly end in the order in which they began, so the next free entry is the next one, and no
+//! list of free ones is kept.
+//!
+//! Their names have a bit of their own. Nothing here is woken, and nothing waits.
+
+use rackloom_protocol::{NodeId, OperationId, RegionId};
+
+/// Set in the names of operations that are known here.
+const MINE: u64 = 1 << 31;
+
+/// One operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    context: u64,
+    /// Goes up with each use of the entry: a late word about an operation that is over meets nobody.
+    generation: u32,
+    uses: Option<RegionId>,
+    peer: NodeId,
+    is_open: bool,
+    /// The driver that began it is gone.
+    is_abandoned: bool,
+}
+
+/// What was known of an operation that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Over {
+    /// What the driver gave with it; `None` if nobody is told.
+    pub(super) context: Option<u64>,
+    pub(super) peer: NodeId,
+    pub(super) uses: Option<RegionId>,
+}
+
+/// All of them at one node.
+#[derive(Debug, Default)]
+pub(super) struct Handled {
+    entries: Vec<Entry>,
+    /// The entry that is taken next, unless it is in use.
+    hand: usize,
+    open_count: usize,
+}
+
+impl Handled {
+    /// Whether an operation is known here and not in the table.
+    #[inline]
+    pub(super) const fn names(operation: OperationId) -> bool {
+        operation.0 & MINE != 0
+    }
+
+    /// Give an operation a name.
+    #[inline]
+    pub(super) fn open(&mut self, context: u64, peer: NodeId, uses: Option<RegionId>) -> OperationId {
+        if self.entries.get(self.hand).is_none_or(|entry| entry.is_open) {
+            self.find_place();
+        }
+        let index = self.hand;
+        self.hand = if index + 1 == self.entries.len() { 0 } else { index + 1 };
+        self.open_count += 1;
+        let entry = &mut self.entries[index];
+        entry.context = context;
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.uses = uses;
+        entry.peer = peer;
+        entry.is_open = true;
+        entry.is_abandoned = false;
+        OperationId(u64::from(entry.generation) << 32 | MINE | index as u64)
+    }
+
+    /// The next entry is in use by an operation that takes longer than those behind it, or all are.
+    #[cold]
+    fn find_place(&mut self) {
+        if self.open_count == self.entries.len() {
+            self.hand = self.entries.len();
+            self.entries.push(Entry::default());
+            return;
+        }
+        while self.entries[self.hand].is_open {
+            self.hand = if self.hand + 1 == self.entries.len() { 0 } else { self.hand + 1 };
+        }
+    }
+
+    /// An operation is over. `None` if there is no such operation in flight.
+    #[inline]
+    pub(super) fn close(&mut self, operation: OperationId) -> Option<Over> {
+        let index = (operation.0 & (MINE - 1)) as u32;
+        let entry = self.entries.get_mut(index as usize)?;
+        if !entry.is_open || entry.generation != (operation.0 >> 32) as u32 {
+            return None;
+        }
+        entry.is_open = false;
+        self.open_count -= 1;
+        let context = (!entry.is_abandoned).then_some(entry.context);
+        Some(Over { context, peer: entry.peer, uses: entry.uses })
+    }
+
+    /// The driver has gone: its operations go on, and nobody is told.
+    pub(super) fn abandon(&mut self) {
+        for entry in &mut self.entries {
+            entry.is_abandoned = true;
+        }
+    }
+
+    /// Everything in flight.
+    pub(super) fn names_in_flight(&self) -> Vec<OperationId> {
+        let in_flight = self.entries.iter().zip(0_u64..).filter(|(entry, _)| entry.is_open);
+        in_flight
+            .map(|(entry, index)| OperationId(u64::from(entry.generation) << 32 | MINE | index))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: NodeId = NodeId(3);
+
+    #[test]
+    fn an_operation_ends_once_and_under_its_own_name_only() {
+        let mut handled = Handled::default();
+        let first = handled.open(10, PEER, Some(RegionId(7)));
+        let second = handled.open(11, PEER, None);
+        assert!(Handled::names(first) && Handled::names(second) && !Handled::names(OperationId(1 << 32)));
+        assert_eq!(handled.names_in_flight(), [first, second]);
+        assert_eq!(
+            handled.close(first),
+            Some(Over { context: Some(10), peer: PEER, uses: Some(RegionId(7)) })
+        );
+        assert_eq!(handled.close(first), None, "it is over");
+        let third = handled.open(12, PEER, None);
+        assert_eq!(handled.entries.len(), 2, "the place of the first is used again");
+        assert_ne!(first, third, "the place is the same, the name is not");
+        assert_eq!(handled.close(first), None);
+        assert_eq!(handled.close(third).and_then(|over| over.context), Some(12));
+        assert_eq!(handled.names_in_flight(), [second]);
+    }
+
+    /// Whatever is in use stays; what is free is found wherever it is, and none is made as long as there is any.
+    #[test]
+    fn operations_that_take_long_are_passed_over() {
+        let mut handled = Handled::default();
+        let mut open: Vec<OperationId> = (0..8).map(|context| handled.open(context, PEER, None)).collect();
+        for round in 0..100_u64 {
+            let over = open.remove((round * 5 % 8) as usize);
+            assert!(handled.close(over).is_some());
+            open.push(handled.open(100 + round, PEER, None));
+            let mut names = open.clone();
+            names.sort_unstable_by_key(|name| name.0 & (MINE - 1));
+            assert_eq!(handled.names_in_flight(), names);
+        }
+        assert_eq!(handled.entries.len(), 8);
+    }
+
+    #[test]
+    fn nobody_is_told_of_what_a_driver_that_has_gone_began() {
+        let mut handled = Handled::default();
+        let old = handled.open(1, PEER, Some(RegionId(7)));
+        handled.abandon();
+        let new = handled.open(2, PEER, None);
+        assert_eq!(handled.close(old), Some(Over { context: None, peer: PEER, uses: Some(RegionId(7)) }));
+        assert_eq!(handled.close(new).and_then(|over| over.context), Some(2));
+    }
+}

@@ -1,0 +1,74 @@
+//! Built without GPUs: there are no regions in the memory of a device, and whoever wants one is told why.
+
+use std::io;
+
+use rackloom_protocol::{MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
+
+use super::DeviceChoice;
+
+/// Nothing of this kind exists.
+#[derive(Debug)]
+pub(super) enum DeviceRegions {}
+
+#[allow(clippy::unused_self, reason = "the same surface as with GPUs")]
+impl DeviceRegions {
+    pub(super) fn open(_choice: DeviceChoice) -> io::Result<Self> {
+        let what = "this program was built without GPUs; hint: build it with the feature `gpu`, or leave `device` out";
+        Err(io::Error::new(io::ErrorKind::Unsupported, what))
+    }
+
+    pub(super) fn allocate(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(super) fn free(&mut self, _region: RegionId) -> Option<u64> {
+        match *self {}
+    }
+
+    pub(super) fn length(&self, _region: RegionId) -> Option<u64> {
+        match *self {}
+    }
+
+    pub(super) fn regions(&self) -> Vec<RegionId> {
+        match *self {}
+    }
+
+    pub(super) fn execute(&mut self, _request: &MemoryRequest<'_>, _frame: &[u8]) -> Option<MemoryFault> {
+        match *self {}
+    }
+
+    pub(super) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        match *self {}
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn read(
+        &mut self,
+        _region: RegionId,
+        _offset: u64,
+        _out: &mut [u8],
+    ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(super) fn read_ahead(
+        &mut self,
+        _region: RegionId,
+        _offset: u64,
+        _out: &mut [u8],
+    ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(super) fn write(
+        &mut self,
+        _region: RegionId,
+        _offset: u64,
+        _bytes: &[u8],
+    ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+}

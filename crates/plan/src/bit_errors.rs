@@ -1,0 +1,64 @@
+//! Loss by wrong bits: the longer a frame, the likelier one of its bits is wrong, and a frame with a wrong bit is lost.
+//!
+//! Bits fail alone and alike, so a frame of L bytes on the wire is lost with the probability `1 - (1 - rate)^8L`. Preamble and gap count
+//! among them, as they do for the rate of a link. What forward error correction leaves comes in bursts; those are elsewhere
+//! (`link.burst`).
+
+use crate::headers::wire_bytes;
+use crate::random::{Chance, Stream};
+
+/// The bit errors of one direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BitErrors {
+    rate: f64,
+    stream: Stream,
+}
+
+impl BitErrors {
+    pub(crate) const fn new(rate: f64, stream: Stream) -> Self {
+        Self { rate, stream }
+    }
+
+    /// Whether this frame is lost.
+    pub(crate) fn lose(self, frame: u64, frame_bytes: usize) -> bool {
+        let bits = wire_bytes(frame_bytes) as u64 * 8;
+        Chance::new(any_of(self.rate, bits)).hits(self.stream.at(frame))
+    }
+}
+
+/// The probability that any of so many things happens, each with this one. By squaring, with probabilities that something happens and not that
+/// nothing does: small ones keep all their digits, and every machine rounds alike.
+fn any_of(one: f64, count: u64) -> f64 {
+    let either = |left: f64, right: f64| left + right - left * right;
+    let (mut all, mut power, mut left) = (0.0, one, count);
+    while left > 0 {
+        if left & 1 == 1 {
+            all = either(all, power);
+        }
+        power = either(power, power);
+        left >>= 1;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_small_chances_add_up_as_logarithms_say() {
+        for (rate, bits) in [(1e-12, 34_000), (1e-6, 8 * 84), (1e-3, 12_345), (0.5, 2), (1.0, 1)] {
+            let expected = -f64::exp_m1(bits as f64 * f64::ln_1p(-rate));
+            assert!((any_of(rate, bits) / expected - 1.0).abs() < 1e-9, "{rate} {bits}");
+        }
+    }
+
+    #[test]
+    fn frames_are_lost_by_their_length() {
+        let errors = BitErrors::new(1e-5, Stream::new(3));
+        let lost = |bytes| (0..100_000).filter(|frame| errors.lose(*frame, bytes)).count();
+        // 1 - (1 - 1e-5)^(8 x 84) and ^(8 x 4120), five standard deviations of binomials.
+        assert!(lost(10).abs_diff(670) < 130, "{}", lost(10));
+        assert!(lost(4_096).abs_diff(28_080) < 711, "{}", lost(4_096));
+    }
+}

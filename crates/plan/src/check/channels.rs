@@ -1,0 +1,104 @@
+//! Virtual channels: lanes without gaps, lists of the right length, credits for every channel, and no circle of waiting.
+
+use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
+
+use crate::check::Inspection;
+use crate::deadlock::{self, Safety};
+use crate::mistake::Complaint;
+
+/// What a file says of channels, by itself.
+pub(super) fn settings(check: &mut Inspection<'_>) {
+    let channels = &check.plan.channels;
+    let config = &channels.config;
+    let (lanes, count) = (usize::from(config.lanes()), config.count());
+    if let Some(lane) = (0..config.lanes()).find(|lane| !config.lane_of.contains(lane)) {
+        let message =
+            format!("no class travels on lane {lane} of `channels.lanes`, and a higher lane is used");
+        let hint = "number lanes from 0 without gaps";
+        check.complain(
+            &[
+                "channels.lanes.bulk_reply",
+                "channels.lanes.bulk",
+                "channels.lanes.reply",
+                "channels.lanes.request",
+            ],
+            Complaint::about(message).hint(hint),
+        );
+    }
+    if count > CHANNELS_MAX {
+        let message = format!(
+            "{lanes} lanes of {} levels are {count} channels, of which a link has {CHANNELS_MAX}",
+            config.levels
+        );
+        let hint = "put several classes on one lane, or name fewer `levels`";
+        check.complain(&["channels.levels", "channels.rise"], Complaint::about(message).hint(hint));
+    }
+    for (key, found, wanted, what) in [
+        ("channels.weights", config.weights.len(), lanes, "lanes"),
+        ("channels.limits", channels.limits.len(), count, "channels"),
+    ] {
+        if found > 0 && found != wanted && check.intact(&[key]) {
+            let message = format!("`{key}` has {found} numbers for {wanted} {what}");
+            check.complain(&[key], Complaint::about(message).hint(format!("write {wanted} numbers")));
+        }
+    }
+    idle(check);
+}
+
+/// Keys that mean nothing beside the others.
+fn idle(check: &mut Inspection<'_>) {
+    let config = &check.plan.channels.config;
+    let written = |check: &Inspection<'_>, path| check.places.first_written(&[path]).is_some();
+    if config.arbiter != ArbiterKind::Weighted && written(check, "channels.weights") {
+        let complaint = Complaint::about("`channels.weights` mean nothing without `arbiter: weighted`");
+        check.complain(&["channels.weights"], complaint.hint("add it, or leave the weights out"));
+    }
+    if config.rise != Rise::Dateline && written(check, "channels.datelines") {
+        let complaint = Complaint::about("`channels.datelines` mean nothing without `rise: dateline`");
+        check.complain(&["channels.datelines"], complaint.hint("add it, or leave the datelines out"));
+    }
+    if config.rise == Rise::Never && config.levels > 1 {
+        let message = format!("no frame ever comes to the other {} levels of its lane", config.levels - 1);
+        check.complain(
+            &["channels.levels"],
+            Complaint::about(message).hint("say what makes it climb: `rise: hop`"),
+        );
+    }
+}
+
+/// Whether the rack can stand still for ever. Only of a plan that is whole otherwise.
+pub(super) fn circles(check: &mut Inspection<'_>) {
+    let plan = check.plan;
+    let paths = [
+        "forwarding.deadlock",
+        "channels.rise",
+        "channels.datelines",
+        "channels.levels",
+        "forwarding.bubble",
+    ];
+    if plan.channels.config.rise == Rise::Dateline && plan.channels.datelines.is_empty() {
+        if check.intact(&["channels.datelines", "channels.rise"]) {
+            let complaint =
+                Complaint::about("`rise: dateline` names no `datelines`, and only a ring has one of its own");
+            check.complain(
+                &["channels.rise"],
+                complaint.hint("name links: `datelines: [a--b]`, or write `rise: hop`"),
+            );
+        }
+        return;
+    }
+    if !check.mistakes.is_empty() || plan.forwarding.allows_deadlock || !check.intact(&paths) {
+        return;
+    }
+    if let Safety::Circle(circle) = deadlock::judge(plan) {
+        let message = format!(
+            "this rack can stand still for ever: full buffers may wait for each other in a circle\n       {}",
+            circle.words()
+        );
+        let hint = circle.hint();
+        check.complain(
+            &["forwarding.bubble", "channels.rise", "channels.datelines", "channels", "shape"],
+            Complaint::about(message).hint(hint),
+        );
+    }
+}

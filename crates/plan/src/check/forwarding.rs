@@ -1,0 +1,84 @@
+//! Members that pass frames on: what they share, and what they mark.
+
+use rackloom_protocol::SharedBufferConfig;
+
+use crate::check::Inspection;
+use crate::mistake::Complaint;
+use crate::plan::WireKind;
+use crate::quantity::{Unit, shown};
+use crate::schema;
+
+const BUFFER: &str = "forwarding.buffer";
+
+pub(super) fn check(check: &mut Inspection<'_>) {
+    let forwarding = check.plan.forwarding;
+    check.within(&schema::FORWARDING, "latency", forwarding.latency_ns);
+    if let Some(bytes) = forwarding.rules.mark_above_bytes {
+        check.within(&schema::FORWARDING, "mark_above", bytes);
+    }
+    let Some(buffer) = forwarding.rules.shared_buffer else { return };
+    let mut fine = check.within(&schema::BUFFER, "bytes", buffer.bytes);
+    fine &= check.within(&schema::BUFFER, "alpha", buffer.alpha_thousandths);
+    fine &= check.within(&schema::BUFFER, "private", buffer.private_bytes);
+    if fine && check.intact_below(BUFFER) && check.intact(&["frame_bytes_max"]) {
+        frame(check, buffer);
+        who_pauses(check);
+        ring(check, buffer);
+    }
+}
+
+/// What a channel may hold that is alone.
+fn alone_bytes(buffer: SharedBufferConfig) -> u64 {
+    let alpha = u128::from(buffer.alpha_thousandths);
+    let share = u128::from(buffer.bytes) * alpha / (1_000 + alpha);
+    share as u64 + u64::from(buffer.private_bytes)
+}
+
+fn frame(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
+    let frame_bytes = u64::from(check.plan.frame_bytes_max);
+    if alone_bytes(buffer) >= frame_bytes {
+        return;
+    }
+    let message = format!(
+        "a channel that is alone may hold {} of `{BUFFER}`, less than one frame of {}: every frame would pause its link",
+        shown(alone_bytes(buffer), Unit::Bytes),
+        shown(frame_bytes, Unit::Bytes)
+    );
+    let hint = "raise `bytes`, `alpha` or `private`";
+    check.complain(&["forwarding.buffer.bytes", BUFFER], Complaint::about(message).hint(hint));
+}
+
+/// Credits say beforehand how much a channel may hold.
+fn who_pauses(check: &mut Inspection<'_>) {
+    if check.plan.links.iter().any(|link| link.profile.pause.is_some()) || !check.intact(&["link.pfc"]) {
+        return;
+    }
+    let message =
+        format!("`{BUFFER}` means nothing: no link pauses, and credits are room that is given beforehand");
+    let hint = "write `link: {pfc: on}`, or leave `buffer` out";
+    check.complain(&[BUFFER], Complaint::about(message).hint(hint));
+}
+
+/// Frames that wait to be passed on stay in the ring by which they came.
+fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
+    let plan = check.plan;
+    if plan.wire != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
+        return;
+    }
+    let room = plan.channel_room_bytes();
+    let headrooms = plan.links.iter().filter_map(|link| {
+        Some(link.profile.pause?.headroom_bytes(&link.profile, plan.frame_bytes_max, room).into())
+    });
+    let most = alone_bytes(buffer) + headrooms.max().unwrap_or(0_u64);
+    if most <= room {
+        return;
+    }
+    let message = format!(
+        "a channel may hold {} of `{BUFFER}` and of headroom, and a ring of {} has {} for it",
+        shown(most, Unit::Bytes),
+        shown(plan.ring_bytes.into(), Unit::Bytes),
+        shown(room, Unit::Bytes)
+    );
+    let hint = "make `ring_bytes` larger, or the buffer smaller";
+    check.complain(&[BUFFER, "ring_bytes"], Complaint::about(message).hint(hint));
+}

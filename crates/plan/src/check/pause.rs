@@ -1,0 +1,106 @@
+//! Pauses: marks that leave room for what is under way, and no credits beside them.
+
+use crate::check::Inspection;
+use crate::mistake::Complaint;
+use crate::pause::PausePlan;
+use crate::plan::{LinkPlan, WireKind};
+use crate::quantity::{Unit, shown};
+use crate::schema;
+
+type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
+
+pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf<'_>) {
+    let Some(pause) = link.profile.pause else { return };
+    let mut within = |key: &str, value: u64| {
+        let path = path_of(check, &format!("pfc.{key}"));
+        check.within_at(&path, &schema::PFC, key, value) && check.intact(&[&path])
+    };
+    let mut fine = within("xoff", pause.xoff_bytes.into());
+    fine &= within("xon", pause.xon_bytes().into());
+    fine &= within("headroom", pause.headroom_bytes.unwrap_or(0).into());
+    fine &= within("quanta", pause.quanta.into());
+    fine &= within("response_delay", pause.response_delay_ns);
+    fine &= within("watchdog", pause.watchdog_ns);
+    if fine && check.intact(&["frame_bytes_max"]) {
+        marks(check, pause, path_of);
+        headroom(check, link, pause, path_of);
+        ring(check, link, pause, path_of);
+    }
+    credits_beside(check, path_of);
+}
+
+fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
+    let [xoff, xon] = ["xoff", "xon"].map(|key| path_of(check, &format!("pfc.{key}")));
+    if pause.xon_bytes() >= pause.xoff_bytes {
+        let message = format!(
+            "`{xon}` is {}, not below `xoff` of {}: a neighbour that is paused would be let go at once",
+            shown(pause.xon_bytes().into(), Unit::Bytes),
+            shown(pause.xoff_bytes.into(), Unit::Bytes)
+        );
+        let hint = "leave `xon` out for half of `xoff`, or write less";
+        check.complain(&[&xon, &xoff], Complaint::about(message).hint(hint));
+    }
+}
+
+fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
+    let frame_bytes = check.plan.frame_bytes_max;
+    let Some(under_way) = pause.under_way_bytes(&link.profile, frame_bytes) else { return };
+    let headroom = pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes());
+    if u64::from(headroom) >= under_way || pause.allows_short_headroom {
+        return;
+    }
+    let path = path_of(check, "pfc.headroom");
+    let message = format!(
+        "`{path}` is {}, and {} can be under way when a pause is asked for: what finds no room is lost",
+        shown(headroom.into(), Unit::Bytes),
+        shown(under_way, Unit::Bytes)
+    );
+    let hint = format!(
+        "leave `headroom` out, or write {} at least; `short_headroom: allow` to see what is lost",
+        shown(under_way, Unit::Bytes)
+    );
+    check.complain(&[&path, "frame_bytes_max"], Complaint::about(message).hint(hint));
+}
+
+/// Frames that wait to be passed on stay in the ring by which they came.
+fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
+    let plan = check.plan;
+    if plan.wire_of(&link.edge) != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
+        return;
+    }
+    let of_channel = u64::from(pause.xoff_bytes)
+        + u64::from(pause.headroom_bytes(&link.profile, plan.frame_bytes_max, plan.channel_room_bytes()));
+    let channels = plan.channels.config.count() as u64;
+    if of_channel <= plan.channel_room_bytes() {
+        return;
+    }
+    let [xoff, headroom] = ["xoff", "headroom"].map(|key| path_of(check, &format!("pfc.{key}")));
+    let message = format!(
+        "`xoff` and `headroom` of {} for each of {channels} channels leave less than a quarter of a ring of {} for control frames",
+        shown(of_channel, Unit::Bytes),
+        shown(plan.ring_bytes.into(), Unit::Bytes)
+    );
+    let hint = "make them smaller, or `ring_bytes` larger";
+    check.complain(&[&xoff, &headroom, "link.pfc", "ring_bytes"], Complaint::about(message).hint(hint));
+}
+
+/// What only credits heed means nothing where no link has any.
+fn credits_beside(check: &mut Inspection<'_>, path_of: PathOf<'_>) {
+    if check.plan.links.iter().any(|link| link.profile.pause.is_none()) {
+        return;
+    }
+    let pfc = path_of(check, "pfc");
+    for path in [
+        "credits.limit",
+        "credits.update_spacing",
+        "credits.resync",
+        "credits.counter_bits",
+        "channels.limits",
+    ] {
+        if check.places.first_written(&[path]).is_some() && check.intact(&[path]) {
+            let message = format!("`{path}` means nothing: every link has `{pfc}` in place of credits");
+            let hint = "a link has one of the two: leave this out, or write `pfc: off` for some links";
+            check.complain(&[path], Complaint::about(message).hint(hint));
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Whether a rack can stand still for ever: the dependencies of its channels, and circles among them.
+//!
+//! A frame that has come in on one channel keeps a place there until the next one has a place free: the first channel *depends*
+//! on the second. Which follow each other is known from the routes (all shortest ways between GPU nodes, because a flow
+//! may take any of them) and from the rule by which frames climb. Where dependencies close no circle, some channel always moves
+//! (Dally and Seitz 1987). Where they do, a bubble may still keep the circle moving: one free place that frames
+//! from outside must leave.
+//!
+//! Routes of a rack with broken links are others; they are not judged.
+
+use std::collections::BTreeSet;
+
+use rackloom_protocol::{Channel, Class, MemberRole, NodeId};
+
+use crate::check;
+use crate::plan::Plan;
+
+/// Places of a circle that a message names at most.
+const SHOWN_MAX: usize = 9;
+
+/// What keeps a rack moving, or does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Nobody passes frames on.
+    NoTransit,
+    /// Frames go up to a switch and down to a node.
+    UpDown,
+    /// Routes close no circle.
+    Acyclic,
+    /// Routes close circles, and frames climb to another channel before they have gone round.
+    Climbing,
+    /// Channels wait for each other in rings, and each keeps a bubble.
+    Bubble,
+    /// Channels may wait for each other for ever.
+    Circle(Circle),
+}
+
+/// Channels that wait for each other, each for the next and the last for the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    places: Vec<String>,
+    has_bubble: bool,
+    /// Links pause in place of giving credits.
+    pauses: bool,
+    /// Nodes drain a request only when it is answered.
+    until_answered: bool,
+}
+
+impl Circle {
+    /// `n0->n1, n1->n2, n2->n0, and again n0->n1`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut places = self.places.clone();
+        if places.len() > SHOWN_MAX {
+            let left_out = places.len() - (SHOWN_MAX - 1);
+            places.splice(SHOWN_MAX - 2..places.len() - 1, [format!("({left_out} more)")]);
+        }
+        let first = self.places.first().map_or("", String::as_str);
+        format!("{}, and again {first}", places.join(", "))
+    }
+
+    /// What would help.
+    pub(crate) fn hint(&self) -> &'static str {
+        if self.until_answered {
+            "give answers a channel of their own: `channels: by-class`, with levels where routes close circles too; or \
+             `forwarding: {deadlock: allow}` to see it happen"
+        } else if self.pauses {
+            "write `channels: {rise: dateline}` (a ring) or `channels: {rise: hop}`, or leave `pfc` off: paused links keep no \
+             bubble; or `forwarding: {deadlock: allow}` to see it happen"
+        } else if self.has_bubble {
+            "write `channels: {rise: hop}`: a bubble keeps single rings moving and not this; or \
+             `forwarding: {deadlock: allow}` to see it happen"
+        } else {
+            "leave `bubble` at `true`, or write `channels: {rise: dateline}` (a ring) or `channels: {rise: hop}`; or \
+             `forwarding: {deadlock: allow}` to see it happen"
+        }
+    }
+}
+
+impl Safety {
+    /// In words, for who checks a file.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::NoTransit => "no frame is passed on".to_owned(),
+            Self::UpDown => "frames go up to a switch and down again".to_owned(),
+            Self::Acyclic => "routes close no circle".to_owned(),
+            Self::Climbing => "frames change channels before routes close a circle".to_owned(),
+            Self::Bubble => "a bubble in every ring".to_owned(),
+            Self::Circle(circle) => format!("NONE: {}", circle.words()),
+        }
+    }
+}
+
+/// Judge a plan whose members reach each other.
+#[must_use]
+pub fn judge(plan: &Plan) -> Safety {
+    // A node that drains what comes only after it has answered waits too, whatever the shape.
+    if !plan.forwarding.rules.until_answered
+        && let Some(simple) = by_shape(plan)
+    {
+        return simple;
+    }
+    let dependencies = Dependencies::of(plan);
+    let Some(circle) = dependencies.circle() else {
+        return if plan.channels.config.levels > 1 { Safety::Climbing } else { Safety::Acyclic };
+    };
+    // A bubble is kept by counting, and a link that pauses counts nothing beforehand.
+    let pauses = plan.links.iter().any(|link| link.profile.pause.is_some());
+    let has_bubble = plan.forwarding.rules.bubble && !pauses;
+    if has_bubble && dependencies.are_rings() {
+        return Safety::Bubble;
+    }
+    let count = plan.channels.config.count();
+    let places = circle.into_iter().map(|place| name(plan, count, place)).collect();
+    Safety::Circle(Circle {
+        places,
+        has_bubble,
+        pauses,
+        until_answered: plan.forwarding.rules.until_answered,
+    })
+}
+
+/// What can be told without a look at every way: large racks are mostly stars and meshes.
+fn by_shape(plan: &Plan) -> Option<Safety> {
+    let neighbours = check::neighbours(plan);
+    let nodes = plan.endpoint_count();
+    let is_node = |member: &NodeId| plan.members[member.index()].role == MemberRole::Endpoint;
+    let others =
+        |member: &Vec<NodeId>| member.iter().filter(|other| is_node(other)).collect::<BTreeSet<_>>().len();
+    if neighbours[..nodes].iter().all(|node| others(node) == nodes - 1) {
+        return Some(Safety::NoTransit);
+    }
+    let joins_nodes_to_switches = |link: &crate::LinkPlan| is_node(&link.edge.a) != is_node(&link.edge.b);
+    // Then every two nodes are two links apart, and no way leads through a third.
+    let has_hub = neighbours[nodes..].iter().any(|switch| others(switch) == nodes);
+    (has_hub && plan.links.iter().all(joins_nodes_to_switches)).then_some(Safety::UpDown)
+}
+
+/// A channel of a direction of a link: (edge * 2 + backward) * channels + channel.
+type Place = usize;
+
+fn name(plan: &Plan, count: usize, place: Place) -> String {
+    let (direction, channel) = (place / count, place % count);
+    let edge = plan.links[direction / 2].edge;
+    let (from, to) = if direction.is_multiple_of(2) { (edge.a, edge.b) } else { (edge.b, edge.a) };
+    let ends = format!("{}->{}", plan.members[from.index()].name, plan.members[to.index()].name);
+    if count == 1 { ends } else { format!("{ends} channel {channel}") }
+}
+
+/// Which places wait for which.
+struct Dependencies {
+    successors: Vec<BTreeSet<Place>>,
+}
+
+impl Dependencies {
+    fn of(plan: &Plan) -> Self {
+        let count = plan.channels.config.count();
+        let mut dependencies = Self { successors: vec![BTreeSet::new(); plan.links.len() * 2 * count] };
+        let neighbours = check::neighbours(plan);
+        // By member: directions that leave it, and where to.
+        let mut leaving = vec![Vec::new(); plan.members.len()];
+        for (edge, link) in plan.links.iter().enumerate() {
+            leaving[link.edge.a.index()].push((edge * 2, link.edge.b));
+            leaving[link.edge.b.index()].push((edge * 2 + 1, link.edge.a));
+        }
+        for destination in (0..plan.endpoint_count() as u16).map(NodeId) {
+            dependencies.toward(plan, destination, &check::hops_from(&neighbours, destination), &leaving);
+        }
+        dependencies
+    }
+
+    /// Everything on its way to one node, from the farthest members inwards.
+    fn toward(
+        &mut self,
+        plan: &Plan,
+        destination: NodeId,
+        hops: &[Option<u64>],
+        leaving: &[Vec<(usize, NodeId)>],
+    ) {
+        let config = &plan.channels.config;
+        let count = config.count();
+        let mut members: Vec<(u64, usize)> =
+            hops.iter().enumerate().filter_map(|(member, hops)| Some(((*hops)?, member))).collect();
+        members.sort_unstable_by(|one, other| other.cmp(one));
+        let mut arriving: Vec<BTreeSet<Place>> = vec![BTreeSet::new(); hops.len()];
+        for (distance, member) in members.into_iter().filter(|(distance, _)| *distance > 0) {
+            let held = std::mem::take(&mut arriving[member]);
+            let is_source = plan.members[member].role == MemberRole::Endpoint;
+            for (direction, next) in &leaving[member] {
+                if hops[next.index()] != Some(distance - 1) {
+                    continue;
+                }
+                let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
+                let place = |channel: Channel| direction * count + channel.index();
+                let mut taken = BTreeSet::new();
+                if is_source {
+                    taken.extend(Class::ALL.map(|class| place(config.first(class, over_dateline))));
+                }
+                for from in &held {
+                    let to = place(config.next(Channel((from % count) as u8), over_dateline));
+                    self.successors[*from].insert(to);
+                    taken.insert(to);
+                }
+                if *next != destination {
+                    arriving[next.index()].extend(taken);
+                } else if plan.forwarding.rules.until_answered {
+                    self.answers(plan, taken, &leaving[destination.index()]);
+                }
+            }
+        }
+    }
+
+    /// Requests that have come to their node wait for the answers to leave, on any link.
+    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Place>, leaving: &[(usize, NodeId)]) {
+        let config = &plan.channels.config;
+        let count = config.count();
+        for request in requests {
+            let lane = config.lane(Channel((request % count) as u8));
+            let asks = |class: &Class| usize::from(config.lane_of[class.index()]) == lane;
+            for class in [Class::Request, Class::Bulk].into_iter().filter(asks) {
+                for (direction, _) in leaving {
+                    let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
+                    let answer = config.first(class.reply(), over_dateline);
+                    self.successors[request].insert(direction * count + answer.index());
+                }
+            }
+        }
+    }
+
+    /// A circle, if there is one.
+    fn circle(&self) -> Option<Vec<Place>> {
+        let mut is_done = vec![false; self.successors.len()];
+        let mut is_on_path = vec![false; self.successors.len()];
+        for start in 0..self.successors.len() {
+            if is_done[start] {
+                continue;
+            }
+            let mut path = vec![(start, self.successors[start].iter())];
+            is_on_path[start] = true;
+            while let Some((here, left)) = path.last_mut() {
+                match left.next() {
+                    Some(next) if is_on_path[*next] => {
+                        let first = path.iter().position(|(place, _)| place == next).unwrap_or(0);
+                        return Some(path[first..].iter().map(|(place, _)| *place).collect());
+                    }
+                    Some(next) if !is_done[*next] => {
+                        is_on_path[*next] = true;
+                        path.push((*next, self.successors[*next].iter()));
+                    }
+                    Some(_) => {}
+                    None => {
+                        (is_done[*here], is_on_path[*here]) = (true, false);
+                        path.pop();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether all circles are single rings that only a member's own frames enter: there a bubble suffices.
+    fn are_rings(&self) -> bool {
+        let group = self.groups();
+        let mut size = vec![0_usize; group.iter().max().map_or(0, |most| most + 1)];
+        group.iter().for_each(|group| size[*group] += 1);
+        self.successors.iter().enumerate().all(|(place, successors)| {
+            let inside = successors.iter().filter(|next| group[**next] == group[place]).count();
+            let enters = successors.iter().any(|next| group[*next] != group[place] && size[group[*next]] > 1);
+            inside <= 1 && !enters
+        })
+    }
+
+    /// For each place the group of those that it waits for and that wait for it (Kosaraju).
+    fn groups(&self) -> Vec<usize> {
+        let count = self.successors.len();
+        let mut waits_for_it = vec![Vec::new(); count];
+        for (place, successors) in self.successors.iter().enumerate() {
+            successors.iter().for_each(|next| waits_for_it[*next].push(place));
+        }
+        let mut order = Vec::with_capacity(count);
+        let mut is_seen = vec![false; count];
+        for start in 0..count {
+            walk(
+                start,
+                &mut is_seen,
+                |place| self.successors[place].iter().copied().collect(),
+                |place| {
+                    order.push(place);
+                },
+            );
+        }
+        let (mut group, mut number) = (vec![0; count], 0);
+        let mut is_seen = vec![false; count];
+        for start in order.into_iter().rev() {
+            if !is_seen[start] {
+                walk(start, &mut is_seen, |place| waits_for_it[place].clone(), |place| group[place] = number);
+                number += 1;
+            }
+        }
+        group
+    }
+}
+
+/// Depth first from a place over those not yet seen; `leave` each after all behind it.
+fn walk(
+    start: Place,
+    is_seen: &mut [bool],
+    successors: impl Fn(Place) -> Vec<Place>,
+    mut leave: impl FnMut(Place),
+) {
+    if std::mem::replace(&mut is_seen[start], true) {
+        return;
+    }
+    let mut path = vec![(start, successors(start).into_iter())];
+    while let Some((here, left)) = path.last_mut() {
+        match left.next() {
+            Some(next) => {
+                if !std::mem::replace(&mut is_seen[next], true) {
+                    path.push((next, successors(next).into_iter()));
+                }
+            }
+            None => {
+                leave(*here);
+                path.pop();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(lines: &str) -> Safety {
+        let text = format!("name: r\nforwarding: {{deadlock: allow, bubble: false}}\n{lines}");
+        judge(&Plan::parse(&text, "rack.yaml").unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    fn with_bubble(lines: &str) -> Safety {
+        judge(
+            &Plan::parse(&format!("name: r\nforwarding: {{deadlock: allow}}\n{lines}"), "rack.yaml").unwrap(),
+        )
+    }
+
+    const RING: &str = "shape: {ring: {nodes: 8}}\n";
+    const TORUS: &str = "shape: {custom: {nodes: [a, b, c, d], links: [{a: a, b: b}, {a: b, b: c}, {a: c, b: d}, \
+                         {a: d, b: a}, {a: a, b: b, plane: 1}, {a: b, b: c, plane: 1}, {a: c, b: d, plane: 1}, \
+                         {a: d, b: a, plane: 1}]}}\n";
+
+    #[test]
+    fn a_ring_is_a_circle_and_a_bubble_a_dateline_or_hops_keep_it_moving() {
+        let Safety::Circle(circle) = judged(RING) else { panic!("{:?}", judged(RING)) };
+        assert_eq!(circle.places.len(), 8, "{circle:?}");
+        assert!(circle.words().starts_with("n0->n1, n1->n2, "), "{}", circle.words());
+        assert_eq!(with_bubble(RING), Safety::Bubble);
+        for rise in ["dateline", "hop"] {
+            assert_eq!(judged(&format!("{RING}channels: {{rise: {rise}}}")), Safety::Climbing, "{rise}");
+        }
+        // Classes alone are as many circles as there are lanes, and levels that are too few are none.
+        assert!(matches!(judged(&format!("{RING}channels: by-class")), Safety::Circle(_)));
+        let few = judged(&format!("{RING}channels: {{rise: hop, levels: 2}}"));
+        assert!(matches!(&few, Safety::Circle(circle) if circle.words().contains("channel 4")), "{few:?}");
+    }
+
+    #[test]
+    fn a_dateline_in_the_way_of_one_ring_only_leaves_the_other() {
+        let both = "channels: {rise: dateline, datelines: [d--a, d--a#1]}";
+        assert_eq!(judged(&format!("{TORUS}{both}")), Safety::Climbing);
+        let one = "channels: {rise: dateline, datelines: [d--a]}";
+        assert!(matches!(judged(&format!("{TORUS}{one}")), Safety::Circle(_)));
+    }
+
+    #[test]
+    fn a_bubble_does_not_suffice_where_rings_share_their_traffic() {
+        assert!(matches!(with_bubble(TORUS), Safety::Circle(circle) if circle.hint().contains("rise: hop")));
+        assert_eq!(judged(&format!("{TORUS}channels: {{rise: hop}}")), Safety::Climbing);
+    }
+
+    #[test]
+    fn nodes_that_drain_only_what_they_have_answered_want_a_channel_for_answers() {
+        let star = "name: s\nshape: {star: {nodes: 4}}\nforwarding: {drain: answered, deadlock: allow}\n";
+        let judged = |channels: &str| judge(&Plan::parse(&format!("{star}{channels}"), "rack.yaml").unwrap());
+        let Safety::Circle(circle) = judged("") else { panic!("one channel is a circle") };
+        assert!(circle.hint().contains("channels"), "{circle:?}");
+        assert_eq!(judged("channels: by-class"), Safety::Acyclic);
+        assert!(matches!(
+            judged("channels: {lanes: {request: 0, reply: 0, bulk: 0, bulk_reply: 0}}"),
+            Safety::Circle(_)
+        ));
+    }
+
+    #[test]
+    fn short_rings_meshes_stars_and_trees_close_no_circle() {
+        assert_eq!(judged("shape: {ring: {nodes: 3}}"), Safety::NoTransit);
+        assert_eq!(judged("shape: {full-mesh: {nodes: 5}}"), Safety::NoTransit);
+        assert_eq!(judged("shape: {star: {nodes: 5, planes: 2}}"), Safety::UpDown);
+        let tree = "shape: {custom: {nodes: [a, b, c, d], switches: [s, t], links: [{a: a, b: s}, {a: b, b: s}, \
+                    {a: s, b: t}, {a: c, b: t}, {a: d, b: t}]}}";
+        assert_eq!(judged(tree), Safety::Acyclic);
+    }
+}

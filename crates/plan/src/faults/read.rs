@@ -1,0 +1,439 @@
+//! From the text of a fault script to events, with every mistake at once.
+//!
+//! What an event says is read key by key, then held against its kind (`kind`): what means nothing to it is refused, and so is
+//! what contradicts the other keys. Whether a fault makes sense on this rack is the business of `check`.
+
+mod check;
+
+use rackloom_protocol::NodeId;
+
+use super::kind::{COMMON, FaultKind, Wants};
+use super::{
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, MemoryConditions, Place,
+    Timing, Trigger, Way, loss_of, select,
+};
+use crate::document::{Content, Value};
+use crate::loss::LossByKind;
+use crate::mistake::{Complaint, PlanError, quoted};
+use crate::pick::{OPERATION_NAMES, Pick};
+use crate::plan::Plan;
+use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
+use crate::read::member_name;
+use crate::schema::{self, EVENT, FAULTS_EXPECT};
+
+const SCRIPT_FILE: FileKind =
+    FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };
+/// More events than this are no scenario.
+const EVENTS_MAX: usize = 10_000;
+
+/// Read a script for the rack of this plan.
+pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
+    let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
+    let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
+    if root.find("name").is_none() {
+        let complaint =
+            Complaint::about("the script has no `name`").hint("add a line like `name: cut-one-way`");
+        reader.complain(value.place, complaint);
+    }
+    let name = reader.value(&root, "name", String::new(), |text| {
+        member_name(text).map_err(|complaint| complaint.reworded(format!("{} is no name", quoted(text))))
+    });
+    let items = reader.items(root.find("events"), "events");
+    let mut events = Vec::new();
+    for (number, item) in items.iter().take(EVENTS_MAX).enumerate() {
+        events.extend(event(&mut reader, plan, item, number + 1));
+    }
+    if items.len() > EVENTS_MAX {
+        let message = format!("the script has {} events, more than {EVENTS_MAX}", items.len());
+        reader.complain(
+            items[EVENTS_MAX].place,
+            Complaint::about(message).hint("use `every` for what repeats"),
+        );
+    }
+    let is_whole = reader.mistakes.is_empty();
+    let expect = expectations(&mut reader, plan, &root, &events);
+    let script = FaultScript { name, events, expect };
+    if is_whole {
+        check::check(&mut reader, plan, &script, items);
+    }
+    let (source, mistakes, _) = reader.finish();
+    if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
+}
+
+/// One event; `None` if it is not whole, which has been complained about.
+fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> Option<FaultEvent> {
+    let before = reader.mistakes.len();
+    let fields = reader.open(Some(item), format!("events[{number}]"), &EVENT);
+    let words: Vec<_> = FaultKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
+    for key in ["what", "where"] {
+        if fields.find(key).is_none() {
+            let message = format!("event {number} does not say `{key}`");
+            reader.complain(item.place, Complaint::about(message).hint(format!("say it: {}", example(key))));
+        }
+    }
+    let kind = reader.choice(&fields, "what", FaultKind::Loss, &words);
+    if reader.mistakes.len() == before {
+        keys(reader, &fields, kind, item);
+    }
+    let trigger = trigger(reader, plan, &fields);
+    let timing = timing(reader, &fields, kind);
+    let fault = fault(reader, plan, &fields, kind);
+    let label = format!("{kind} {}", places(reader, &fields).join(", "));
+    let is_whole = reader.mistakes.len() == before;
+    is_whole.then_some(FaultEvent { fault, trigger, timing, label, line: item.place.line })
+}
+
+fn example(key: &str) -> &'static str {
+    if key == "what" { "`what: down`" } else { "`where: n0--n1`" }
+}
+
+/// Keys that mean nothing to this kind of fault, and keys that it lacks.
+fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Value) {
+    let Wants { needed, allowed, .. } = kind.wants();
+    let Content::Table(entries) = &item.content else { return };
+    for entry in entries.iter().filter(|entry| EVENT.find(&entry.key).is_some()) {
+        let key = entry.key.as_str();
+        let is_taken = COMMON.contains(&key) || needed.contains(&key) || allowed.contains(&key);
+        if !is_taken {
+            let takers = FaultKind::ALL.iter().filter(|kind| {
+                let Wants { needed, allowed, .. } = kind.wants();
+                needed.contains(&key) || allowed.contains(&key)
+            });
+            let takers: Vec<_> = takers.map(|kind| kind.name()).collect();
+            let message = format!("`{key}` means nothing to `{kind}`");
+            let hint = format!("leave it out; it belongs to {}", takers.join(", "));
+            reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+        }
+        let lasts = ["for", "every", "times"].contains(&key);
+        if kind.is_moment() && lasts && key == "for" {
+            let message = format!("`{kind}` happens at once and cannot last");
+            reader.complain(entry.key_place, Complaint::about(message).hint("leave `for` out"));
+        }
+    }
+    for key in needed.iter().filter(|key| fields.find(key).is_none()) {
+        let message = format!("`{kind}` needs `{key}`");
+        let meaning = EVENT.find(key).map_or("", |key| key.meaning);
+        reader.complain(item.place, Complaint::about(message).hint(format!("`{key}`: {meaning}")));
+    }
+}
+
+fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
+    let said: Vec<_> = ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
+    if let [first, second, ..] = said[..] {
+        let place = fields.find(second).map(|value| value.place).unwrap_or_default();
+        let message = format!("`{first}` and `{second}` both say when it begins");
+        reader.complain(place, Complaint::about(message).hint("leave one of them out"));
+    }
+    let at_ns = reader.value(fields, "at", 0, |text| match text.strip_prefix('-') {
+        Some(_) => Err(Complaint::about(format!("{} lies in the past", quoted(text)))
+            .hint("time counts from the moment at which all links are up")),
+        None => in_range(&EVENT, "at", nanoseconds(text)?),
+    });
+    let after = fields.find("after").is_some().then(|| frames_passed(reader, plan, fields));
+    let when = fields.find("when").is_some().then(|| place_reached(reader, plan, fields));
+    after.or(when).unwrap_or(Trigger::At(at_ns))
+}
+
+fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
+    let after = reader.open_under(fields, "after", &schema::AFTER);
+    demand(reader, fields, "after", &after, &["frames", "way"]);
+    let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
+    let nowhere = Way { edge: 0, direction: crate::impair::Direction::Forward };
+    let way = reader.value(&after, "way", nowhere, |text| select::way(plan, text));
+    Trigger::Frames { way, count }
+}
+
+fn place_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
+    let when = reader.open_under(fields, "when", &schema::WHEN);
+    demand(reader, fields, "when", &when, &["node"]);
+    let node = reader.value(&when, "node", NodeId(0), |text| select::endpoint(plan, text));
+    let mut count = |key| reader.value(&when, key, 1, |text| in_range(&schema::WHEN, key, whole(text)?));
+    let place = Place { run: count("run"), step: count("step") };
+    Trigger::Reached { node, place }
+}
+
+/// Complain about keys that a table must have and has not.
+fn demand(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    key: &'static str,
+    inner: &Fields<'_>,
+    needed: &[&'static str],
+) {
+    let Some(place) = fields.find(key).map(|value| value.place) else { return };
+    for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
+        let message = format!("`{key}` does not say `{missing}`");
+        let hint = "write like `after: {frames: 100, way: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
+        reader.complain(place, Complaint::about(message).hint(hint));
+    }
+}
+
+fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timing {
+    let mut time =
+        |key| reader.value(fields, key, None, |text| in_range(&EVENT, key, nanoseconds(text)?).map(Some));
+    let (for_ns, ramp_ns, every_ns) = (time("for"), time("ramp"), time("every"));
+    let times = reader.value(fields, "times", None, |text| in_range(&EVENT, "times", whole(text)?).map(Some));
+    let place_of = |key| fields.find(key).map(|value| value.place).unwrap_or_default();
+    if times.is_some() && every_ns.is_none() {
+        let complaint = Complaint::about("`times` without `every` says nothing");
+        reader.complain(place_of("times"), complaint.hint("add `every`, the time between two beginnings"));
+    }
+    if every_ns.is_some() && for_ns.is_none() && !kind.is_moment() {
+        let complaint = Complaint::about("what begins again must have ended: `every` without `for`");
+        reader.complain(place_of("every"), complaint.hint("add `for`, shorter than `every`"));
+    }
+    if let (Some(for_ns), Some(every_ns)) = (for_ns, every_ns)
+        && for_ns >= every_ns
+    {
+        let complaint = Complaint::about("it would begin again before it has ended");
+        reader.complain(place_of("for"), complaint.hint("make `for` shorter than `every`"));
+    }
+    if let (Some(ramp_ns), Some(for_ns)) = (ramp_ns, for_ns)
+        && ramp_ns > for_ns
+    {
+        let complaint = Complaint::about("it is over before it has grown to its full strength");
+        reader.complain(place_of("ramp"), complaint.hint("make `ramp` no longer than `for`"));
+    }
+    Timing { for_ns, ramp_ns: ramp_ns.unwrap_or(0), every_ns, times }
+}
+
+fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultKind) -> Fault {
+    if kind.wants().members {
+        let member = if kind.is_of_memory() { select::owner } else { select::member };
+        let members = resolve(reader, fields, |word| member(plan, word).map(|member| vec![member]));
+        let conditions = memory_conditions(reader, fields, kind);
+        return match kind {
+            FaultKind::SlowMemory | FaultKind::FailMemory => Fault::Memory { members, conditions },
+            FaultKind::Revoke => Fault::Revoke(members),
+            FaultKind::Pause => Fault::Pause(members),
+            FaultKind::Kill => Fault::Kill(members),
+            _ => {
+                let conditions = Conditions { is_cut: true, ..Conditions::default() };
+                Fault::Links { ways: select::boundary(plan, &members), conditions }
+            }
+        };
+    }
+    let ways = resolve(reader, fields, |word| select::ways(plan, word));
+    match kind {
+        FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
+        _ => Fault::Links { ways, conditions: conditions(reader, fields, kind) },
+    }
+}
+
+fn memory_conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> MemoryConditions {
+    match kind {
+        FaultKind::SlowMemory => {
+            let late_ns = reader.value(fields, "by", 0, |text| in_range(&EVENT, "by", nanoseconds(text)?));
+            MemoryConditions { late_ns, fail: 0.0 }
+        }
+        FaultKind::FailMemory => {
+            MemoryConditions { late_ns: 0, fail: reader.value(fields, "rate", 0.0, probability) }
+        }
+        _ => MemoryConditions::default(),
+    }
+}
+
+fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Conditions {
+    let rate = reader.value(fields, "rate", 0.0, probability);
+    let kinds = frame_kinds(reader, fields);
+    let pick = pick(reader, fields);
+    let delay_ns = reader.value(fields, "by", 0, |text| in_range(&EVENT, "by", nanoseconds(text)?));
+    let share = reader.value(fields, "share", 1.0, |text| match probability(text)? {
+        share if share > 0.0 => Ok(share),
+        _ => Err(Complaint::about("no share of the rate is left").hint("say `what: down` for that")),
+    });
+    let none = Conditions::default();
+    match kind {
+        FaultKind::Loss if pick.is_any() => Conditions { picked: Some((pick, rate)), ..none },
+        FaultKind::Loss if kinds.is_empty() => Conditions { loss: rate, ..none },
+        FaultKind::Loss => Conditions { loss_by_kind: loss_of(&kinds, rate), ..none },
+        FaultKind::Corrupt => Conditions { corrupt: rate, ..none },
+        FaultKind::Duplicate => Conditions { duplicate: rate, ..none },
+        FaultKind::Reorder => Conditions { reorder: rate, ..none },
+        FaultKind::Delay => Conditions { delay_ns, ..none },
+        FaultKind::Slow => Conditions { rate_share: share, ..none },
+        FaultKind::Unplug => Conditions { is_cut: true, is_unplugged: true, ..none },
+        FaultKind::Down
+        | FaultKind::Partition
+        | FaultKind::Drop
+        | FaultKind::SlowMemory
+        | FaultKind::FailMemory
+        | FaultKind::Revoke
+        | FaultKind::Pause
+        | FaultKind::Kill => Conditions { is_cut: true, ..none },
+    }
+}
+
+/// Which frames of data a loss is to meet.
+fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Pick {
+    let (operations, sequence) = (operations(reader, fields), sequence(reader, fields));
+    let pick = Pick::new(operations, sequence);
+    if let (true, Some(kinds)) = (pick.is_any(), fields.find("kinds")) {
+        let complaint =
+            Complaint::about("`operations` and `sequence` pick frames of data, and `kinds` others");
+        reader.complain(kinds.place, complaint.hint("leave `kinds` out, or make two events of it"));
+    }
+    pick
+}
+
+fn operations(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<usize> {
+    let path = fields.path_of("operations");
+    let mut places = Vec::new();
+    for item in reader.items(fields.find("operations"), &path) {
+        let place = reader.scalar(item, &path).and_then(|text| {
+            OPERATION_NAMES.iter().position(|name| *name == text).ok_or_else(|| {
+                Complaint::about(format!("{} is no operation in a frame", quoted(text)))
+                    .hint(format!("operations are {}", OPERATION_NAMES.join(", ")))
+            })
+        });
+        match place {
+            Ok(place) => places.push(place),
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    places
+}
+
+fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> {
+    let given = fields.find("sequence")?;
+    let path = fields.path_of("sequence");
+    let mut ends = Vec::new();
+    for item in reader.items(Some(given), &path) {
+        let number = reader.scalar(item, &path).and_then(whole);
+        match number {
+            Ok(number) => ends.push(number),
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    match ends[..] {
+        [first, last] if first <= last => Some((first, last)),
+        _ => {
+            let complaint = Complaint::about("`sequence` is a range of packet numbers");
+            reader.complain(
+                given.place,
+                complaint.hint("write the first and the last one, like `sequence: [100, 120]`"),
+            );
+            None
+        }
+    }
+}
+
+fn frame_kinds(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<rackloom_protocol::wire::FrameKind> {
+    let path = fields.path_of("kinds");
+    let mut kinds = Vec::new();
+    for item in reader.items(fields.find("kinds"), &path) {
+        let kind = reader.scalar(item, &path).and_then(|text| {
+            LossByKind::kind_named(text).ok_or_else(|| {
+                let names: Vec<_> = LossByKind::kinds().map(|(_, name)| name).collect();
+                Complaint::about(format!("{} is no kind of frame", quoted(text)))
+                    .hint(format!("kinds are {}", names.join(", ")))
+            })
+        });
+        match kind {
+            Ok(kind) => kinds.push(kind),
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    kinds
+}
+
+fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {
+    let path = fields.path_of("frames");
+    let mut numbers = Vec::new();
+    for item in reader.items(fields.find("frames"), &path) {
+        let number = reader.scalar(item, &path).and_then(|text| match whole(text) {
+            Ok(0) => Err(Complaint::about(format!("`{path}` counts frames from 1, found 0"))
+                .hint("the first data frame from the event on is number 1")),
+            other => other.map_err(|complaint| prefixed(&path, complaint)),
+        });
+        match number {
+            Ok(number) => numbers.push(number),
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// The items of `where`, one or several, as they are written.
+fn places<'doc>(reader: &Reader<'_>, fields: &Fields<'doc>) -> Vec<&'doc str> {
+    let items = fields.find("where").map_or(&[][..], as_items);
+    items.iter().filter_map(|item| reader.scalar(item, "where").ok()).collect()
+}
+
+/// What the items of `where` mean, each thing once.
+fn resolve<T: PartialEq>(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    meaning: impl Fn(&str) -> Result<Vec<T>, Complaint>,
+) -> Vec<T> {
+    let path = fields.path_of("where");
+    let mut found: Vec<T> = Vec::new();
+    for item in fields.find("where").map_or(&[][..], as_items) {
+        match reader.scalar(item, &path).and_then(&meaning) {
+            Ok(things) => {
+                for thing in things {
+                    if !found.contains(&thing) {
+                        found.push(thing);
+                    }
+                }
+            }
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    found
+}
+
+/// One value, or those of a list.
+fn as_items(value: &Value) -> &[Value] {
+    match &value.content {
+        Content::List(items) => items,
+        _ => std::slice::from_ref(value),
+    }
+}
+
+fn expectations(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    root: &Fields<'_>,
+    events: &[FaultEvent],
+) -> FaultExpectations {
+    let fields = reader.open_under(root, "expect", &FAULTS_EXPECT);
+    let kills = FaultScript { events: events.to_vec(), ..FaultScript::default() }.kills();
+    let kills_a_node = events.iter().any(|event| match &event.fault {
+        Fault::Kill(members) => members.iter().any(|member| member.index() < plan.endpoint_count()),
+        _ => false,
+    });
+    let usual = if kills_a_node { Ending::Either } else { Ending::Right };
+    let endings: Vec<_> = Ending::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
+    let happens: Vec<_> = Happen::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
+    let path = fields.path_of("lost");
+    let mut lost = Vec::new();
+    for item in reader.items(fields.find("lost"), &path) {
+        match reader.scalar(item, &path).and_then(|text| select::member(plan, text)) {
+            Ok(member) => lost.push(member),
+            Err(complaint) => reader.complain(item.place, complaint),
+        }
+    }
+    lost.sort_unstable();
+    lost.dedup();
+    let mut time = |key| {
+        reader.value(&fields, key, None, |text| in_range(&FAULTS_EXPECT, key, nanoseconds(text)?).map(Some))
+    };
+    let (detected_within_ns, switched_within_ns) = (time("detected_within"), time("switched_within"));
+    let (recovered_within_ns, elapsed_max_ns) = (time("recovered_within"), time("elapsed_max"));
+    FaultExpectations {
+        ends: reader.choice(&fields, "ends", usual, &endings),
+        lost: if fields.find("lost").is_some() { lost } else { kills },
+        happen: reader.choice(&fields, "happen", Happen::All, &happens),
+        detected_within_ns,
+        switched_within_ns,
+        recovered_within_ns,
+        elapsed_max_ns,
+        goodput_min_bits_per_s: reader.value(&fields, "goodput_min", None, rate),
+        retransmitted_min: reader.value(&fields, "retransmitted_min", None, |text| whole(text).map(Some)),
+        retransmitted_max: reader.value(&fields, "retransmitted_max", None, |text| whole(text).map(Some)),
+    }
+}

@@ -1,0 +1,142 @@
+//! Whether a script that could be read makes sense on its rack: faults that could not be seen, and expectations that the
+//! script itself contradicts.
+
+use rackloom_protocol::NodeId;
+
+use crate::document::Value;
+use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Trigger};
+use crate::job::JobKind;
+use crate::mistake::{Complaint, Place as FilePlace, quoted};
+use crate::plan::{Checks, Plan, WireKind};
+use crate::quantity::{Unit, shown};
+use crate::read::fields::Reader;
+
+/// Complain about everything that does not fit together. `items` are the events as they stand in the file.
+pub(super) fn check(reader: &mut Reader<'_>, plan: &Plan, script: &FaultScript, items: &[Value]) {
+    for (event, item) in script.events.iter().zip(items) {
+        of_event(reader, plan, event, item.place);
+    }
+    of_time(reader, script, items);
+    of_losses(reader, plan, script, items);
+    of_detection(reader, script);
+}
+
+fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: FilePlace) {
+    if event.fault.ways().is_empty() && event.fault.members().is_empty() {
+        let message = format!("{} touches no link", quoted(&event.label));
+        reader.complain(
+            place,
+            Complaint::about(message).hint("name members on one side, and leave some on the other"),
+        );
+    }
+    if let Fault::Links { ways, conditions } = &event.fault {
+        let unlimited = ways.iter().find(|way| link(plan, way.edge).profile.rate_bits_per_s.is_none());
+        if let Some(way) = unlimited.filter(|_| conditions.rate_share < 1.0) {
+            let message = format!("{} has no rate of which a share could be left", way.name(plan));
+            reader.complain(place, Complaint::about(message).hint("give the link a `rate` in the rack file"));
+        }
+        if conditions.corrupt > 0.0 && plan.checks == Checks::Never {
+            let complaint =
+                Complaint::about("nobody would notice a flipped bit: the rack has `checks: never`");
+            reader.complain(place, complaint.hint("leave `checks` at `auto` in the rack file"));
+        }
+        if conditions.is_unplugged && plan.has_bridges() && plan.wire == WireKind::Packet {
+            let complaint =
+                Complaint::about("links at a bridge share an interface, which cannot be unplugged for one");
+            reader.complain(place, complaint.hint("say `what: down`"));
+        }
+    }
+    let has_places = matches!(plan.job.kind, JobKind::Collective(_));
+    if matches!(event.trigger, Trigger::Reached { .. }) && !has_places {
+        let message = format!("job {} has no runs and steps to wait for", plan.job.kind.name());
+        let hint = "use `at` or `after`, or run a collective (`--collective all-reduce`)";
+        reader.complain(place, Complaint::about(message).hint(hint));
+    }
+}
+
+fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
+    &plan.links[usize::from(edge)]
+}
+
+/// What begins after the run must be over never happens.
+fn of_time(reader: &mut Reader<'_>, script: &FaultScript, items: &[Value]) {
+    let Some(most_ns) = script.expect.elapsed_max_ns else { return };
+    for (event, item) in script.events.iter().zip(items) {
+        if let Trigger::At(at_ns) = event.trigger
+            && at_ns >= most_ns
+        {
+            let most = shown(most_ns, Unit::Nanoseconds);
+            let message =
+                format!("{} begins after the job's end: `elapsed_max` is {most}", quoted(&event.label));
+            reader.complain(item.place, Complaint::about(message).hint("let it begin earlier"));
+        }
+    }
+}
+
+/// Who is killed, and who is said to be lost.
+fn of_losses(reader: &mut Reader<'_>, plan: &Plan, script: &FaultScript, items: &[Value]) {
+    let name = |node: &NodeId| plan.members[node.index()].name.clone();
+    let kills = script.kills();
+    let lost = &script.expect.lost;
+    let nowhere = FilePlace::default();
+    for node in lost.iter().filter(|node| !kills.contains(node)) {
+        let message = format!("{} is expected to be lost, and no event kills it for good", name(node));
+        reader.complain(
+            nowhere,
+            Complaint::about(message).hint("take it from `lost`, or add a `kill` without `for`"),
+        );
+    }
+    for (event, item) in script.events.iter().zip(items) {
+        let Fault::Kill(members) = &event.fault else { continue };
+        let is_for_good = event.timing.for_ns.is_none();
+        for node in members.iter().filter(|node| is_for_good && !lost.contains(node)) {
+            let message = format!("{} is killed for good and not expected to be lost", name(node));
+            reader.complain(
+                item.place,
+                Complaint::about(message).hint("add it to `lost`, or give the event a `for`"),
+            );
+        }
+        let is_rank = |node: &NodeId| node.index() < plan.endpoint_count();
+        if script.expect.ends == Ending::Right
+            && script.expect.happen == crate::faults::Happen::All
+            && let Some(node) = members.iter().find(|node| is_rank(node))
+        {
+            let message = format!("the job cannot end right without {}, which has a part in it", name(node));
+            reader.complain(
+                item.place,
+                Complaint::about(message).hint("expect `ends: right-or-clean-error`, or kill a switch"),
+            );
+        }
+    }
+    let expect = &script.expect;
+    if let (Some(least), Some(most)) = (expect.retransmitted_min, expect.retransmitted_max)
+        && least > most
+    {
+        let complaint =
+            Complaint::about(format!("at least {least} and at most {most} packets cannot be sent again"));
+        reader.complain(nowhere, complaint.hint("swap `retransmitted_min` and `retransmitted_max`"));
+    }
+}
+
+/// Bounds for what nobody could detect.
+fn of_detection(reader: &mut Reader<'_>, script: &FaultScript) {
+    let expect = &script.expect;
+    let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
+    let is_asked = within.iter().any(Option::is_some);
+    if is_asked && !script.events.iter().any(|event| event.fault.takes_away()) {
+        let complaint = Complaint::about("there is nothing to be detected: no event takes anything away");
+        reader.complain(
+            FilePlace::default(),
+            complaint.hint("leave `detected_within`, `switched_within` and `recovered_within` out, or add a `down`, `unplug`, `partition` or `kill`"),
+        );
+    }
+    if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
+        && switched_ns < detected_ns
+    {
+        let complaint = Complaint::about("nobody switches before the fault is detected");
+        reader.complain(
+            FilePlace::default(),
+            complaint.hint("make `switched_within` no shorter than `detected_within`"),
+        );
+    }
+}

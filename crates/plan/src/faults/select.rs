@@ -1,0 +1,116 @@
+//! Where a fault strikes: words of the file as directions of links and as members of a plan.
+//!
+//! `n0--n1` is both directions, `n0->n1` one, a member's name all links of it, `plane 0` all links of a plane, `all` every
+//! link. What a word cannot mean is said with what it was probably meant to be.
+
+use rackloom_protocol::{MemberRole, NodeId};
+
+use super::Way;
+use crate::impair::Direction;
+use crate::mistake::{Complaint, nearest, quoted};
+use crate::plan::{LinkPlan, Plan};
+use crate::read::listed;
+
+/// The directions that a word names.
+pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
+    let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<Way> {
+        let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
+        links.flat_map(|(edge, _)| both(edge)).collect()
+    };
+    if word == "all" {
+        return Ok(links_where(&|_| true));
+    }
+    if let Some(plane) = word.strip_prefix("plane ") {
+        let of_plane = links_where(&|link| link.edge.plane.0.to_string() == plane.trim());
+        return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
+    }
+    if word.contains("->") {
+        return way(plan, word).map(|way| vec![way]);
+    }
+    if word.contains("--") {
+        return link(plan, word).map(|(edge, _)| both(edge).to_vec());
+    }
+    let member = member(plan, word)?;
+    Ok(links_where(&|link| link.edge.a == member || link.edge.b == member))
+}
+
+/// The one direction that a word names.
+pub(super) fn way(plan: &Plan, word: &str) -> Result<Way, Complaint> {
+    if !word.contains("->") {
+        let complaint = Complaint::about(format!("{} is no direction of a link", quoted(word)));
+        return Err(complaint.hint("write who sends to whom, like `n0->n1`"));
+    }
+    let (edge, is_as_named) = link(plan, &word.replace("->", "--"))?;
+    Ok(Way { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
+}
+
+/// The links between these members and all others, both ways.
+pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<Way> {
+    let crosses = |link: &LinkPlan| members.contains(&link.edge.a) != members.contains(&link.edge.b);
+    let links = (0..).zip(&plan.links).filter(|(_, link)| crosses(link));
+    links.flat_map(|(edge, _)| both(edge)).collect()
+}
+
+/// The member with this name.
+pub(super) fn member(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
+    let names = || plan.members.iter().map(|member| member.name.as_str());
+    plan.node_named(word).ok_or_else(|| {
+        let complaint = Complaint::about(format!("there is no member {}", quoted(word)));
+        match nearest(word, names()) {
+            Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
+            None => complaint.hint(format!("members are {}", listed(names()))),
+        }
+    })
+}
+
+/// The GPU node with this name, which has a part in the job.
+pub(super) fn endpoint(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
+    no_switch(plan, word, "has no part in the job")
+}
+
+/// The GPU node with this name, which owns memory.
+pub(super) fn owner(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
+    no_switch(plan, word, "has no memory")
+}
+
+fn no_switch(plan: &Plan, word: &str, lack: &str) -> Result<NodeId, Complaint> {
+    let node = member(plan, word)?;
+    match plan.members[node.index()].role {
+        MemberRole::Endpoint => Ok(node),
+        MemberRole::Switch => {
+            Err(Complaint::about(format!("{} is a switch and {lack}", quoted(word))).hint("name a GPU node"))
+        }
+    }
+}
+
+const fn both(edge: u16) -> [Way; 2] {
+    [Way { edge, direction: Direction::Forward }, Way { edge, direction: Direction::Backward }]
+}
+
+/// The link with this name, and whether its ends are named in the plan's order.
+fn link(plan: &Plan, name: &str) -> Result<(u16, bool), Complaint> {
+    let turned = |name: &str| -> Option<String> {
+        let (ends, number) = name.split_once('#').map_or((name, None), |(ends, number)| (ends, Some(number)));
+        let (a, b) = ends.split_once("--")?;
+        Some(number.map_or_else(|| format!("{b}--{a}"), |number| format!("{b}--{a}#{number}")))
+    };
+    let find = |name: &str| (0..).zip(&plan.links).find(|(_, link)| link.name == name).map(|(edge, _)| edge);
+    if let Some(edge) = find(name) {
+        return Ok((edge, true));
+    }
+    if let Some(edge) = turned(name).and_then(|name| find(&name)) {
+        return Ok((edge, false));
+    }
+    let names = || plan.links.iter().map(|link| link.name.as_str());
+    let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
+    Err(match nearest(name, names()) {
+        Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
+        None => complaint.hint(format!("links are {}", listed(names()))),
+    })
+}
+
+fn no_such_plane(plan: &Plan, plane: &str) -> Complaint {
+    let last = plan.links.iter().map(|link| link.edge.plane.0).max().unwrap_or(0);
+    let complaint = Complaint::about(format!("there is no plane {}", quoted(plane.trim())));
+    complaint.hint(format!("planes are 0 to {last}"))
+}

@@ -1,0 +1,108 @@
+//! A script that fails, made as small as it can be while it still fails.
+//!
+//! First whole groups of events go, then single ones, then what makes the rest complicated: ramps, repetitions, further
+//! places. Each attempt is a run, so the greedy way is taken: what can go, goes, until nothing can (Zeller, Hildebrandt,
+//! "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002, without its complements).
+
+use super::draw::finished;
+use super::{Fault, FaultEvent, FaultScript, Timing};
+
+/// The smallest script that was found to fail. `fails` is asked at most `attempts` times.
+pub fn shrink(
+    script: &FaultScript,
+    mut attempts: usize,
+    mut fails: impl FnMut(&FaultScript) -> bool,
+) -> FaultScript {
+    let mut events = script.events.clone();
+    let mut try_out = |events: &[FaultEvent]| {
+        attempts = attempts.saturating_sub(1);
+        attempts > 0 && fails(&finished(script.name.clone(), events.to_vec()))
+    };
+    let mut size = events.len().div_ceil(2);
+    while size > 0 && events.len() > 1 {
+        let mut start = 0;
+        while start < events.len() {
+            let end = (start + size).min(events.len());
+            let rest: Vec<_> = [&events[..start], &events[end..]].concat();
+            if !rest.is_empty() && try_out(&rest) {
+                events = rest;
+            } else {
+                start = end;
+            }
+        }
+        size = if size == 1 { 0 } else { size.div_ceil(2) };
+    }
+    for place in 0..events.len() {
+        while let Some(simpler) = simpler(&events[place]).into_iter().find_map(|simpler| {
+            let mut candidate = events.clone();
+            candidate[place] = simpler;
+            try_out(&candidate).then_some(candidate)
+        }) {
+            events = simpler;
+        }
+    }
+    finished(script.name.clone(), events)
+}
+
+/// Simpler forms of an event, the simplest first.
+fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
+    let mut forms = Vec::new();
+    let Timing { ramp_ns, every_ns, .. } = event.timing;
+    if every_ns.is_some() {
+        let timing = Timing { every_ns: None, times: None, ..event.timing };
+        forms.push(FaultEvent { timing, ..event.clone() });
+    }
+    if ramp_ns > 0 {
+        forms.push(FaultEvent { timing: Timing { ramp_ns: 0, ..event.timing }, ..event.clone() });
+    }
+    if let Fault::Links { ways, conditions } = &event.fault
+        && ways.len() > 1
+    {
+        let halves = ways.chunks(ways.len().div_ceil(2));
+        let with = |ways: &[super::Way]| Fault::Links { ways: ways.to_vec(), conditions: *conditions };
+        forms.extend(halves.map(|half| FaultEvent { fault: with(half), ..event.clone() }));
+    }
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Reach, draw};
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn what_does_not_matter_goes_and_what_matters_stays() {
+        let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
+        let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+        let cuts =
+            |event: &FaultEvent| matches!(&event.fault, Fault::Links { conditions, .. } if conditions.is_cut);
+        let pauses = |event: &FaultEvent| matches!(event.fault, Fault::Pause(_));
+        let fails = |script: &FaultScript| script.events.iter().any(cuts) && script.events.iter().any(pauses);
+        let failing: Vec<_> =
+            (0..500).map(|seed| draw(&plan, seed, reach)).filter(|script| fails(script)).collect();
+        assert!(failing.iter().any(|script| script.events.len() > 4), "there is something to shrink");
+        for script in &failing {
+            let small = shrink(script, 1_000, fails);
+            assert_eq!(small.events.len(), 2, "{small:?}");
+            assert!(
+                small
+                    .events
+                    .iter()
+                    .all(|event| event.timing.every_ns.is_none() && event.fault.ways().len() < 2)
+            );
+        }
+    }
+
+    #[test]
+    fn it_gives_up_after_so_many_attempts() {
+        let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
+        let script = draw(&plan, 3, Reach { begin_ns: 1_000, last_ns: 5_000 });
+        let mut asked = 0;
+        shrink(&script, 3, |_| {
+            asked += 1;
+            true
+        });
+        assert!(asked <= 3, "{asked}");
+    }
+}

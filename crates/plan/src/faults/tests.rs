@@ -1,0 +1,363 @@
+//! Scripts that are read, refused, written and played.
+
+use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
+
+use super::*;
+
+const RING: &str = "{name: rack, shape: {ring: {nodes: 4}}, job: {collective: {bytes: 4KiB}}}";
+
+fn ring() -> Plan {
+    Plan::parse(RING, "ring").expect("a rack")
+}
+
+fn script(events: &str) -> FaultScript {
+    let text = format!("name: test\nevents:\n{events}");
+    FaultScript::parse(&text, "test", &ring()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every mistake of a script, each as `line: message / hint`.
+fn mistakes(text: &str) -> Vec<String> {
+    let error = FaultScript::parse(text, "test", &ring()).expect_err(text);
+    let told = |mistake: &crate::mistake::Mistake| {
+        assert!(!mistake.hint.is_empty());
+        format!("{}: {} / {}", mistake.line, mistake.message, mistake.hint)
+    };
+    error.mistakes.iter().map(told).collect()
+}
+
+#[test]
+fn places_name_links_directions_members_and_planes() {
+    let ways = |place: &str| {
+        let script = script(&format!("  - {{what: down, where: {place}}}"));
+        let plan = ring();
+        script.events[0].fault.ways().iter().map(|way| way.name(&plan)).collect::<Vec<_>>()
+    };
+    assert_eq!(ways("n0->n1"), ["n0->n1"]);
+    assert_eq!(ways("n1->n0"), ["n1->n0"]);
+    assert_eq!(ways("n1--n0"), ["n0->n1", "n1->n0"]);
+    assert_eq!(ways("n1"), ["n0->n1", "n1->n0", "n1->n2", "n2->n1"]);
+    assert_eq!(ways("[n0->n1, n0--n1]"), ["n0->n1", "n1->n0"], "each once");
+    assert_eq!(ways("plane 0").len(), 8);
+    assert_eq!(ways("all").len(), 8);
+    let split = script("  - {what: partition, where: [n0, n1]}");
+    let plan = ring();
+    let cut: Vec<_> = split.events[0].fault.ways().iter().map(|way| way.name(&plan)).collect();
+    assert_eq!(cut, ["n1->n2", "n2->n1", "n3->n0", "n0->n3"]);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_with_their_lines() {
+    let text = "\
+name: bad
+events:
+  - {what: down, where: n0--n9}
+  - {what: los, where: all, rate: 1%}
+  - {what: kill, where: n7, rate: 1%}
+  - {what: loss, where: n0->n1}
+  - {what: down, where: all, at: -3ms}
+  - {what: down, where: all, at: 3}
+  - {what: down, where: plane 4, times: 2}
+  - {what: down, where: n0->n1, every: 5ms, for: 9ms}
+  - {what: down, where: n0->n1, at: 1ms, after: {frames: 3, way: n0--n1}}
+  - {what: drop, where: n0->n1, frames: [0], for: 3ms}
+expect: {ends: rigth, lost: [n9]}
+";
+    let told = mistakes(text);
+    let expected = [
+        (3, "there is no link `n0--n9`", "links are"),
+        (4, "`los` is not a choice", "did you mean `loss`?"),
+        (5, "there is no member `n7`", "members are"),
+        (5, "`rate` means nothing to `kill`", "it belongs to loss, corrupt, duplicate, reorder"),
+        (6, "`loss` needs `rate`", "Share of frames"),
+        (7, "lies in the past", "all links are up"),
+        (8, "has no unit", "3ns"),
+        (9, "there is no plane `4`", "planes are 0 to 0"),
+        (9, "`times` without `every`", "add `every`"),
+        (10, "begin again before it has ended", "shorter"),
+        (11, "`at` and `after` both say when", "leave one"),
+        (11, "is no direction of a link", "n0->n1"),
+        (12, "counts frames from 1", "number 1"),
+        (12, "cannot last", "leave `for` out"),
+        (13, "`rigth` is not a choice", "did you mean `right`?"),
+        (13, "there is no member `n9`", "members are"),
+    ];
+    for (line, message, hint) in expected {
+        let begin = format!("{line}: ");
+        let is_meant = |one: &&String| one.starts_with(&begin) && one.contains(message) && one.contains(hint);
+        assert!(told.iter().any(|one| is_meant(&one)), "line {line}: {message}\n{told:#?}");
+    }
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    for (text, message) in [
+        ("events: [{what: kill, where: n1}]\nexpect: {ends: right}", "cannot end right without n1"),
+        ("events: [{what: kill, where: n1}]\nexpect: {lost: []}", "not expected to be lost"),
+        ("events: [{what: down, where: n1}]\nexpect: {lost: [n1]}", "no event kills it"),
+        ("events: [{what: down, where: n1, at: 9ms}]\nexpect: {elapsed_max: 5ms}", "after the job's end"),
+        (
+            "events: [{what: loss, where: n1, rate: 1%}]\nexpect: {detected_within: 5ms}",
+            "nothing to be detected",
+        ),
+        (
+            "events: [{what: down, where: n1}]\nexpect: {detected_within: 5ms, switched_within: 4ms}",
+            "before the fault is detected",
+        ),
+        ("events: [{what: slow, where: n1, share: 25%}]", "has no rate"),
+        ("events: [{what: partition, where: [n0, n1, n2, n3]}]", "touches no link"),
+        ("events: []\nexpect: {retransmitted_min: 5, retransmitted_max: 4}", "cannot be sent again"),
+    ] {
+        let told = mistakes(&format!("name: t\n{text}\n"));
+        assert!(told.iter().any(|one| one.contains(message)), "{text}: {told:?}");
+    }
+}
+
+#[test]
+fn a_place_in_the_job_needs_a_job_with_places() {
+    let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack of the litmus job");
+    let text = "name: t\nevents: [{what: kill, where: n1, when: {node: n2, run: 3}}]\n";
+    let error = FaultScript::parse(text, "t", &plan).expect_err("litmus has no runs");
+    assert!(error.to_string().contains("has no runs and steps"), "{error}");
+    assert!(FaultScript::parse(text, "t", &ring()).is_ok());
+}
+
+#[test]
+fn the_usual_expectation_is_the_strictest_that_the_script_permits() {
+    let expect = |events: &str| script(events).expect;
+    assert_eq!(expect("  - {what: down, where: n1}").ends, Ending::Right);
+    let killed = expect("  - {what: kill, where: n1}");
+    assert_eq!((killed.ends, killed.lost), (Ending::Either, vec![NodeId(1)]));
+    let restarted = expect("  - {what: kill, where: n1, for: 5ms}");
+    assert_eq!((restarted.ends, restarted.lost), (Ending::Either, vec![]));
+}
+
+#[test]
+fn what_is_written_reads_back_as_the_same_script() {
+    let text = "
+  - {what: loss, where: n0->n1, rate: 1%, kinds: [ack, credit], at: 3ms, for: 2ms, ramp: 1ms}
+  - {what: corrupt, where: n0--n1, rate: 0.001, after: {frames: 7, way: n2->n1}}
+  - {what: duplicate, where: n0--n1, rate: 0.5}
+  - {what: reorder, where: n0--n1, rate: 0.5}
+  - {what: drop, where: n3->n0, frames: [3, 1], when: {node: n2, run: 2, step: 5}}
+  - {what: down, where: n1, for: 1us, every: 3us, times: 4}
+  - {what: unplug, where: n1--n2}
+  - {what: delay, where: all, by: 5us}
+  - {what: pause, where: [n0, n2], for: 3ms}
+  - {what: kill, where: n3}";
+    let read = script(text);
+    let again = FaultScript::parse(&read.to_text(&ring()), "again", &ring());
+    let again = again.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.expect, read.expect);
+    for (one, other) in read.events.iter().zip(&again.events) {
+        assert_eq!((&one.fault, one.trigger, one.timing), (&other.fault, other.trigger, other.timing));
+    }
+    assert_eq!(read.events.len(), again.events.len());
+}
+
+/// A conductor of a ring node whose links have come up at 1000.
+fn lit(script: &FaultScript, member: u16) -> Conductor {
+    let mut conductor = Conductor::new(script, &ring(), NodeId(member)).expect("it has a part");
+    for port in 0..2 {
+        let up = Event::LinkChanged {
+            port: PortId(port),
+            from: LinkState::Down,
+            to: LinkState::Up,
+            cause: LinkCause::Hello,
+        };
+        conductor.look(Instant(500), |_| 0, || None);
+        assert_eq!((conductor.poll(), conductor.next_due(Instant(500))), (None, Instant::NEVER));
+        conductor.hear(Instant(1_000), &up);
+    }
+    conductor
+}
+
+/// All that is said or done at a moment.
+fn deeds(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<Deed> {
+    conductor.look(Instant(now), |_| frames, || place);
+    std::iter::from_fn(|| conductor.poll()).collect()
+}
+
+#[test]
+fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
+    let script = script("  - {what: down, where: n0->n1, at: 200ns, for: 300ns, every: 1us, times: 2}");
+    let mut conductor = lit(&script, 0);
+    assert_eq!(deeds(&mut conductor, 1_199, 0, None), []);
+    assert_eq!(conductor.next_due(Instant(1_199)), Instant(1_200));
+    let way = script.events[0].fault.ways()[0];
+    let cut = Conditions { is_cut: true, ..Conditions::default() };
+    let (on, off) =
+        (Deed::Set { way, conditions: cut }, Deed::Set { way, conditions: Conditions::default() });
+    let say = |begins| Deed::Say { event: 0, begins };
+    for (now, expected, next) in [
+        (1_200, vec![say(true), on.clone()], 1_500),
+        (1_500, vec![say(false), off.clone()], 2_200),
+        (2_200, vec![say(true), on], 2_500),
+        (2_600, vec![say(false), off], u64::MAX),
+    ] {
+        assert_eq!(deeds(&mut conductor, now, 0, None), expected, "at {now}");
+        assert_eq!(conductor.next_due(Instant(now)), Instant(next), "at {now}");
+    }
+    assert!(Conductor::new(&script, &ring(), NodeId(1)).is_none(), "the receiver has no part in it");
+}
+
+#[test]
+fn faults_that_overlap_leave_nothing_behind() {
+    let script = script(
+        "  - {what: loss, where: n0->n1, rate: 10%, at: 0ns, for: 500ns}\n  \
+         - {what: loss, where: n0->n1, rate: 30%, at: 100ns, for: 100ns}\n",
+    );
+    let mut conductor = lit(&script, 0);
+    let loss = |deeds: Vec<Deed>| {
+        let mut set = deeds.into_iter().filter_map(|deed| match deed {
+            Deed::Set { conditions, .. } => Some(conditions.loss),
+            _ => None,
+        });
+        set.next_back()
+    };
+    let seen: Vec<_> =
+        [1_000, 1_100, 1_200, 1_500].map(|now| loss(deeds(&mut conductor, now, 0, None))).to_vec();
+    assert_eq!(seen, [Some(0.1), Some(0.3), Some(0.1), Some(0.0)]);
+}
+
+#[test]
+fn a_member_is_struck_where_its_job_is_and_others_are_told() {
+    let script = script("  - {what: kill, where: [n1, n2], when: {node: n1, run: 2, step: 3}}");
+    let mut first = lit(&script, 1);
+    let at = |run, step| Some(Place { run, step });
+    assert_eq!(deeds(&mut first, 2_000, 0, at(2, 2)), []);
+    let kill = Deed::Kill { event: 0, restart_after_ns: None };
+    let begins = Deed::Say { event: 0, begins: true };
+    assert_eq!(deeds(&mut first, 2_001, 0, at(2, 4)), [begins.clone(), kill.clone()], "a step may be missed");
+    assert_eq!((first.poll_tell(), first.poll_tell()), (Some(0), None));
+
+    let mut second = lit(&script, 2);
+    assert_eq!(deeds(&mut second, 5_000, 0, at(9, 9)), [], "its own place does not count");
+    second.told(Instant(5_001), 0);
+    assert_eq!(std::iter::from_fn(|| second.poll()).collect::<Vec<_>>(), [begins, kill]);
+}
+
+#[test]
+fn frames_are_counted_where_they_leave() {
+    let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, way: n0->n1}}");
+    let mut sender = lit(&script, 0);
+    assert_eq!((deeds(&mut sender, 2_000, 9, None), sender.poll_tell()), (vec![], None));
+    assert_eq!((deeds(&mut sender, 2_001, 10, None), sender.poll_tell()), (vec![], Some(0)));
+    let mut dropper = lit(&script, 2);
+    dropper.told(Instant(2_002), 0);
+    let way = script.events[0].fault.ways()[0];
+    let drop = Deed::Drop { way, numbers: vec![2] };
+    let over = Deed::Say { event: 0, begins: true };
+    assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
+}
+
+#[test]
+fn what_is_added_later_counts_from_then_and_joins_what_is_there() {
+    let script = script("  - {what: loss, where: n0->n1, rate: 10%}");
+    let mut conductor = lit(&script, 0);
+    assert_eq!(deeds(&mut conductor, 1_000, 0, None).len(), 2);
+    let more = "name: more\nevents: [{what: loss, where: n0->n1, rate: 30%, at: 50ns, for: 100ns}]\n";
+    let more = FaultScript::parse(more, "more", &ring()).expect("a script");
+    conductor.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
+    assert_eq!(deeds(&mut conductor, 9_049, 0, None), []);
+    assert_eq!(conductor.next_due(Instant(9_049)), Instant(9_050));
+    let way = script.events[0].fault.ways()[0];
+    let set = |loss| Deed::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
+    let say = |begins| Deed::Say { event: 7, begins };
+    assert_eq!(deeds(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
+    assert_eq!(deeds(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
+    assert_eq!(conductor.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
+}
+
+#[test]
+fn the_example_of_the_document_is_a_script() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fault-scripts.md");
+    let document = std::fs::read_to_string(path).expect("the document is there");
+    let rack = "{name: r, shape: {ring: {nodes: 8}}, job: {collective: {bytes: 4KiB}}}";
+    let plan = Plan::parse(rack, "r").expect("a rack");
+    let examples: Vec<_> =
+        document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        FaultScript::parse(example, "example", &plan).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn a_pause_that_is_over_when_a_member_goes_on_does_not_stop_it_again() {
+    let script = script(
+        "  - {what: pause, where: n0, for: 500ns}\n  - {what: pause, where: n0, at: 100ns, for: 100ns}",
+    );
+    let mut conductor = lit(&script, 0);
+    let paused = |deeds: Vec<Deed>| {
+        deeds.into_iter().filter(|deed| matches!(deed, Deed::Pause { .. })).collect::<Vec<_>>()
+    };
+    assert_eq!(paused(deeds(&mut conductor, 1_050, 0, None)), [Deed::Pause { for_ns: 450 }]);
+    assert_eq!(paused(deeds(&mut conductor, 1_500, 0, None)), [], "it stood still all that time");
+}
+
+#[test]
+fn memory_is_as_bad_as_the_worst_that_holds_and_keys_go_once() {
+    let script = script(
+        "  - {what: slow-memory, where: n0, by: 100ns, for: 500ns}\n  \
+         - {what: fail-memory, where: [n0, n1], rate: 25%, at: 100ns, for: 100ns}\n  \
+         - {what: revoke, where: n0, at: 300ns}\n",
+    );
+    let mut conductor = lit(&script, 0);
+    let mut at = |now| {
+        let said = |deed: &Deed| !matches!(deed, Deed::Say { .. });
+        deeds(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
+    };
+    let memory = |late_ns, fail| Deed::Memory(MemoryConditions { late_ns, fail });
+    assert_eq!(at(1_000), [memory(100, 0.0)]);
+    assert_eq!(at(1_100), [memory(100, 0.25)]);
+    assert_eq!(at(1_200), [memory(100, 0.0)]);
+    assert_eq!(at(1_300), [Deed::Revoke]);
+    assert_eq!(at(1_301), []);
+    assert_eq!(at(1_500), [memory(0, 0.0)]);
+    assert!(script.refuses() && !script.picks());
+    assert!(Conductor::new(&script, &ring(), NodeId(2)).is_none());
+}
+
+#[test]
+fn what_picks_frames_and_what_troubles_memory_reads_back_as_it_was_written() {
+    let script = script(
+        "  - {what: loss, where: n0->n1, rate: 50%, operations: [put, signal], sequence: [3, 9]}\n  \
+         - {what: slow-memory, where: n0, by: 1us, ramp: 1ms}\n  \
+         - {what: fail-memory, where: n1, rate: 1%, for: 1ms}\n  \
+         - {what: revoke, where: n2, at: 3ms}\n  \
+         - {what: kill, where: n3, at: 4ms, for: 1ms}\n",
+    );
+    assert!(script.picks());
+    let text = script.to_text(&ring());
+    let again = FaultScript::parse(&text, "again", &ring()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    for (one, other) in script.events.iter().zip(&again.events) {
+        assert_eq!(
+            (&one.fault, one.trigger, one.timing),
+            (&other.fault, other.trigger, other.timing),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_memory_and_picks_cannot_mean_is_refused() {
+    for (event, told) in [
+        ("{what: loss, where: all, rate: 1%, operations: [putt]}", "no operation in a frame"),
+        ("{what: loss, where: all, rate: 1%, sequence: [9, 3]}", "range of packet numbers"),
+        ("{what: loss, where: all, rate: 1%, sequence: [9]}", "range of packet numbers"),
+        ("{what: loss, where: all, rate: 1%, operations: [put], kinds: [ack]}", "leave `kinds` out"),
+        ("{what: revoke, where: n0, for: 3ms}", "cannot last"),
+        ("{what: down, where: all, operations: [put]}", "means nothing to `down`"),
+        ("{what: slow-memory, where: n0--n1, by: 1us}", "no member"),
+        ("{what: slow-memory, where: n0}", "by"),
+    ] {
+        let text = format!("name: t\nevents: [{event}]\n");
+        let told_all = FaultScript::parse(&text, "t", &ring()).expect_err(event).to_string();
+        assert!(told_all.contains(told), "{event}: {told_all}");
+    }
+    let star = Plan::parse("{name: r, shape: {star: {nodes: 2, planes: 1}}}", "r").expect("a rack");
+    let text = "name: t\nevents: [{what: revoke, where: s0}]\n";
+    let told = FaultScript::parse(text, "t", &star).expect_err("a switch").to_string();
+    assert!(told.contains("is a switch and has no memory"), "{told}");
+}

@@ -1,0 +1,156 @@
+//! Pauses (PFC-like) as a rack file asks for them, and what follows from the link where the file leaves it open.
+//!
+//! Headroom is for what is under way when a receiver asks for a pause. Where a link has a rate that is known: how long the word
+//! takes to get to the sender and to take effect, and the cable once more for what has left by then. Between real processes
+//! no file knows it; what is lost there the transport repeats.
+
+use rackloom_protocol::PauseConfig;
+use rackloom_protocol::wire::layout::OPERATIONS;
+
+use crate::headers::{HeaderProfile, wire_bytes};
+use crate::plan::LinkProfile;
+use crate::retry::Clock;
+
+/// What an unlimited rate counts as where quanta must last some time (ours).
+const RATE_OF_UNLIMITED: u64 = 100_000_000_000;
+/// A pause between real processes lasts at least as long, because they are not always running (ours).
+const PAUSE_WALL_NS: u64 = 20_000_000;
+const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
+const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
+const XOFF_BYTES: u32 = 64 << 10;
+/// Ethernet and link header, and how many quanta.
+const PAUSE_FRAME_BYTES: usize = 48;
+
+/// What a file says about pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PausePlan {
+    /// Bytes of a channel above which its sender is paused.
+    pub xoff_bytes: u32,
+    /// Bytes at which it may go on; `None` is half of that.
+    pub xon_bytes: Option<u32>,
+    /// Room above xoff; `None` is what is under way.
+    pub headroom_bytes: Option<u32>,
+    /// Less headroom than that is accepted: somebody wants to see what is lost.
+    pub allows_short_headroom: bool,
+    /// For how long a pause is asked.
+    pub quanta: u16,
+    /// Between a pause that is heard and no more data.
+    pub response_delay_ns: u64,
+    /// How long data may be paused; 0 is for ever.
+    pub watchdog_ns: u64,
+}
+
+impl Default for PausePlan {
+    fn default() -> Self {
+        Self {
+            xoff_bytes: XOFF_BYTES,
+            xon_bytes: None,
+            headroom_bytes: None,
+            allows_short_headroom: false,
+            quanta: u16::MAX,
+            response_delay_ns: 0,
+            watchdog_ns: 200_000_000,
+        }
+    }
+}
+
+impl PausePlan {
+    /// Bytes at which a paused sender may go on.
+    #[must_use]
+    pub fn xon_bytes(&self) -> u32 {
+        self.xon_bytes.unwrap_or(self.xoff_bytes / 2)
+    }
+
+    /// Room above xoff on a link, where each of its channels may have `room_bytes` in all.
+    #[must_use]
+    pub fn headroom_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16, room_bytes: u64) -> u32 {
+        self.headroom_bytes.unwrap_or_else(|| {
+            let rest = room_bytes.saturating_sub(self.xoff_bytes.into());
+            let under_way = self.under_way_bytes(profile, frame_bytes_max).unwrap_or(rest);
+            u32::try_from(under_way).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Bytes that can come after a frame has made a receiver ask for a pause, that frame's own included: the word waits for a
+    /// largest frame to leave, and meets one that has just begun. `None` where the rate says nothing.
+    #[must_use]
+    pub fn under_way_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16) -> Option<u64> {
+        let rate = profile.rate_bits_per_s?.max(1);
+        let takes_ps =
+            |bytes: u64| u128::from(bytes * 8) * u128::from(PICOSECONDS_PER_SECOND) / u128::from(rate);
+        // Under headers of another kind a frame may take as little as what it carries.
+        let accounted = match profile.headers {
+            HeaderProfile::Own => wire_bytes(frame_bytes_max.into()),
+            _ => usize::from(frame_bytes_max).saturating_sub(OPERATIONS),
+        };
+        let frame_ps = takes_ps(accounted as u64).max(1);
+        let word_ps = takes_ps(wire_bytes(PAUSE_FRAME_BYTES) as u64);
+        let response_ps = u128::from(self.response_delay_ns) * u128::from(PICOSECONDS_PER_NANOSECOND);
+        let blind_ps = frame_ps + word_ps + 2 * u128::from(profile.latency_ps()) + response_ps;
+        let frames = blind_ps.div_ceil(frame_ps) + 1;
+        Some(u64::try_from(frames).unwrap_or(u64::MAX).saturating_mul(frame_bytes_max.into()))
+    }
+
+    /// What the core is told.
+    #[must_use]
+    pub fn config(
+        &self,
+        profile: &LinkProfile,
+        frame_bytes_max: u16,
+        room_bytes: u64,
+        clock: Clock,
+    ) -> PauseConfig {
+        let rate = profile.rate_bits_per_s.unwrap_or(RATE_OF_UNLIMITED).max(1);
+        let quantum_ps = PauseConfig::QUANTUM_BITS.saturating_mul(PICOSECONDS_PER_SECOND) / rate;
+        let least_ps = match clock {
+            Clock::Virtual => 1,
+            Clock::Wall => PAUSE_WALL_NS * PICOSECONDS_PER_NANOSECOND / u64::from(self.quanta.max(1)),
+        };
+        PauseConfig {
+            xoff_bytes: self.xoff_bytes,
+            xon_bytes: self.xon_bytes(),
+            headroom_bytes: self.headroom_bytes(profile, frame_bytes_max, room_bytes),
+            quanta: self.quanta,
+            quantum_ps: quantum_ps.max(least_ps),
+            response_delay_ns: self.response_delay_ns,
+            watchdog_ns: self.watchdog_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: u64 = 100 << 10;
+
+    // 976 + 24 bytes last 80 ns at 100 Gbit/s, a word of 84 bytes 6.72 ns; 500 ns each way.
+    #[test]
+    fn headroom_follows_rate_cable_frame_and_response() {
+        let link = |delay_ns| LinkProfile {
+            delay_ns,
+            rate_bits_per_s: Some(100_000_000_000),
+            ..LinkProfile::default()
+        };
+        let plan = PausePlan::default();
+        // 80 + 6.72 + 1000 = 1086.72 ns: 14 frames begin in it, and one made the receiver speak.
+        assert_eq!(plan.headroom_bytes(&link(500), 976, ROOM), 15 * 976);
+        let slow = PausePlan { response_delay_ns: 800, ..plan };
+        assert_eq!(slow.headroom_bytes(&link(500), 976, ROOM), 25 * 976);
+        assert_eq!(plan.headroom_bytes(&link(0), 976, ROOM), 3 * 976);
+        assert_eq!(plan.headroom_bytes(&LinkProfile::default(), 976, ROOM), 36 << 10);
+    }
+
+    #[test]
+    fn a_quantum_is_512_bits_of_the_link_and_a_pause_of_processes_outlives_their_sleep() {
+        let plan = PausePlan::default();
+        let link = LinkProfile { rate_bits_per_s: Some(400_000_000_000), ..LinkProfile::default() };
+        assert_eq!(plan.config(&link, 976, ROOM, Clock::Virtual).pause_ns(1_000), 1_280);
+        assert_eq!(plan.config(&LinkProfile::default(), 976, ROOM, Clock::Virtual).pause_ns(1_000), 5_120);
+        for quanta in [100, u16::MAX] {
+            let pause_ns =
+                PausePlan { quanta, ..plan }.config(&link, 976, ROOM, Clock::Wall).pause_ns(quanta);
+            assert!((19_900_000..=20_000_000).contains(&pause_ns), "{pause_ns}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Single frames of data, picked by what they carry: operations of some kinds, or packet numbers within a range.
+//!
+//! For faults that are to meet an operation rather than a share of all traffic. A pick reads a frame as it leaves, without using any
+//! of it; frames that carry no operations are never picked.
+
+use rackloom_protocol::wire::FrameKind;
+use rackloom_protocol::wire::layout::{OPERATIONS, PSN, u32_at};
+use rackloom_protocol::wire::packed::{Operation, Operations};
+
+/// Operations as they are packed into frames, in the order of their bits.
+pub(crate) const OPERATION_NAMES: &[&str] = &[
+    "store",
+    "load",
+    "atomic",
+    "signal",
+    "put",
+    "get",
+    "message",
+    "offer",
+    "pull",
+    "load_reply",
+    "atomic_reply",
+    "get_data",
+    "received",
+    "refusal",
+];
+
+/// Which frames are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pick {
+    /// One bit for each kind of operation, of which a frame must carry one; all kinds if there is none.
+    operations: u16,
+    /// First and last packet number.
+    sequence: Option<(u32, u32)>,
+}
+
+impl Pick {
+    /// Frames that carry an operation of one of these kinds (places in [`OPERATION_NAMES`]), and whose packet number lies in this range.
+    pub(crate) fn new(operations: impl IntoIterator<Item = usize>, sequence: Option<(u32, u32)>) -> Self {
+        Self { operations: operations.into_iter().fold(0, |bits, place| bits | 1 << place), sequence }
+    }
+
+    /// Whether it picks by anything.
+    pub(crate) fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// The names of the operations, in order.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = &'static str> {
+        let bits = self.operations;
+        OPERATION_NAMES
+            .iter()
+            .enumerate()
+            .filter(move |(place, _)| bits & 1 << place != 0)
+            .map(|(_, name)| *name)
+    }
+
+    /// First and last packet number.
+    pub(crate) const fn sequence(&self) -> Option<(u32, u32)> {
+        self.sequence
+    }
+
+    /// Whether this frame is meant.
+    #[must_use]
+    pub fn meets(&self, frame: &[u8]) -> bool {
+        if FrameKind::peek(frame) != Some(FrameKind::Data) || frame.len() < OPERATIONS {
+            return false;
+        }
+        let number = u32_at(frame, PSN);
+        let is_in_range = self.sequence.is_none_or(|(first, last)| (first..=last).contains(&number));
+        is_in_range && (self.operations == 0 || self.operations & carried(&frame[OPERATIONS..]) != 0)
+    }
+}
+
+/// One bit for each kind of operation in a frame.
+fn carried(operations: &[u8]) -> u16 {
+    Operations::new(operations)
+        .map_while(Result::ok)
+        .filter_map(|one| place(&one))
+        .fold(0, |bits, place| bits | 1 << place)
+}
+
+const fn place(operation: &Operation<'_>) -> Option<u16> {
+    Some(match operation {
+        Operation::Store { .. } => 0,
+        Operation::Load { .. } => 1,
+        Operation::Atomic { .. } => 2,
+        Operation::Signal { .. } => 3,
+        Operation::Put { .. } => 4,
+        Operation::Get { .. } => 5,
+        Operation::Message { .. } => 6,
+        Operation::Offer { .. } => 7,
+        Operation::Pull { .. } => 8,
+        Operation::LoadReply { .. } => 9,
+        Operation::AtomicReply { .. } => 10,
+        Operation::GetData { .. } => 11,
+        Operation::Received { .. } => 12,
+        Operation::Refusal { .. } => 13,
+        Operation::Select { .. } | Operation::Ack { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_protocol::wire::layout::{VERSION_KIND, put_u32};
+    use rackloom_protocol::{Key, RegionId};
+
+    use super::*;
+
+    /// A frame of data with these operations, as far as a pick looks at it.
+    fn frame(number: u32, operations: &[Operation<'_>]) -> Vec<u8> {
+        let mut frame = vec![0; OPERATIONS];
+        frame[VERSION_KIND] = FrameKind::Data as u8;
+        put_u32(&mut frame, PSN, number);
+        operations.iter().for_each(|operation| operation.encode(&mut frame));
+        frame
+    }
+
+    fn named(names: &[&str]) -> Pick {
+        let place = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name).expect("a name");
+        Pick::new(names.iter().map(place), None)
+    }
+
+    #[test]
+    fn a_frame_is_picked_by_any_of_its_operations_behind_a_selection() {
+        let select = Operation::Select { region: RegionId(1), key: Key(2) };
+        let both = frame(
+            7,
+            &[
+                select,
+                Operation::Store { offset: 0, data: &[1; 9] },
+                Operation::Load { offset: 0, length: 8 },
+            ],
+        );
+        assert!(named(&["store"]).meets(&both) && named(&["load"]).meets(&both));
+        assert!(named(&["put", "load"]).meets(&both));
+        assert!(!named(&["put", "signal", "atomic"]).meets(&both));
+        let mut other = both;
+        other[VERSION_KIND] = FrameKind::Ack as u8;
+        assert!(!named(&["store"]).meets(&other), "no data");
+    }
+
+    #[test]
+    fn a_range_of_packet_numbers_holds_its_ends() {
+        let pick = Pick::new([], Some((3, 5)));
+        let picked: Vec<_> = (1..8).filter(|number| pick.meets(&frame(*number, &[]))).collect();
+        assert_eq!(picked, [3, 4, 5]);
+        assert!(!pick.meets(&[]));
+    }
+
+    #[test]
+    fn each_name_has_a_place_of_its_own() {
+        let pick = Pick::new(0..OPERATION_NAMES.len(), None);
+        assert!(pick.operations().eq(OPERATION_NAMES.iter().copied()));
+        assert!(pick.is_any() && !Pick::default().is_any());
+    }
+}

@@ -1,0 +1,114 @@
+//! `channels`: lanes of the message classes, levels, whose turn it is.
+
+use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
+
+use crate::channels::ChannelPlan;
+use crate::mistake::{Complaint, quoted};
+use crate::quantity::whole;
+use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::links::{is_no_link, no_such_link};
+use crate::schema;
+use crate::shape::Shape;
+
+/// `off`, `by-class`, or a table.
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> ChannelPlan {
+    if !rack.is_table("channels") {
+        let is_by_class = reader.choice(rack, "channels", false, &[("off", false), ("by-class", true)]);
+        let config = if is_by_class { ChannelConfig::by_class() } else { ChannelConfig::default() };
+        return ChannelPlan { config, ..ChannelPlan::default() };
+    }
+    let fields = reader.open_under(rack, "channels", &schema::CHANNELS);
+    let rises = [("never", Rise::Never), ("dateline", Rise::Dateline), ("hop", Rise::Hop)];
+    let arbiters = [
+        ("strict", ArbiterKind::Strict),
+        ("round-robin", ArbiterKind::RoundRobin),
+        ("weighted", ArbiterKind::Weighted),
+    ];
+    let rise = reader.choice(&fields, "rise", Rise::Never, &rises);
+    let levels = reader.value(&fields, "levels", None, |text| {
+        in_range(&schema::CHANNELS, "levels", whole(text)?).map(|levels| Some(levels as u8))
+    });
+    let config = ChannelConfig {
+        lane_of: lanes(reader, &fields),
+        levels: levels.unwrap_or(1),
+        rise,
+        arbiter: reader.choice(&fields, "arbiter", ArbiterKind::Strict, &arbiters),
+        weights: counts(reader, &fields, "weights"),
+    };
+    let limits = counts(reader, &fields, "limits");
+    let datelines = datelines(reader, &fields, rise, shape);
+    ChannelPlan { config, limits, datelines, levels_follow: levels.is_none() }
+}
+
+/// The lane of each class: one of its own, where the file says nothing.
+fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
+    let table = reader.open_under(fields, "lanes", &schema::LANES);
+    let mut lane_of = ChannelConfig::by_class().lane_of;
+    for (class, key) in Class::ALL.into_iter().zip(["request", "reply", "bulk", "bulk_reply"]) {
+        let usual = lane_of[class.index()];
+        lane_of[class.index()] = reader.value(&table, key, usual, |text| {
+            in_range(&schema::LANES, key, whole(text)?).map(|lane| lane as u8)
+        });
+    }
+    lane_of
+}
+
+/// A list of numbers from one on.
+fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'static str) -> Vec<T> {
+    let path = fields.path_of(key);
+    let Some(value) = fields.find(key) else { return Vec::new() };
+    reader.places.note(path.clone(), value.place);
+    let mut counts = Vec::new();
+    for item in reader.items(Some(value), &path) {
+        let count = reader.scalar(item, &path).and_then(|text| {
+            let count = whole::<u64>(text).map_err(|complaint| prefixed(&path, complaint))?;
+            T::try_from(count).ok().filter(|_| count > 0).ok_or_else(|| {
+                Complaint::about(format!("`{path}` has {count}, which is none of its numbers"))
+                    .hint("write whole numbers from 1 on")
+            })
+        });
+        match count {
+            Ok(count) => counts.push(count),
+            Err(complaint) => {
+                reader.places.note_broken(path.clone());
+                reader.complain(item.place, complaint);
+            }
+        }
+    }
+    counts
+}
+
+/// Links by name; in a ring the one that closes it, where the file names none.
+fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Option<&Shape>) -> Vec<u16> {
+    let path = fields.path_of("datelines");
+    let Some(value) = fields.find("datelines") else {
+        let closing = shape.filter(|shape| rise == Rise::Dateline && shape.is_ring);
+        return closing.map(|shape| shape.links.len() as u16 - 1).into_iter().collect();
+    };
+    reader.places.note(path.clone(), value.place);
+    let mut edges = Vec::new();
+    for item in reader.items(Some(value), &path) {
+        let name = match reader.scalar(item, &path) {
+            Ok(name) => name,
+            Err(complaint) => {
+                reader.complain(item.place, complaint);
+                continue;
+            }
+        };
+        let Some(shape) = shape else { continue };
+        match shape.link_named(name) {
+            Some(edge) if edges.contains(&(edge as u16)) => {
+                let message = format!("`{path}` names {} twice", quoted(name));
+                reader.complain(item.place, Complaint::about(message).hint("leave one of them out"));
+            }
+            Some(edge) => edges.push(edge as u16),
+            None if is_no_link(reader, shape, name) => {
+                reader.complain(item.place, no_such_link(shape, name));
+                reader.places.note_broken(path.clone());
+            }
+            None => reader.places.note_broken(path.clone()),
+        }
+    }
+    edges.sort_unstable();
+    edges
+}

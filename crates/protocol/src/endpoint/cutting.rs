@@ -1,0 +1,165 @@
+//! Long transfers are cut into packets when the window has room for them, and not before.
+
+use super::Endpoint;
+use super::peer::Peer;
+use crate::error::OperationError;
+use crate::ids::Class;
+use crate::operation::bulk::Bulk;
+use crate::operation::groups::GroupId;
+use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
+use crate::operation::{LocalRange, RemoteAddress, Signal};
+use crate::transport::packet::PayloadSource;
+use crate::transport::sender::Sender;
+use crate::wire::layout::OPERATIONS;
+use crate::wire::packed::{Operation, PUT_BYTES, SELECT_BYTES, get_data_header, put_header};
+
+impl Endpoint {
+    /// Payload bytes of one packet of a long transfer: what a frame holds, in multiples of 256.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
+        (if room >= 256 { room / 256 * 256 } else { room }) as u64
+    }
+
+    /// Cut the next packet from the long transfers of a stream, if the window is open and nothing else waits.
+    pub(super) fn cut_bulk(&mut self, peer: &mut Peer, class: Class) {
+        let sender = &peer.senders[class.index()];
+        if sender.next().is_some() || !sender.window_open() {
+            return;
+        }
+        while let Some(bulk) = peer.bulk[class.index()].front().copied() {
+            let is_over = match bulk {
+                Bulk::Put { .. } => self.cut_put(peer, class, bulk),
+                Bulk::Get { group, target, into } => {
+                    let request = Operation::Get { offset: target.offset, length: into.length as u32 };
+                    let sender = &mut peer.senders[class.index()];
+                    let number = sender.append(Some((target.region, target.key)), &request);
+                    let kind =
+                        ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
+                    let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
+                    peer.outstanding[class.index()].expect_reply(wait);
+                    true
+                }
+                Bulk::Pull { group, offer, into } => {
+                    let request = Operation::Pull { offer, length: into.length as u32 };
+                    let number = peer.senders[class.index()].append(None, &request);
+                    let kind =
+                        ReplyKind::Bytes { region: into.region, offset: into.offset, length: into.length };
+                    let wait = ReplyWait { number, group, kind, missing: into.length, is_over: false };
+                    peer.outstanding[class.index()].expect_reply(wait);
+                    peer.pulls.push((number, offer, into.length));
+                    true
+                }
+                Bulk::GetData { .. } => self.cut_get_data(peer, class, bulk),
+            };
+            if is_over {
+                peer.bulk[class.index()].pop_front();
+                if class == Class::Bulk {
+                    peer.bulk_cut += 1;
+                    self.note_cut(peer, bulk);
+                }
+            }
+            if peer.senders[class.index()].next().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Cut one packet of a put. True when the put is wholly in packets.
+    fn cut_put(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
+        let Bulk::Put { group, target, source, signal, position, first, error } = bulk else { return true };
+        let is_gone = source.length > 0 && !self.regions.holds(source.region, source.offset, source.length);
+        if let Some(error) = error.or(is_gone.then_some(OperationError::MemoryFailed)) {
+            // What is in flight already is answered for: the put ends once it has been.
+            return self.abandon_put(peer, class, group, first, error);
+        }
+        let length = (source.length - position).min(self.segment_bytes());
+        let sender = &mut peer.senders[class.index()];
+        let mut last = sender.next_operation();
+        let first = first.unwrap_or(last);
+        if source.length > 0 {
+            last = cut_segment(sender, target, source, position, length);
+        }
+        let position = position + length;
+        if position < source.length {
+            if let Some(Bulk::Put { position: slot, first: first_slot, .. }) =
+                peer.bulk[class.index()].front_mut()
+            {
+                *slot = position;
+                *first_slot = Some(first);
+            }
+            return false;
+        }
+        if let Some(signal) = signal {
+            let counted = if source.length > 0 { last.wrapping_sub(first).wrapping_add(1) } else { 0 };
+            let Signal { offset, kind, value, .. } = signal;
+            let update = Operation::Signal { offset, kind, value, counted };
+            last = sender.append_after_payload((signal.region, signal.key), &update);
+        }
+        let wait = VisibleWait { first, last, command: Waiting::Part(group), error: None };
+        peer.outstanding[class.index()].visible.push_back(wait);
+        true
+    }
+
+    fn abandon_put(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        group: GroupId,
+        first: Option<u32>,
+        error: OperationError,
+    ) -> bool {
+        let next = peer.senders[class.index()].next_operation();
+        match first {
+            Some(first) if peer.senders[class.index()].visible() != next => {
+                let last = next.wrapping_sub(1);
+                let wait = VisibleWait { first, last, command: Waiting::Part(group), error: Some(error) };
+                peer.outstanding[class.index()].visible.push_back(wait);
+            }
+            _ => self.end_part(group, Err(error)),
+        }
+        true
+    }
+
+    /// Cut one packet of get data. True when the data is wholly in packets, or can no longer be had.
+    fn cut_get_data(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
+        let Bulk::GetData { operation, region, offset, length, position } = bulk else { return true };
+        if !self.regions.holds(region, offset, length) {
+            self.refuse(peer, Class::Bulk, operation, region, OperationError::Revoked);
+            return true;
+        }
+        let part = (length - position).min(self.segment_bytes());
+        let source = PayloadSource {
+            region,
+            offset: offset + position,
+            length: part as usize,
+            split: 0,
+            answers: Some(operation),
+        };
+        peer.senders[class.index()].append_gathered(None, source, |body| {
+            get_data_header(body, operation, position as u32, part as usize);
+        });
+        if let Some(Bulk::GetData { position: slot, .. }) = peer.bulk[class.index()].front_mut() {
+            *slot = position + part;
+        }
+        position + part >= length
+    }
+}
+
+fn cut_segment(
+    sender: &mut Sender,
+    target: RemoteAddress,
+    source: LocalRange,
+    position: u64,
+    length: u64,
+) -> u32 {
+    let payload = PayloadSource {
+        region: source.region,
+        offset: source.offset + position,
+        length: length as usize,
+        split: 0,
+        answers: None,
+    };
+    sender.append_gathered(Some((target.region, target.key)), payload, |body| {
+        put_header(body, target.offset.wrapping_add(position), target.offset, source.length, length as usize);
+    })
+}

@@ -1,0 +1,176 @@
+//! Packets of this member's own that leave one behind the other: a run.
+//!
+//! While nothing but one stream's packets leaves through a port, each differs from the one before in its numbers only. What goes
+//! first (control frames, acknowledgements, transit) cannot come up before the turn is over: not by sending, and the time is the
+//! same. So what holds for all of these packets is looked at once, and they are written one after another into the room that the
+//! device has for them ([`Endpoint::send_run`]), or singly where memory lends its bytes ([`Endpoint::continue_run`]).
+//!
+//! A packet that is not like the last one ends the run, and goes the general way as if nobody had looked; so does one for
+//! which there are no credits. `tests/straight.rs` holds both ways to the same outcome.
+
+use alloc::boxed::Box;
+
+use super::Endpoint;
+use super::peer::Peer;
+use super::transmit::{gathered, place_operations};
+use crate::ids::{Channel, Class, PortId};
+use crate::surroundings::{Body, Fill, Memory, Passage, Transmit};
+use crate::switch::outgoing::Outgoing;
+use crate::time::Instant;
+use crate::transport::packet::PayloadSource;
+use crate::wire::layout::{FABRIC, OPERATIONS};
+
+/// A stream in the midst of a run, with its counters at hand.
+struct Run {
+    port: PortId,
+    peer: Box<Peer>,
+    class: Class,
+    outgoing: Outgoing,
+}
+
+/// A packet that has been sent for the first time in such a run.
+#[derive(Clone, Copy)]
+struct Fresh {
+    length: u32,
+    /// Its payload is still to be read from memory.
+    is_gathered: bool,
+}
+
+impl Endpoint {
+    /// The first of this member's own packets in a turn. Where a link has several channels, or repeats what it loses, sending one may
+    /// be cause for another frame to go next, so that each is the first.
+    pub(super) fn begin_run(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        channel: Channel,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
+        let transmit = self.transmit_data(now, port, channel, out)?;
+        self.run = self.forwarder.trust(port).map(|_| port);
+        Some(transmit)
+    }
+
+    /// Write packets of such a turn into what `fill` gives, as many as there are; the first too, if nothing goes before it. Whether any
+    /// has left.
+    pub(super) fn send_run(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        memory: &mut dyn Memory,
+        fill: &mut Fill<'_>,
+    ) -> bool {
+        if !memory.reads_at_once() || self.run != Some(port) && !self.may_begin_run(now, port) {
+            return false;
+        }
+        let Some(mut run) = self.open_run(port) else { return false };
+        fill(&mut |out| {
+            let read = |source: &PayloadSource, out: &mut [u8]| {
+                let at = OPERATIONS + source.split;
+                let room = out.get_mut(at..at + source.length);
+                room.is_some_and(|room| memory.read(source.region, source.offset, room).is_ok())
+            };
+            Some(self.send_next(now, &mut run, out, read)?.length as usize)
+        });
+        let has_sent = self.close_run(run);
+        if has_sent {
+            self.run = Some(port);
+        }
+        has_sent
+    }
+
+    /// Whether nothing has to leave before this member's own data, on a link whose headers are known in advance.
+    #[inline]
+    fn may_begin_run(&self, now: Instant, port: PortId) -> bool {
+        self.forwarder.trust(port).is_some()
+            && self.ready_acks[port.index()].is_empty()
+            && !self.forwarder.wants_transmit(now, port)
+    }
+
+    /// The next of this member's own packets in such a turn.
+    #[inline]
+    pub(super) fn continue_run(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let Some(mut run) = self.open_run(port) else {
+            return self.transmit_data(now, port, Channel(0), out);
+        };
+        let fresh = self.send_next(now, &mut run, out, |_, _| true);
+        let packet = run.peer.senders[run.class.index()].last_fresh();
+        let source =
+            packet.filter(|_| fresh.is_some_and(|fresh| fresh.is_gathered)).and_then(|packet| packet.source);
+        self.close_run(run);
+        let Some(fresh) = fresh else { return self.transmit_data(now, port, Channel(0), out) };
+        let (length, passage) = (fresh.length as usize, Passage::Plain);
+        // Made here from what fits a register: a value that is written field by field and then copied as a whole waits for its fields.
+        let body = source.as_ref().map_or(Body::Written, gathered);
+        Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage })
+    }
+
+    /// Take up the one stream in line, if its last packet left through this port and everything is as usual.
+    #[inline]
+    fn open_run(&mut self, port: PortId) -> Option<Run> {
+        if self.keeps_buffers_back() {
+            return None;
+        }
+        let line = self.ready_data[port.index()].of(Channel(0));
+        let (node, class) = line.front().copied().filter(|_| line.len() == 1)?;
+        let outgoing = self.forwarder.begin_outgoing(port)?;
+        let peer = self.peers[node.index()].take()?;
+        let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
+        if !is_known || peer.may_owe_acks || peer.is_lost || peer.ways.are_several() {
+            self.put_back(peer);
+            return None;
+        }
+        Some(Run { port, peer, class, outgoing })
+    }
+
+    /// Whether any packet has left in it.
+    #[inline]
+    fn close_run(&mut self, run: Run) -> bool {
+        let Run { port, mut peer, class, outgoing } = run;
+        self.forwarder.end_outgoing(port, &outgoing);
+        if outgoing.has_sent() {
+            self.arm(peer.senders[class.index()].deadline());
+            if !peer.is_sendable(class) {
+                self.ready_data[port.index()].of_mut(Channel(0)).pop_front();
+                peer.tickets[class.index()] = 0;
+            }
+        }
+        self.put_back(peer);
+        outgoing.has_sent()
+    }
+
+    /// Send the next packet of a run, if it is like the last one. `read` puts payload in its place. `None`: nothing has left.
+    #[inline(always)]
+    fn send_next(
+        &mut self,
+        now: Instant,
+        run: &mut Run,
+        out: &mut [u8],
+        read: impl FnOnce(&PayloadSource, &mut [u8]) -> bool,
+    ) -> Option<Fresh> {
+        let Run { peer, class, outgoing, .. } = run;
+        let class = *class;
+        let more_bulk = peer.has_more_bulk(class) && {
+            self.cut_bulk(peer, class);
+            peer.has_more_bulk(class)
+        };
+        let (_, template) = peer.templates[class.index()].as_ref()?;
+        peer.senders[class.index()].send_fresh(now, |packet, psn, is_last| {
+            let length = OPERATIONS + packet.length();
+            // What a get asked for is looked at again when it leaves.
+            let may_leave = packet.source.as_ref().is_none_or(|source| {
+                source.answers.is_none() && outgoing.admits(length) && read(source, out)
+            });
+            if !may_leave {
+                return None;
+            }
+            let link = outgoing.number(length)?;
+            // The window was open, so what is still to be cut follows.
+            let ack_now = is_last && !more_bulk;
+            let numbers = (psn, packet.first_operation, packet.operation_count);
+            template.write_fresh(out, length - FABRIC, &link, numbers, ack_now);
+            place_operations(packet, out);
+            Some(Fresh { length: length as u32, is_gathered: packet.source.is_some() })
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! The straight path of the commonplace frame: the next packet of a stream, with a header like the last one's and nothing but
+//! writes to one region.
+//!
+//! Where memory answers at once, such a frame is over when it has been looked at: it needs no lease, no place among the requests of
+//! memory and none among the operations being served. Everything is looked at once and checked before anything is changed, so that a frame which turns out not to be commonplace can
+//! still go the general way as if nobody had looked. What happens to one that is must be what would have happened there:
+//! `tests/straight.rs` holds both ways to the same outcome.
+//!
+//! Frames that only acknowledge are recognised in the same way, as long as they tell of no hole. No refusal and no hole is judged here.
+
+use alloc::boxed::Box;
+
+use super::Endpoint;
+use super::memory_queue::Purpose;
+use super::peer::{Acquaintance, Peer};
+use super::serving::pending;
+use crate::event::Event;
+use crate::ids::{Class, PortId, RegionId, Tenant};
+use crate::memory::regions::Need;
+use crate::memory::{FrameRange, LeaseId};
+use crate::surroundings::Memory;
+use crate::time::Instant;
+use crate::wire::acks::{PlainAck, plain_acks};
+use crate::wire::familiar::{Familiar, Numbers};
+use crate::wire::frame::{Frame, FrameKind};
+use crate::wire::layout::{CLASS, FABRIC, OPERATIONS, SOURCE, TENANT, u16_at};
+use crate::wire::writes::Writes;
+
+/// A commonplace packet, all of it checked.
+struct Packet {
+    class: Class,
+    numbers: Numbers,
+    region: RegionId,
+    /// Bytes of the frame; what came after them is padding.
+    length: usize,
+    /// Where its ranges begin among those collected.
+    mark: usize,
+}
+
+impl Packet {
+    /// The number of its first operation, and of the one behind its last.
+    #[inline]
+    fn operations(&self) -> (u32, u32) {
+        let (first, count) = (self.numbers.first_operation, u32::from(self.numbers.operation_count));
+        (first, first.wrapping_add(count))
+    }
+}
+
+impl Endpoint {
+    /// Take a frame if it is commonplace; memory is asked as ever. False: nothing has happened.
+    #[inline]
+    pub(super) fn take_straight(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) -> bool {
+        self.take_recognised(port, bytes, |endpoint, peer, packet| {
+            endpoint.accept_packet(now, (port, bytes.len()), packet, peer);
+            let Packet { class, region, mark, .. } = *packet;
+            let (first, end) = packet.operations();
+            let purpose = Purpose::Visible { class, first, end };
+            endpoint.memory.write(pending(peer, region, purpose), lease, mark);
+            peer.serving_from[class.index()] = first;
+            peer.serve(class, end, false);
+            endpoint.note_owed(class, peer);
+            true
+        })
+    }
+
+    // W-15
+    /// Take a frame if it is commonplace, and if memory can do now what it asks for: nothing that was asked of memory before waits, and nobody
+    /// waits for a word there. False: nothing has happened, but that bytes may have been written which will be written again.
+    pub(super) fn take_straight_at_once(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        bytes: &[u8],
+        memory: &mut dyn Memory,
+    ) -> bool {
+        if FrameKind::peek(bytes) == Some(FrameKind::Ack) {
+            return self.take_plain_acks(now, port, bytes);
+        }
+        if !self.memory.is_idle() {
+            return false;
+        }
+        self.take_recognised(port, bytes, |endpoint, peer, packet| {
+            let Packet { class, region, mark, .. } = *packet;
+            let is_free = peer.serving[class.index()].is_empty()
+                && !endpoint.words.iter().any(|wait| wait.region == region);
+            let is_written =
+                is_free && memory.write_at_once(region, endpoint.memory.ranges_since(mark), bytes);
+            endpoint.memory.forget(mark);
+            if is_written {
+                endpoint.accept_packet(now, (port, bytes.len()), packet, peer);
+                let (_, end) = packet.operations();
+                peer.serving_from[class.index()] = end;
+                peer.receivers[class.index()].visible = end;
+                endpoint.note_owed(class, peer);
+            }
+            is_written
+        })
+    }
+
+    /// Take a frame that only acknowledges, and says no more than how far its streams have come.
+    fn take_plain_acks(&mut self, now: Instant, port: PortId, bytes: &[u8]) -> bool {
+        self.with_source(bytes, |endpoint, header, peer| {
+            let known = peer.ack_acquaintance.as_ref();
+            if !known.is_some_and(|known| endpoint.knows(known, port, header)) {
+                return None;
+            }
+            let numbers = Numbers::read(header)?;
+            let acks = plain_acks(bytes.get(OPERATIONS..FABRIC + usize::from(numbers.length))?)?;
+            endpoint.forwarder.note_familiar_ack(port, bytes.len(), &numbers);
+            for PlainAck { class, psn, operation } in acks.into_iter().flatten() {
+                endpoint.take_ack(now, peer, class, (psn, operation), false, &[]);
+            }
+            Some(())
+        })
+    }
+
+    #[inline(always)]
+    fn take_recognised(
+        &mut self,
+        port: PortId,
+        bytes: &[u8],
+        carry_out: impl FnOnce(&mut Self, &mut Box<Peer>, &Packet) -> bool,
+    ) -> bool {
+        if self.keeps_buffers_back() {
+            return false;
+        }
+        self.with_source(bytes, |endpoint, header, peer| {
+            let packet = endpoint.recognise(port, header, bytes, peer)?;
+            carry_out(endpoint, peer, &packet).then_some(())
+        })
+    }
+
+    /// Do something with a header and the node that it names as its source. Whether it was done.
+    #[inline(always)]
+    fn with_source(
+        &mut self,
+        bytes: &[u8],
+        act: impl FnOnce(&mut Self, &[u8; OPERATIONS], &mut Box<Peer>) -> Option<()>,
+    ) -> bool {
+        let Some(header) = bytes.first_chunk::<OPERATIONS>() else { return false };
+        // The neighbour could still write here: from now on only this copy counts.
+        let header = *header;
+        let source = usize::from(u16_at(&header, SOURCE));
+        let Some(mut peer) = self.peers.get_mut(source).and_then(Option::take) else { return false };
+        let is_done = act(self, &header, &mut peer).is_some();
+        self.peers[source] = Some(peer);
+        if is_done {
+            self.end_flushes();
+        }
+        is_done
+    }
+
+    /// Whether a header is like one that has passed every check, and what was checked then still is so.
+    #[inline]
+    fn knows(&self, known: &Acquaintance, port: PortId, header: &[u8; OPERATIONS]) -> bool {
+        known.port == port && self.forwarder.still_trusts(known.trust) && known.header.is_like(header)
+    }
+
+    fn recognise(
+        &mut self,
+        port: PortId,
+        header: &[u8; OPERATIONS],
+        bytes: &[u8],
+        peer: &Peer,
+    ) -> Option<Packet> {
+        let class = Class::from_number(header[CLASS])?;
+        let known = peer.acquaintances[class.index()].as_ref()?;
+        if !self.knows(known, port, header) {
+            return None;
+        }
+        let numbers = Numbers::read(header)?;
+        let length = FABRIC + usize::from(numbers.length);
+        let list = bytes.get(OPERATIONS..length)?;
+        let continues = peer.receivers[class.index()].continues(numbers.psn)
+            && peer.continues(class, numbers.first_operation);
+        if !continues {
+            return None;
+        }
+        let mark = self.memory.mark();
+        let region = self.collect_writes(list, Tenant(u16_at(header, TENANT)), numbers.operation_count);
+        if region.is_none() {
+            self.memory.forget(mark);
+        }
+        Some(Packet { class, numbers, region: region?, length, mark })
+    }
+
+    // W-12, W-13
+    /// Collect the ranges of a list of `count` permitted writes to one region. `None` if it is anything else.
+    fn collect_writes(&mut self, list: &[u8], tenant: Tenant, count: u8) -> Option<RegionId> {
+        let (region, key, mut writes) = Writes::of(list)?;
+        let granted = self.regions.grant(region, key, tenant, Need::Write).ok()?;
+        let mut found = 0_u32;
+        while !writes.is_over() {
+            let write = writes.take()?;
+            let length = write.length as u64;
+            let is_within = write.offset >= write.start
+                && write.offset.checked_add(length)? <= write.start.checked_add(write.total)?
+                && granted.holds(write.start, write.total);
+            if !is_within {
+                return None;
+            }
+            if length > 0 {
+                let frame_offset = (OPERATIONS + write.at) as u32;
+                let region_offset = write.offset;
+                self.memory.add_range(FrameRange { frame_offset, length: length as u32, region_offset });
+            }
+            found += 1;
+        }
+        (found > 0 && found == u32::from(count)).then_some(region)
+    }
+
+    /// Note what a packet says beside its operations. `port`: where it came in, and how many bytes.
+    #[inline]
+    fn accept_packet(
+        &mut self,
+        now: Instant,
+        (port, received): (PortId, usize),
+        packet: &Packet,
+        peer: &mut Box<Peer>,
+    ) {
+        let (class, numbers) = (packet.class, &packet.numbers);
+        self.forwarder.note_familiar(port, received, packet.length, numbers);
+        if let Some(ack) = numbers.ack {
+            self.take_ack(now, peer, ack.class, (ack.psn, ack.operation), false, &[]);
+        }
+        peer.receivers[class.index()].accept(now, numbers.ack_now);
+        if let Some(scope) = peer.witness.see_number(class, numbers.psn) {
+            let (source, number) = (peer.node, numbers.psn);
+            self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
+        }
+    }
+
+    /// A frame that only acknowledges has passed every check: the next one will look alike.
+    pub(super) fn make_ack_acquaintance(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
+        peer.ack_acquaintance = self.forwarder.trust(port).and_then(|trust| {
+            let header = Familiar::of(frame.bytes().first_chunk()?)?;
+            Some(Acquaintance { header, port, trust })
+        });
+    }
+
+    /// A frame of this class has passed every check and was the next of its stream: the next one will look alike.
+    pub(super) fn make_acquaintance(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
+        // Replies are never writes by others; and where packets may be carried out before their turn, more than their numbers counts.
+        let is_request = matches!(class, Class::Request | Class::Bulk);
+        let may_be_straight = is_request && !self.config().paths.takes_early();
+        let trust = if may_be_straight { self.forwarder.trust(port) } else { None };
+        peer.acquaintances[class.index()] = trust.and_then(|trust| {
+            let header = Familiar::of(frame.bytes().first_chunk()?)?;
+            Some(Acquaintance { header, port, trust })
+        });
+    }
+}

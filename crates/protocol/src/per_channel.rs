@@ -1,0 +1,101 @@
+//! One thing per virtual channel of a link.
+//!
+//! Most racks have one channel, and what it has lies where its owner lies: the others are looked for only where there are any.
+
+use alloc::vec::Vec;
+
+use crate::ids::Channel;
+
+/// One `T` for each channel of a link; there is at least one.
+#[derive(Clone, Debug)]
+pub struct PerChannel<T> {
+    first: T,
+    others: Vec<T>,
+}
+
+impl<T> PerChannel<T> {
+    /// For `count` channels, each as `make` has it.
+    pub fn new(count: usize, mut make: impl FnMut(Channel) -> T) -> Self {
+        let first = make(Channel(0));
+        Self { first, others: (1..count).map(|channel| make(Channel(channel as u8))).collect() }
+    }
+
+    /// How many channels there are.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The channel's.
+    ///
+    /// # Panics
+    /// If there is no such channel: names of channels that come from outside are checked where they come in.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, channel: Channel) -> &T {
+        if channel.0 == 0 { &self.first } else { &self.others[channel.index() - 1] }
+    }
+
+    /// The channel's, to be changed.
+    ///
+    /// # Panics
+    /// As [`PerChannel::of`].
+    #[inline]
+    pub fn of_mut(&mut self, channel: Channel) -> &mut T {
+        if channel.0 == 0 { &mut self.first } else { &mut self.others[channel.index() - 1] }
+    }
+
+    /// Every channel's.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        core::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Every channel's, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        core::iter::once(&mut self.first).chain(&mut self.others)
+    }
+
+    /// The first channel of which this is true.
+    #[inline]
+    pub fn position(&self, mut is_it: impl FnMut(Channel, &T) -> bool) -> Option<Channel> {
+        if is_it(Channel(0), &self.first) {
+            return Some(Channel(0));
+        }
+        if self.others.is_empty() {
+            return None;
+        }
+        let mut others = (1..).map(Channel).zip(&self.others);
+        others.find(|(channel, one)| is_it(*channel, one)).map(|(channel, _)| channel)
+    }
+
+    /// The least of what `key` says of all channels.
+    #[inline]
+    pub fn least<K: Ord>(&self, key: impl Fn(&T) -> K) -> K {
+        let first = key(&self.first);
+        if self.others.is_empty() { first } else { self.others.iter().map(key).fold(first, Ord::min) }
+    }
+
+    /// Whether it is true of any channel.
+    #[inline]
+    pub fn any(&self, is_it: impl FnMut(Channel, &T) -> bool) -> bool {
+        self.position(is_it).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_channel_has_its_own() {
+        let mut names = PerChannel::new(3, |channel| channel.0 * 10);
+        *names.of_mut(Channel(1)) += 1;
+        assert_eq!(names.iter().copied().collect::<Vec<_>>(), [0, 11, 20]);
+        assert_eq!((names.count(), *names.of(Channel(2))), (3, 20));
+        assert_eq!(names.position(|_, name| *name > 5), Some(Channel(1)));
+        assert!(!names.any(|channel, name| channel.0 == 0 && *name > 0));
+        assert_eq!(names.least(|name| 100 - *name), 80);
+        names.iter_mut().for_each(|name| *name = 0);
+        assert!(names.iter().all(|name| *name == 0));
+    }
+}

@@ -1,0 +1,225 @@
+//! The packets of one stream, oldest first, in places that stay where they are.
+//!
+//! A packet is two cache lines and a buffer. Here none is ever moved: one that leaves the front gives its place, with the buffer in it,
+//! to one that will come at the back. So a stream that has once had as many packets as its window neither allocates nor
+//! copies, and what is written of a new packet is what differs from an empty one.
+//!
+//! It knows nothing of windows, numbers or loss.
+
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
+
+use super::packet::Packet;
+
+/// Bytes that a packet's buffer has from the beginning: a small operation and what it is about.
+const BODY_BYTES: usize = 96;
+
+/// Packets, oldest first.
+#[derive(Debug, Default)]
+pub struct PacketQueue {
+    /// A circle: none, or a power of two of them.
+    places: Vec<Packet>,
+    /// Where the oldest lies.
+    front: usize,
+    length: usize,
+}
+
+impl PacketQueue {
+    /// Number of packets.
+    #[must_use]
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        (self.front + index) & (self.places.len().wrapping_sub(1))
+    }
+
+    /// The packet at an index, counted from the oldest.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&Packet> {
+        if index < self.length { self.places.get(self.place(index)) } else { None }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Packet> {
+        let place = self.place(index);
+        if index < self.length { self.places.get_mut(place) } else { None }
+    }
+
+    /// The newest.
+    #[must_use]
+    #[inline]
+    pub fn back(&self) -> Option<&Packet> {
+        self.get(self.length.wrapping_sub(1))
+    }
+
+    /// The newest, to be changed.
+    #[inline]
+    pub fn back_mut(&mut self) -> Option<&mut Packet> {
+        self.get_mut(self.length.wrapping_sub(1))
+    }
+
+    /// The packets from the oldest on.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        let (behind, ahead) = self.places.split_at(self.front);
+        ahead.iter().chain(behind).take(self.length)
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
+        let (behind, ahead) = self.places.split_at_mut(self.front);
+        ahead.iter_mut().chain(behind).take(self.length)
+    }
+
+    /// A new packet behind the others: empty, and the first of its operations has this number.
+    #[inline]
+    pub fn open(&mut self, first_operation: u32) -> &mut Packet {
+        if self.length == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.length);
+        self.length += 1;
+        self.make_ready(place + 1);
+        let packet = &mut self.places[place];
+        packet.begin(first_operation);
+        packet
+    }
+
+    /// The packet that will be opened next has a buffer. To look is to have its line come: behind a few hundred long payloads it is in no
+    /// cache any more, and waiting for it when it is written would take a tenth of a put's time.
+    #[inline]
+    fn make_ready(&mut self, place: usize) {
+        let place = place & (self.places.len() - 1);
+        let next = &mut self.places[place];
+        if next.body.capacity() == 0 {
+            next.body.reserve(BODY_BYTES);
+        }
+    }
+
+    /// The newest; a new one if there is none.
+    #[inline]
+    pub fn back_or_open(&mut self, first_operation: u32) -> &mut Packet {
+        if self.length == 0 {
+            return self.open(first_operation);
+        }
+        let place = self.place(self.length - 1);
+        &mut self.places[place]
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.places.rotate_left(self.front);
+        self.front = 0;
+        let places = (2 * self.places.len()).max(4);
+        self.places.resize_with(places, Packet::default);
+    }
+
+    /// The oldest is no more.
+    #[inline]
+    pub fn close_front(&mut self) {
+        if self.length > 0 {
+            self.front = self.place(1);
+            self.length -= 1;
+        }
+    }
+
+    /// Only the oldest `length` stay.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl Index<usize> for PacketQueue {
+    type Output = Packet;
+
+    #[inline]
+    fn index(&self, index: usize) -> &Packet {
+        assert!(index < self.length, "packet {index} of {}", self.length);
+        &self.places[self.place(index)]
+    }
+}
+
+impl IndexMut<usize> for PacketQueue {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut Packet {
+        assert!(index < self.length, "packet {index} of {}", self.length);
+        let place = self.place(index);
+        &mut self.places[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::VecDeque;
+    use alloc::format;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Open,
+        Close,
+        Truncate(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![5 => Just(Step::Open), 4 => Just(Step::Close), 1 => (0_usize..9).prop_map(Step::Truncate)]
+    }
+
+    proptest! {
+        /// It is a queue: whatever was opened is there, in its order and as it was opened, however the places are used again.
+        #[test]
+        fn packets_keep_their_order_and_come_empty(steps in prop::collection::vec(step(), 0..200)) {
+            let (mut queue, mut model) = (PacketQueue::default(), VecDeque::new());
+            for (number, step) in (0_u32..).zip(steps) {
+                match step {
+                    Step::Open => {
+                        let packet = queue.open(number);
+                        prop_assert_eq!(format!("{packet:?}"), format!("{:?}", fresh(number)));
+                        packet.body.extend_from_slice(&number.to_le_bytes());
+                        (packet.operation_count, packet.transmissions, packet.is_lost) = (3, 2, true);
+                        packet.selected = Some(Default::default());
+                        (packet.order, packet.way, packet.is_held_by_receiver) = (9, 1, true);
+                        model.push_back(number);
+                    }
+                    Step::Close => {
+                        queue.close_front();
+                        model.pop_front();
+                    }
+                    Step::Truncate(length) => {
+                        queue.truncate(length);
+                        model.truncate(length);
+                    }
+                }
+                prop_assert_eq!(queue.len(), model.len());
+                prop_assert_eq!(queue.is_empty(), model.is_empty());
+                let firsts = |packet: &Packet| packet.first_operation;
+                prop_assert_eq!(queue.iter().map(firsts).collect::<VecDeque<_>>(), model.clone());
+                prop_assert_eq!(queue.back().map(firsts), model.back().copied());
+                let by_index = (0..queue.len()).map(|index| queue[index].first_operation);
+                prop_assert_eq!(by_index.collect::<VecDeque<_>>(), model.clone());
+                let mutable = queue.iter_mut().map(|packet| packet.first_operation);
+                prop_assert_eq!(mutable.collect::<VecDeque<_>>(), model.clone());
+                prop_assert!(queue.get(model.len()).is_none());
+            }
+        }
+    }
+
+    fn fresh(first_operation: u32) -> Packet {
+        Packet { first_operation, ..Packet::default() }
+    }
+}

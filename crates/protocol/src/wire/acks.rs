@@ -1,0 +1,83 @@
+//! The commonplace acknowledgement frame: numbers of one stream or a few, with no hole and no list of what is held behind one.
+//!
+//! As [`super::writes`] does for data, this reads the one kind that most such frames are, every byte once. What it does not take is
+//! not wrong, it is left to [`super::packed`].
+
+use super::layout::{OPERATION_HEADER, u16_at, u32_at};
+use super::packed::ACK;
+use crate::ids::Class;
+
+/// What one stream has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainAck {
+    /// Of which class.
+    pub class: Class,
+    /// The next packet expected.
+    pub psn: u32,
+    /// The first operation that is not visible.
+    pub operation: u32,
+}
+
+/// The acknowledgements of a list; `None` if anything else is in it, or more than there are classes.
+#[must_use]
+#[inline]
+pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
+    let mut acks = [None; Class::COUNT];
+    if list.len() > OPERATION_HEADER * Class::COUNT || !list.len().is_multiple_of(OPERATION_HEADER) {
+        return None;
+    }
+    for (place, one) in acks.iter_mut().zip(list.chunks_exact(OPERATION_HEADER)) {
+        let header = one.first_chunk::<OPERATION_HEADER>()?;
+        let (kind, flags, bitmap_bytes) = (header[0], header[1], u16_at(header, 2));
+        if kind != ACK || bitmap_bytes != 0 {
+            return None;
+        }
+        let (psn, operation) = (u32_at(header, 4), u32_at(header, 8));
+        // A hole or a mark is said in the flags, which then name no class.
+        *place = Some(PlainAck { class: Class::from_number(flags)?, psn, operation });
+    }
+    Some(acks)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::super::packed::{Operation, Operations};
+    use super::*;
+
+    fn ack() -> impl Strategy<Value = (u8, u32, u32, bool, bool, Vec<u8>)> {
+        let bitmap = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(any::<u8>(), 1..4)];
+        (0_u8..4, any::<u32>(), any::<u32>(), prop::bool::weighted(0.1), prop::bool::weighted(0.1), bitmap)
+    }
+
+    proptest! {
+        /// It takes just those lists that are acknowledgements without holes, and reads of them what the reader of every list does.
+        #[test]
+        fn both_readers_agree(acks in prop::collection::vec(ack(), 0..6), cut in 0_usize..40, spoilt in any::<(bool, u8, u8)>()) {
+            let mut list = Vec::new();
+            for (class, psn, operation, hole, marked, bitmap) in &acks {
+                let class = Class::from_number(*class).unwrap();
+                Operation::Ack { class, psn: *psn, operation: *operation, hole: *hole, marked: *marked, bitmap }.encode(&mut list);
+            }
+            list.truncate(list.len().saturating_sub(cut.saturating_sub(30)));
+            if let (true, at, bit) = spoilt && !list.is_empty() {
+                let at = usize::from(at) % list.len();
+                list[at] ^= 1 << (bit % 8);
+            }
+            let others: Option<Vec<PlainAck>> = Operations::new(&list)
+                .map(|operation| match operation {
+                    Ok(Operation::Ack { class, psn, operation, hole: false, marked: false, bitmap: [] }) => {
+                        Some(PlainAck { class, psn, operation })
+                    }
+                    _ => None,
+                })
+                .collect();
+            let expected = others.filter(|acks| acks.len() <= Class::COUNT);
+            let found = plain_acks(&list).map(|acks| acks.into_iter().flatten().collect::<Vec<_>>());
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Headers that are known already: what stays the same from one data frame of a stream to the next, and what changes.
+//!
+//! Most frames continue a stream of which the last frame has passed every check. Then one comparison of the bytes that must not
+//! change stands for all checks that depend on nothing else, and only numbers are left to be read ([`Familiar`], [`Numbers`]).
+//! Likewise the next header of a stream is the last one with other numbers ([`Template`]). This is header prediction as TCP
+//! implementations have done it since Van Jacobson.
+//!
+//! Nothing here says that a header is good: whoever remembers one has checked it, and forgets it when what the checks
+//! depended on changes. A header with a check over itself or its body is never familiar.
+
+use super::frame::{PiggybackAck, traffic};
+use super::layout::*;
+use crate::ids::Class;
+
+/// What changes from frame to frame. Each field was read once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Bytes after the link header.
+    pub length: u16,
+    /// Its place on the link.
+    pub link: LinkNumbers,
+    /// Numbered operations.
+    pub operation_count: u8,
+    /// An acknowledgement is wanted now.
+    pub ack_now: bool,
+    /// The packet has been sent before.
+    pub again: bool,
+    /// The acknowledgement that rides along.
+    pub ack: Option<PiggybackAck>,
+    /// Packet sequence number.
+    pub psn: u32,
+    /// Number of the first operation.
+    pub first_operation: u32,
+}
+
+/// What the header of a data frame says of its place on a link without retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkNumbers {
+    /// Link sequence.
+    pub sequence: u32,
+    /// Link acknowledgement.
+    pub link_ack: u32,
+    /// Credits consumed.
+    pub consumed: u32,
+    /// Credits freed.
+    pub freed: u32,
+}
+
+impl Numbers {
+    /// The numbers of a header; `None` if it acknowledges a class that there is none of.
+    #[must_use]
+    #[inline]
+    pub fn read(header: &[u8; OPERATIONS]) -> Option<Self> {
+        let ack = match header[ACK_CLASS] {
+            NO_CLASS => None,
+            number => Some(PiggybackAck {
+                class: Class::from_number(number)?,
+                psn: u32_at(header, ACK_PSN),
+                operation: u32_at(header, ACK_OPERATION),
+            }),
+        };
+        Some(Self {
+            length: u16_at(header, LENGTH),
+            link: LinkNumbers {
+                sequence: u32_at(header, SEQUENCE),
+                link_ack: u32_at(header, LINK_ACK),
+                consumed: u32_at(header, CONSUMED),
+                freed: u32_at(header, FREED),
+            },
+            operation_count: header[OPERATION_COUNT],
+            ack_now: header[TRAFFIC] & TRAFFIC_ACK_NOW != 0,
+            again: header[TRAFFIC] & TRAFFIC_AGAIN != 0,
+            ack,
+            psn: u32_at(header, PSN),
+            first_operation: u32_at(header, FIRST_OPERATION),
+        })
+    }
+
+    /// All but the acknowledgement.
+    #[inline(always)]
+    fn write_own(&self, header: &mut [u8; OPERATIONS]) {
+        put_u16(header, LENGTH, self.length);
+        put_u32(header, SEQUENCE, self.link.sequence);
+        put_u32(header, LINK_ACK, self.link.link_ack);
+        put_u32(header, CONSUMED, self.link.consumed);
+        put_u32(header, FREED, self.link.freed);
+        header[OPERATION_COUNT] = self.operation_count;
+        header[TRAFFIC] = traffic(self.ack_now, self.again);
+        put_u32(header, PSN, self.psn);
+        put_u32(header, FIRST_OPERATION, self.first_operation);
+    }
+}
+
+#[inline(always)]
+fn put_ack(header: &mut [u8; OPERATIONS], ack: Option<PiggybackAck>) {
+    header[ACK_CLASS] = ack.map_or(NO_CLASS, |ack| ack.class as u8);
+    put_u32(header, ACK_PSN, ack.map_or(0, |ack| ack.psn));
+    put_u32(header, ACK_OPERATION, ack.map_or(0, |ack| ack.operation));
+}
+
+/// Where the bytes of a header stand that must not change, eight at a time, and which of those are meant.
+const FIXED: [(usize, u64); 7] = [
+    (DESTINATION_MAC, u64::MAX),
+    (DESTINATION_MAC + 8, u64::MAX),
+    (VERSION_KIND, 0xffff_ffff),
+    // Channel and session; the hop limit lies before them, and the link sequence behind.
+    (HOP_LIMIT, 0xffff_ff00),
+    (HOP_CHECK, u64::MAX),
+    // Class and tenant; the operation count lies between them.
+    (CLASS, 0xffff_00ff),
+    (SOURCE_INCARNATION, u64::MAX),
+];
+
+/// What a receiver has found good in a header, but for its numbers: addresses, type, version, kind, flags, epoch, channel, session, an empty
+/// hop check, members, class, tenant, lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Familiar([u64; FIXED.len()]);
+
+impl Familiar {
+    /// The likes of this header; `None` if it says that it can be checked, for then it must be.
+    #[must_use]
+    pub fn of(header: &[u8; OPERATIONS]) -> Option<Self> {
+        let is_unchecked = header[FLAGS] == FLAG_NO_HOP_CHECK;
+        is_unchecked.then(|| Self(FIXED.map(|(at, mask)| u64_at(header, at) & mask)))
+    }
+
+    /// Whether a header is one of them.
+    #[must_use]
+    #[inline]
+    pub fn is_like(&self, header: &[u8; OPERATIONS]) -> bool {
+        let differences = FIXED
+            .iter()
+            .zip(&self.0)
+            .fold(0, |differences, ((at, mask), known)| differences | (u64_at(header, *at) & mask) ^ known);
+        differences == 0
+    }
+}
+
+/// A header that was sent, for the next one of its stream through the same port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template([u8; OPERATIONS]);
+
+impl Template {
+    /// The likes of this header; `None` if its checks must be computed.
+    #[must_use]
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let mut header = *frame.first_chunk::<OPERATIONS>()?;
+        // Most have no acknowledgement on them, and need not be told so each time.
+        put_ack(&mut header, None);
+        (header[FLAGS] == FLAG_NO_HOP_CHECK).then_some(Self(header))
+    }
+
+    /// Write the header of a packet that is sent for the first time, with no acknowledgement on it: bytes behind the link header, the link's
+    /// numbers, and number, first operation and operations of the packet. A frame too short for it is left alone.
+    #[inline(always)]
+    pub fn write_fresh(
+        &self,
+        out: &mut [u8],
+        length: usize,
+        link: &LinkNumbers,
+        (psn, first_operation, operation_count): (u32, u32, u8),
+        ack_now: bool,
+    ) {
+        let Some(header) = out.first_chunk_mut::<OPERATIONS>() else { return };
+        *header = self.0;
+        let (length, link, again, ack) = (length as u16, *link, false, None);
+        Numbers { length, link, operation_count, ack_now, again, ack, psn, first_operation }
+            .write_own(header);
+    }
+
+    /// Write the header with these numbers. A frame too short for it is left alone.
+    #[inline(always)]
+    pub fn write(&self, out: &mut [u8], numbers: &Numbers) {
+        let Some(header) = out.first_chunk_mut::<OPERATIONS>() else { return };
+        *header = self.0;
+        numbers.write_own(header);
+        put_ack(header, numbers.ack);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Channel, NodeId, Tenant};
+    use crate::wire::frame::{FabricHeader, FrameKind, LinkHeader};
+
+    const NUMBERS: Numbers = Numbers {
+        length: 132,
+        link: LinkNumbers {
+            sequence: 0x0102_0304,
+            link_ack: 0x1112_1314,
+            consumed: 0x2122_2324,
+            freed: 0x3132_3334,
+        },
+        operation_count: 7,
+        ack_now: true,
+        again: true,
+        ack: Some(PiggybackAck { class: Class::Bulk, psn: 0x4142_4344, operation: 0x5152_5354 }),
+        psn: 0x6162_6364,
+        first_operation: 0x7172_7374,
+    };
+
+    /// A header as the ordinary writers make it.
+    fn header(numbers: &Numbers, has_hop_check: bool) -> [u8; OPERATIONS] {
+        let mut out = [0xee; OPERATIONS];
+        FabricHeader {
+            destination: NodeId(3),
+            source: NodeId(4),
+            class: Class::Reply,
+            operation_count: numbers.operation_count,
+            tenant: Tenant(5),
+            entropy: 6,
+            ack_now: numbers.ack_now,
+            again: numbers.again,
+            ack: numbers.ack,
+            source_incarnation: 7,
+            destination_incarnation: 8,
+            psn: numbers.psn,
+            first_operation: numbers.first_operation,
+        }
+        .write(&mut out);
+        LinkHeader {
+            kind: FrameKind::Data,
+            epoch: 9,
+            length: numbers.length,
+            hop_limit: 255,
+            channel: Channel(0),
+            session: 10,
+            sequence: numbers.link.sequence,
+            link_ack: numbers.link.link_ack,
+            consumed: numbers.link.consumed,
+            freed: numbers.link.freed,
+            has_end_to_end_check: false,
+            has_hop_check,
+            hop_check_covers_all: false,
+            is_unprotected: false,
+            is_marked: false,
+        }
+        .write(&mut out, 0x88b5, [1; 6], [2; 6]);
+        out
+    }
+
+    #[test]
+    fn a_template_writes_what_the_ordinary_writers_write() {
+        let plain = Numbers {
+            ack: None,
+            ack_now: false,
+            again: false,
+            link: LinkNumbers { sequence: 1, ..NUMBERS.link },
+            psn: 2,
+            operation_count: 1,
+            ..NUMBERS
+        };
+        for (before, after) in [(plain, NUMBERS), (NUMBERS, plain)] {
+            let template = Template::of(&header(&before, false)).unwrap();
+            let mut out = [0xdd; OPERATIONS];
+            template.write(&mut out, &after);
+            assert_eq!(out, header(&after, false));
+            assert_eq!(Numbers::read(&out), Some(after));
+        }
+    }
+
+    #[test]
+    fn a_header_that_can_be_checked_is_never_familiar() {
+        assert_eq!(Familiar::of(&header(&NUMBERS, true)), None);
+        assert_eq!(Template::of(&header(&NUMBERS, true)), None);
+    }
+
+    /// Every byte of a header is either compared, or one of the numbers, or of no concern to the end point.
+    #[test]
+    fn each_byte_that_decides_is_compared() {
+        let good = header(&NUMBERS, false);
+        let familiar = Familiar::of(&good).unwrap();
+        assert!(familiar.is_like(&good));
+        let free = |at: usize| match at {
+            // Hop limit, entropy, the room of an absent check: a receiver at the end of the way looks at none.
+            HOP_LIMIT | ENTROPY..TRAFFIC | END_TO_END_CHECK..OPERATIONS => true,
+            LENGTH..HOP_LIMIT | SEQUENCE..HOP_CHECK | OPERATION_COUNT => true,
+            TRAFFIC..SOURCE_INCARNATION | PSN..END_TO_END_CHECK => true,
+            _ => false,
+        };
+        for at in 0..OPERATIONS {
+            let mut other = good;
+            other[at] ^= 0x40;
+            assert_eq!(familiar.is_like(&other), free(at), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_of_no_class_has_no_numbers() {
+        let mut header = header(&NUMBERS, false);
+        header[ACK_CLASS] = 4;
+        assert_eq!(Numbers::read(&header), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! The commonplace list of operations: one select, then stores and parts of puts, and nothing else.
+//!
+//! [`super::packed`] reads every list; this reads the one kind that most frames have, with one look at each header and no
+//! value in between. What it does not take is not wrong, it is left to the other.
+
+use super::layout::{OPERATION_HEADER, u16_at, u32_at, u64_at};
+use super::packed::{PUT, PUT_BYTES, SELECT, SELECT_BYTES, STORE};
+use crate::ids::{Key, RegionId};
+
+/// One write: some bytes of the list, and their place in the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// First byte in the region.
+    pub offset: u64,
+    /// First byte of the whole range that the operation asks for: of the store, or of the whole put.
+    pub start: u64,
+    /// Length of that range.
+    pub total: u64,
+    /// First byte in the list.
+    pub at: usize,
+    /// Number of bytes.
+    pub length: usize,
+}
+
+/// The rest of a list whose select has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Writes<'a> {
+    list: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Writes<'a> {
+    /// The address that a list begins with, and what follows; `None` if it begins otherwise.
+    #[must_use]
+    #[inline]
+    pub fn of(list: &'a [u8]) -> Option<(RegionId, Key, Self)> {
+        let select = list.first_chunk::<SELECT_BYTES>()?;
+        let is_select = select[0] == SELECT && u16_at(select, 2) == 4;
+        is_select.then(|| {
+            let (region, key) = (RegionId(u32_at(select, OPERATION_HEADER)), Key(u64_at(select, 4)));
+            (region, key, Self { list, at: SELECT_BYTES })
+        })
+    }
+
+    /// Whether the list has been read to its end.
+    #[must_use]
+    #[inline]
+    pub const fn is_over(&self) -> bool {
+        self.at == self.list.len()
+    }
+
+    /// The next write; `None` at the end, or if something else is next, or what is next is not whole.
+    #[inline]
+    pub fn take(&mut self) -> Option<Write> {
+        let rest = self.list.get(self.at..)?;
+        let header = rest.first_chunk::<OPERATION_HEADER>()?;
+        let (kind, bytes, offset) = (header[0], usize::from(u16_at(header, 2)), u64_at(header, 4));
+        let end = self.at + OPERATION_HEADER + bytes;
+        if end > self.list.len() {
+            return None;
+        }
+        let write = if kind == STORE {
+            let (at, total) = (self.at + OPERATION_HEADER, bytes as u64);
+            Write { offset, start: offset, total, at, length: bytes }
+        } else if kind == PUT {
+            let range = rest.first_chunk::<PUT_BYTES>()?;
+            let (start, total) =
+                (u64_at(range, OPERATION_HEADER), u64_at(range, OPERATION_HEADER + size_of::<u64>()));
+            let length = bytes.checked_sub(PUT_BYTES - OPERATION_HEADER)?;
+            Write { offset, start, total, at: self.at + PUT_BYTES, length }
+        } else {
+            return None;
+        };
+        self.at = end;
+        Some(write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::super::packed::{Operation, Operations};
+    use super::*;
+
+    /// What the reader of every list makes of one, if it is a select and then writes only.
+    fn by_the_other(list: &[u8]) -> Option<(RegionId, Key, Vec<Write>)> {
+        let mut reader = Operations::new(list);
+        let Some(Ok(Operation::Select { region, key })) = reader.next() else { return None };
+        let mut writes = Vec::new();
+        while let Some(operation) = reader.next() {
+            let (offset, start, total, data) = match operation.ok()? {
+                Operation::Store { offset, data } => (offset, offset, data.len() as u64, data),
+                Operation::Put { offset, start, total, data } => (offset, start, total, data),
+                _ => return None,
+            };
+            let (at, length) = (reader.position() - data.len(), data.len());
+            writes.push(Write { offset, start, total, at, length });
+        }
+        Some((region, key, writes))
+    }
+
+    fn by_this(list: &[u8]) -> Option<(RegionId, Key, Vec<Write>)> {
+        let (region, key, mut rest) = Writes::of(list)?;
+        let mut writes = Vec::new();
+        while !rest.is_over() {
+            writes.push(rest.take()?);
+        }
+        Some((region, key, writes))
+    }
+
+    fn operation() -> impl Strategy<Value = Vec<u8>> {
+        let select = (any::<u32>(), any::<u64>()).prop_map(|(region, key)| {
+            encoded(&Operation::Select { region: RegionId(region), key: Key(key) })
+        });
+        let data = || prop::collection::vec(any::<u8>(), 0..100);
+        let store = (any::<u64>(), data())
+            .prop_map(|(offset, data)| encoded(&Operation::Store { offset, data: &data }));
+        let put = (any::<[u64; 3]>(), data()).prop_map(|([offset, start, total], data)| {
+            encoded(&Operation::Put { offset, start, total, data: &data })
+        });
+        let get = any::<u64>().prop_map(|offset| encoded(&Operation::Get { offset, length: 9 }));
+        prop_oneof![1 => select, 8 => store, 4 => put, 1 => get]
+    }
+
+    fn encoded(operation: &Operation<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        operation.encode(&mut bytes);
+        bytes
+    }
+
+    proptest! {
+        /// Whole lists and damaged ones: either reader makes the same of them, where this one makes anything of them.
+        #[test]
+        fn both_readers_agree(
+            rest in prop::collection::vec(operation(), 0..8),
+            cut in 0_usize..40,
+            flip in any::<(bool, prop::sample::Index, u8)>(),
+        ) {
+            let mut list = encoded(&Operation::Select { region: RegionId(3), key: Key(4) });
+            rest.iter().for_each(|operation| list.extend_from_slice(operation));
+            if cut < 20 {
+                list.truncate(list.len() - cut.min(list.len()));
+            }
+            let (flips, at, bits) = flip;
+            if flips && !list.is_empty() {
+                let at = at.index(list.len());
+                list[at] ^= bits;
+            }
+            prop_assert_eq!(by_this(&list), by_the_other(&list));
+        }
+    }
+}

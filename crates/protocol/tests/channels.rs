@@ -1,0 +1,202 @@
+//! Virtual channels of whole links: each has its queue and its credits, and frames climb where they must.
+
+mod harness;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use harness::*;
+use rackloom_protocol::link::credits::Books;
+use rackloom_protocol::switch::waits::circle;
+use rackloom_protocol::wire::frame::{Frame, FrameKind};
+use rackloom_protocol::wire::layout;
+use rackloom_protocol::*;
+
+fn is_data(bytes: &[u8]) -> bool {
+    bytes[layout::VERSION_KIND] & 15 == FrameKind::Data as u8
+}
+
+fn with_channels(channels: ChannelConfig) -> Options {
+    Options { channels, ..options(RetransmissionMode::Selective) }
+}
+
+/// Everyone puts to the node three further on, with small buffers, no bubble and its own frames first.
+fn everyone_sends(channels: ChannelConfig, frames: u32) -> Fabric {
+    let mut options = with_channels(channels);
+    options.credits.limit = 35 * frames * options.channels.count() as u32;
+    options.forwarding = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
+    options.datelines = vec![7];
+    let mut fabric = Fabric::up(ring(8), &options);
+    for node in 0..8u16 {
+        let target = at((node + 3) % 8, 500_000);
+        fabric.command(usize::from(node), put(u64::from(node), target, local(0, 200_000))).unwrap();
+    }
+    fabric
+}
+
+// W-34
+#[test]
+fn a_dateline_keeps_a_ring_moving_that_stands_still_without() {
+    for rise in [Rise::Dateline, Rise::Hop] {
+        let levels = if rise == Rise::Hop { 4 } else { 2 };
+        for frames in [1, 2, 4] {
+            let one_lane = ChannelConfig { rise, levels, ..ChannelConfig::default() };
+            let mut fabric = everyone_sends(one_lane, frames);
+            (0..8).for_each(|id| assert_eq!(fabric.finish(id), Ok(0), "{rise:?}, {frames} frames of buffer"));
+        }
+    }
+    // As many channels, and none of them is climbed to.
+    let mut fabric = everyone_sends(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
+    fabric.run_for(50_000_000);
+    assert!((0..8).all(|id| fabric.outcome(id).is_none()));
+    let waits = fabric.waits();
+    let circle = circle(&waits).expect("a circle of full buffers");
+    assert!(circle.len() == 8 && circle.iter().all(|wait| wait.channel == Some(Channel(0))), "{circle:?}");
+}
+
+// W-32
+#[test]
+fn frames_name_the_channel_of_their_class_and_level_and_its_counters() {
+    let options = Options {
+        datelines: vec![0],
+        ..with_channels(ChannelConfig { rise: Rise::Dateline, levels: 2, ..ChannelConfig::by_class() })
+    };
+    let mut fabric = Fabric::up(ring(4), &options);
+    let seen = Rc::new(RefCell::new(BTreeSet::new()));
+    let sink = seen.clone();
+    fabric.filter = Box::new(move |_, edge, _, bytes| {
+        if is_data(bytes) {
+            let (class, channel) = (bytes[layout::CLASS], bytes[layout::CHANNEL]);
+            sink.borrow_mut().insert((edge, class, channel));
+        }
+        true
+    });
+    // One link without the dateline, and one with it: node 0 to 3 over edge 3, to 1 over edge 0.
+    for (id, target) in [(1, 3), (2, 1)] {
+        fabric.command(0, put(id, at(target, 0), local(0, 9_000))).unwrap();
+        fabric.command(0, load(10 + id, at(target, 0), local(0, 16))).unwrap();
+        fabric.finish(id).unwrap();
+        fabric.finish(10 + id).unwrap();
+    }
+    let expected = [(0, 0, 4), (0, 1, 5), (0, 2, 6), (3, 0, 0), (3, 1, 1), (3, 2, 2)];
+    assert_eq!(seen.borrow().iter().copied().collect::<Vec<_>>(), expected);
+}
+
+// W-33
+#[test]
+fn a_frame_on_a_channel_that_the_link_does_not_have_is_dropped() {
+    // With retry the hop check covers the whole frame, and the test can seal it again.
+    let options = Options { retry: Some(RETRY), ..with_channels(ChannelConfig::by_class()) };
+    let mut fabric = Fabric::up(ring(2), &options);
+    fabric.filter = Box::new(|_, _, forward, bytes| {
+        if forward && is_data(bytes) {
+            bytes[layout::CHANNEL] = 4;
+            wire::seal_hop(bytes);
+        }
+        true
+    });
+    fabric.command(0, store(1, at(1, 0), &[1; 8])).unwrap();
+    fabric.run_for(1_000_000);
+    assert_eq!(fabric.outcome(1), None);
+    assert!(fabric.counters(1, 0).dropped_for(DropReason::Malformed) > 0);
+    fabric.filter = Box::new(|_, _, _, _| true);
+    assert_eq!(fabric.finish(1), Ok(0));
+}
+
+// W-32
+#[test]
+fn ends_that_count_other_channels_do_not_become_neighbours() {
+    let mut fabric = Fabric::new(ring(2), &with_channels(ChannelConfig::by_class()));
+    fabric.restart(1, &options(RetransmissionMode::Selective));
+    fabric.run_for(1_000_000);
+    assert!(!fabric.everyone_reaches_everyone());
+    assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
+}
+
+/// Whoever waits for credits of bulk data, stores are not held back by it.
+#[test]
+fn a_channel_without_credits_holds_back_no_other() {
+    let mut options = with_channels(ChannelConfig::by_class());
+    options.credits.limit = 4 * 80;
+    let mut fabric = Fabric::up(star(3, 1), &options);
+    // Every credit of the bulk channel toward node 1 is lost on its way back: its frames stop at the switch.
+    fabric.filter = Box::new(|_, edge, forward, bytes| {
+        let is_toward_switch = edge == 1 && forward;
+        !(is_toward_switch && bytes[layout::CHANNEL] == 2)
+    });
+    fabric.command(0, put(1, at(1, 0), local(0, 900_000))).unwrap();
+    fabric.run_for(2_000_000);
+    assert_eq!(fabric.outcome(1), None, "bulk stands still");
+    for id in 10..40 {
+        fabric.command(0, store(id, at(1, 999_000), &[7; 64])).unwrap();
+        fabric.command(2, load(id + 100, at(1, 999_000), local(0, 64))).unwrap();
+        assert_eq!((fabric.finish(id), fabric.finish(id + 100)), (Ok(0), Ok(0)));
+    }
+    assert_eq!(fabric.outcome(1), None);
+    fabric.filter = Box::new(|_, _, _, _| true);
+    assert_eq!(fabric.finish(1), Ok(0));
+}
+
+/// Everything at once over links that lose frames: each channel's books balance at any moment, and nothing is lost or doubled.
+#[test]
+fn books_of_every_channel_balance_under_loss_with_and_without_retry() {
+    for retry in [None, Some(RETRY)] {
+        let mut options = with_channels(ChannelConfig {
+            rise: Rise::Dateline,
+            levels: 2,
+            arbiter: ArbiterKind::Weighted,
+            weights: vec![4, 4, 1, 1],
+            ..ChannelConfig::by_class()
+        });
+        (options.credits.limit, options.datelines, options.retry) = (8 * 90, vec![3], retry);
+        let mut fabric = Fabric::up(ring(4), &options);
+        fabric.filter = lossy(20, 5);
+        for node in 0..4u16 {
+            let (id, far) = (u64::from(node), (node + 2) % 4);
+            fabric.command(usize::from(node), put(id, at(far, 0), local(0, 100_000))).unwrap();
+            fabric
+                .command(usize::from(node), get(10 + id, at(far, 200_000), local(400_000, 50_000)))
+                .unwrap();
+            fabric.command(usize::from(node), fetch_add(20 + id, at((node + 1) % 4, 900_000), 1)).unwrap();
+        }
+        let ids = || (0..4).chain(10..14).chain(20..24);
+        while ids().any(|id| fabric.outcome(id).is_none()) {
+            fabric.step();
+            // A frame that is repeated is on the wire twice, and its credits are taken once.
+            let books = if retry.is_none() { fabric.books() } else { Vec::new() };
+            for (edge, forward, books) in books {
+                let books = books.unwrap_or_else(|| panic!("edge {edge} {forward}: credits from nowhere"));
+                let Books { available, under_way, held, returning, leaked } = books;
+                assert_eq!(available + under_way + held + returning + leaked, 90);
+            }
+            assert!(fabric.now.0 < 2_000_000_000, "{:?}", fabric.endpoint(0).waiting_for());
+        }
+        assert!(ids().all(|id| fabric.outcome(id).is_some_and(|outcome| outcome.is_ok())));
+        for node in 0..4 {
+            assert_eq!(fabric.memory(node)[900_000..900_008], 1_u64.to_le_bytes());
+        }
+        fabric.filter = Box::new(|_, _, _, _| true);
+        fabric.run_for(5_000_000);
+        let books = fabric.books();
+        assert!(books.iter().all(|(_, _, books)| books.is_some_and(|books| books.leaked == 0)), "{books:?}");
+    }
+}
+
+#[test]
+fn the_line_of_a_frame_names_its_channel() {
+    let mut fabric = Fabric::up(ring(2), &with_channels(ChannelConfig::by_class()));
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let sink = lines.clone();
+    fabric.filter = Box::new(move |_, _, forward, bytes| {
+        let (to, from) = if forward { (1, 0) } else { (0, 1) };
+        let mac = |node| wire::address::mac(NodeId(node), Plane(0));
+        let frame = Frame::parse(bytes, 0x88b5, mac(to), mac(from), 7).expect("our own frames parse");
+        sink.borrow_mut().push(wire::dump::line(&frame));
+        true
+    });
+    fabric.command(0, put(1, at(1, 0), local(0, 5_000))).unwrap();
+    fabric.finish(1).unwrap();
+    let lines = lines.borrow();
+    assert!(lines.iter().any(|line| line.starts_with("data m0->m1 bulk psn 0 on channel 2")), "{lines:?}");
+}

@@ -1,0 +1,186 @@
+//! Several ways to a node at a time: what each policy makes of them, and what becomes of a stream when one goes.
+
+mod harness;
+
+use harness::*;
+use rackloom_protocol::wire::frame::FrameKind;
+use rackloom_protocol::*;
+
+const PLANES: u16 = 4;
+const BLOCK: u64 = 4096;
+const BLOCKS: u64 = 200;
+/// More than the stream that is looked at, and the one packet that begins it: acknowledgements do not count as data.
+const PACKETS: u64 = BLOCKS;
+
+fn of(policy: PathPolicy) -> Options {
+    let mut options = options(RetransmissionMode::Selective);
+    options.paths.policy = policy;
+    options
+}
+
+/// Data frames of node 0 by plane, after one put of many packets to node 1.
+fn by_plane(fabric: &mut Fabric) -> Vec<u64> {
+    fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(7);
+    fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+    fabric.finish(1).expect("the put ends well");
+    assert!(fabric.memory(1)[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 7));
+    (0..PLANES).map(|plane| fabric.counters(0, plane).data_frames_sent).collect()
+}
+
+#[test]
+fn a_hash_gives_a_stream_one_plane_and_turns_share_them_all_exactly() {
+    for policy in [PathPolicy::Address, PathPolicy::Flow] {
+        let mut planes = by_plane(&mut Fabric::up(star(2, 4), &of(policy)));
+        planes.sort_unstable();
+        assert_eq!(planes, [0, 0, 0, PACKETS], "{policy:?}");
+    }
+    let planes = by_plane(&mut Fabric::up(star(2, 4), &of(PathPolicy::RoundRobin)));
+    assert_eq!(planes, [PACKETS / 4; 4]);
+}
+
+#[test]
+fn an_address_hash_takes_all_classes_one_way_and_a_flow_hash_need_not() {
+    let planes_in_use = |policy| {
+        let mut fabric = Fabric::up(star(16, 4), &of(policy));
+        let used = (1..16u16).map(|target| {
+            let planes = |fabric: &mut Fabric| -> Vec<u64> {
+                (0..PLANES).map(|plane| fabric.counters(0, plane).data_frames_sent).collect()
+            };
+            let before = planes(&mut fabric);
+            let id = u64::from(target) * 2;
+            fabric.insist(0, put(id, at(target, 0), local(0, 64)));
+            fabric.insist(0, fetch_add(id + 1, at(target, 900_000), 1));
+            fabric.finish(id).expect("the put ends well");
+            fabric.finish(id + 1).expect("the fetch-add ends well");
+            let after = planes(&mut fabric);
+            before.iter().zip(&after).filter(|(before, after)| after > before).count()
+        });
+        used.max().expect("15 targets")
+    };
+    assert_eq!(planes_in_use(PathPolicy::Address), 1);
+    assert_eq!(planes_in_use(PathPolicy::Flow), 2);
+}
+
+#[test]
+fn a_spray_uses_all_planes_about_equally() {
+    let planes = by_plane(&mut Fabric::up(star(2, 4), &of(PathPolicy::Spray)));
+    assert_eq!(planes.iter().sum::<u64>(), PACKETS);
+    // Four standard deviations of a binomial share of a quarter.
+    assert!(planes.iter().all(|count| (25..=75).contains(count)), "{planes:?}");
+    assert_ne!(planes, [PACKETS / 4; 4], "a random choice is never so even");
+}
+
+#[test]
+fn the_least_queue_leaves_a_plane_alone_that_gives_no_credits_back() {
+    let mut options = of(PathPolicy::LeastQueue);
+    options.credits.limit = 200;
+    let mut fabric = Fabric::up(star(2, 4), &options);
+    // Neither credits nor acknowledgements come back over plane 0; heartbeats do.
+    fabric.filter = Box::new(|_, edge, forward, bytes| {
+        edge != 0
+            || forward
+            || matches!(FrameKind::peek(bytes), Some(FrameKind::Heartbeat | FrameKind::Hello))
+    });
+    let planes = by_plane(&mut fabric);
+    let [slow, fast @ ..] = planes.as_slice() else { panic!("four planes") };
+    assert!(fast.iter().all(|count| *count > 2 * slow), "{planes:?}");
+}
+
+#[test]
+fn a_plane_that_goes_takes_nothing_along() {
+    for policy in [PathPolicy::RoundRobin, PathPolicy::Spray, PathPolicy::LeastQueue] {
+        let mut fabric = Fabric::up(star(2, 4), &of(policy));
+        fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(9);
+        let cut_at = fabric.now + 3 * DELAY_NS;
+        fabric.filter = Box::new(move |now, edge, _, _| now < cut_at || edge > 1);
+        fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+        fabric.insist(0, fetch_add(2, at(1, 900_000), 5));
+        fabric.finish(1).unwrap_or_else(|error| panic!("{policy:?}: {error}"));
+        fabric.finish(2).unwrap_or_else(|error| panic!("{policy:?}: {error}"));
+        let memory = fabric.memory(1);
+        assert!(memory[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 9), "{policy:?}");
+        assert_eq!(memory[900_000], 5, "{policy:?}: once");
+    }
+}
+
+#[test]
+fn a_reorder_window_below_the_sending_window_drops_what_is_too_far_ahead() {
+    let beyond = |reorder_packets| {
+        let mut options = of(PathPolicy::RoundRobin);
+        options.transport.window_packets = 64;
+        options.transport.reorder_packets = reorder_packets;
+        let mut fabric = Fabric::up(star(2, 4), &options);
+        // The first data frame over plane 0 is lost: everything else waits behind it.
+        let mut is_first = true;
+        fabric.filter = Box::new(move |_, edge, _, bytes| {
+            let is_it = edge == 0 && is_first && FrameKind::peek(bytes) == Some(FrameKind::Data);
+            is_first &= !is_it;
+            !is_it
+        });
+        by_plane(&mut fabric);
+        let dropped = |plane| fabric.counters(1, plane).dropped[DropReason::BeyondWindow as usize];
+        (0..PLANES).map(dropped).sum::<u64>()
+    };
+    assert_eq!(beyond(64), 0);
+    assert!(beyond(16) > 0);
+}
+
+/// Two nodes, a switch at each, and three switches side by side between those.
+fn diamond() -> Graph {
+    let edge = |(a, a_port), (b, b_port)| Edge {
+        a: NodeId(a),
+        a_port: PortId(a_port),
+        b: NodeId(b),
+        b_port: PortId(b_port),
+        plane: Plane(0),
+    };
+    let mut edges = vec![edge((0, 0), (2, 0)), edge((1, 0), (3, 0))];
+    for middle in 0..3 {
+        edges.push(edge((2, 1 + middle), (4 + middle, 0)));
+        edges.push(edge((4 + middle, 1), (3, 1 + middle)));
+    }
+    let members = [vec![MemberRole::Endpoint; 2], vec![MemberRole::Switch; 5]].concat();
+    Graph { members, edges }
+}
+
+/// Data frames by way through the middle, of one put of many packets; how often the transport repeated one.
+fn through_the_middle(policy: PathPolicy, relays_choose: bool) -> (Vec<u64>, u64) {
+    let mut options = of(policy);
+    options.paths.relays_choose = relays_choose;
+    let mut fabric = Fabric::up(diamond(), &options);
+    fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(7);
+    fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+    fabric.finish(1).expect("the put ends well");
+    assert!(fabric.memory(1)[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 7));
+    let ways = (1..4).map(|port| fabric.counters(2, port).data_frames_sent).collect();
+    (ways, fabric.counters(0, 0).retransmitted)
+}
+
+#[test]
+fn relays_choose_for_each_packet_where_they_are_told_to() {
+    let (mut ways, _) = through_the_middle(PathPolicy::Spray, false);
+    ways.sort_unstable();
+    assert_eq!(ways, [0, 0, PACKETS], "a flow has one way, whatever its source does");
+    let (ways, repeated) = through_the_middle(PathPolicy::RoundRobin, true);
+    assert!(ways.iter().max().unwrap() - ways.iter().min().unwrap() <= 1, "{ways:?}");
+    assert_eq!((ways.iter().sum::<u64>(), repeated), (PACKETS, 0));
+    let (ways, _) = through_the_middle(PathPolicy::Spray, true);
+    // 200 throws at three: a third is 67, with a deviation below 7.
+    assert!(ways.iter().all(|way| (45..90).contains(way)), "{ways:?}");
+    let (ways, _) = through_the_middle(PathPolicy::LeastQueue, true);
+    assert!(ways.iter().all(|way| *way > 50), "nothing waits anywhere, so it is each in turn: {ways:?}");
+}
+
+#[test]
+fn what_relays_choose_loses_nothing_when_a_way_goes() {
+    let mut options = of(PathPolicy::LeastQueue);
+    options.paths.relays_choose = true;
+    let mut fabric = Fabric::up(diamond(), &options);
+    fabric.memory(0)[..400_000].fill(9);
+    // The first switch in the middle falls silent for ever.
+    let from = fabric.now.0 + 3_000;
+    fabric.filter = Box::new(move |now, edge, _, _| now.0 < from || !matches!(edge, 2 | 3));
+    fabric.insist(0, put(1, at(1, 0), local(0, 400_000)));
+    fabric.finish(1).expect("the put ends well");
+    assert!(fabric.memory(1)[..400_000].iter().all(|byte| *byte == 9));
+}

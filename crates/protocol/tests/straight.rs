@@ -1,0 +1,170 @@
+//! Frames that are recognised go a shorter way than others, to the same outcome.
+//!
+//! Each script runs four times, to the nanosecond alike. In the first run frames are written one after another where they leave, and are over when
+//! they come in. In the second memory is not at hand when a frame comes in, so that the frame waits for it. In the third
+//! the wire has room for one frame, and each begins a turn of its own. In the fourth that is so as well, and
+//! every data frame gets a hop check under way, which makes it one that must be looked at as a whole. Nothing else tells the runs apart. Frames, events, memory and counters must be the same.
+
+mod harness;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use harness::*;
+use rackloom_protocol::link::counters::PortCounters;
+use rackloom_protocol::wire::frame::FrameKind;
+use rackloom_protocol::wire::{hop_check, layout};
+use rackloom_protocol::*;
+
+const ROUNDS: u64 = 250;
+const WRONG_KEY: Key = Key(78);
+
+/// Every frame that was sent: when, over which edge, from which end, and its bytes.
+type Trace = Vec<(u64, u16, bool, Vec<u8>)>;
+
+/// Which way data frames go at both end points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Short,
+    Queued,
+    OneATurn,
+    General,
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn give_a_hop_check(frame: &mut [u8]) {
+    if frame[layout::VERSION_KIND] & 15 == FrameKind::Data as u8 {
+        frame[layout::FLAGS] &= !layout::FLAG_NO_HOP_CHECK;
+        let check = hop_check(frame, false);
+        layout::put_u32(frame, layout::HOP_CHECK, check);
+    }
+}
+
+/// Record, lose and hold up frames as the seed says; then let the rest go its way.
+fn filter(way: Way, seed: u64, permille: u64, trace: &Rc<RefCell<Trace>>) -> Filter {
+    let (mut lose, trace) = (lossy(permille, seed), Rc::clone(trace));
+    Box::new(move |now, edge, forward, bytes| {
+        trace.borrow_mut().push((now.0, edge, forward, bytes.clone()));
+        let stays = lose(now, edge, forward, bytes);
+        if way == Way::General {
+            give_a_hop_check(bytes);
+        }
+        stays
+    })
+}
+
+fn some_command(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
+    let (source, other) = (dice.roll(3) as usize, 1 + dice.roll(2) as u16);
+    let target = at((source as u16 + other) % 3, 8 * dice.roll(100_000));
+    let data = vec![id as u8; 1 + dice.roll(200) as usize];
+    let command = match dice.roll(17) {
+        0..6 => posted(target, &data),
+        6..9 => store(id, target, &data),
+        9 => store(id, RemoteAddress { key: WRONG_KEY, ..target }, &data),
+        10 => store(id, RemoteAddress { offset: REGION_BYTES as u64 - 1, ..target }, &data),
+        11 => store(id, RemoteAddress { region: RegionId(9), ..target }, &data),
+        12 => put(id, target, local(8 * dice.roll(1000), 1 + dice.roll(20_000))),
+        13 => fetch_add(id, target, id),
+        14 => Command::WaitUntil {
+            operation: OperationId(id),
+            region: REGION,
+            offset: 8 * dice.roll(100_000),
+            condition: Condition::NotEqual,
+            value: 0,
+            depends_on: None,
+        },
+        15 => get(id, target, local(900_000, 1 + dice.roll(9000))),
+        _ => Command::Flush { operation: OperationId(id), target: None },
+    };
+    // What is refused for want of room or of a way is refused in both runs.
+    let _ = fabric.command(source, command);
+}
+
+/// What happened, as far as anybody can see.
+#[derive(PartialEq)]
+struct Outcome {
+    trace: Trace,
+    events: Vec<String>,
+    memory: Vec<Vec<u8>>,
+    counters: Vec<PortCounters>,
+}
+
+fn run(way: Way, seed: u64, options: &Options, permille: u64) -> Outcome {
+    let (mut dice, trace) = (Dice(seed), Rc::default());
+    let mut fabric = Fabric::new(ring(3), options);
+    fabric.filter = filter(way, seed, permille, &trace);
+    fabric.at_once = matches!(way, Way::Short | Way::OneATurn);
+    fabric.one_a_turn = matches!(way, Way::OneATurn | Way::General);
+    fabric.shuffle = (permille > 0).then_some(seed);
+    fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
+    for id in 0..ROUNDS {
+        some_command(&mut fabric, &mut dice, id);
+        match dice.roll(200) {
+            0 => fabric.restart(2, options),
+            1 => fabric.endpoint(1).revoke(REGION),
+            2 => {
+                let now = fabric.now;
+                fabric.endpoint(0).administer_link(now, PortId(0), id % 2 == 0);
+            }
+            _ => {}
+        }
+        let pause = dice.roll(4) * 700;
+        fabric.run_for(pause);
+    }
+    fabric.run_for(20_000_000);
+    let memory = (0..3).map(|node| fabric.memory(node).to_vec()).collect();
+    let counters = (0..6).map(|port| fabric.counters(port / 2, (port % 2) as u16)).collect();
+    let events = fabric.events.iter().map(|event| format!("{event:?}")).collect();
+    Outcome { trace: trace.take(), events, memory, counters }
+}
+
+fn difference(one: &Outcome, general: &Outcome) -> String {
+    let frame = one.trace.iter().zip(&general.trace).position(|(one, other)| one != other);
+    let event = one.events.iter().zip(&general.events).find(|(one, other)| one != other);
+    format!("first other frame: {frame:?}, first other event: {event:?}")
+}
+
+fn compare(change: impl Fn(&mut Options), permille: u64) {
+    for mode in [RetransmissionMode::GoBackN, RetransmissionMode::Selective] {
+        for seed in 1..=8 {
+            let mut options = options(mode);
+            options.end_to_end_check = false;
+            change(&mut options);
+            let general = run(Way::General, seed, &options, permille);
+            for way in [Way::Short, Way::Queued, Way::OneATurn] {
+                let one = run(way, seed, &options, permille);
+                let is_same = one == general;
+                assert!(is_same, "{way:?}, {mode:?}, seed {seed}: {}", difference(&one, &general));
+            }
+            assert!(general.trace.len() > 1000, "the script sends something");
+        }
+    }
+}
+
+#[test]
+fn packed_operations_on_a_quiet_ring() {
+    compare(|_| {}, 0);
+}
+
+#[test]
+fn one_operation_a_frame() {
+    compare(|options| options.packing.mode = PackingMode::Off, 0);
+}
+
+#[test]
+fn loss_reordering_and_duplicates() {
+    compare(|_| {}, 30);
+}
+
+#[test]
+fn tenants_of_different_nodes() {
+    compare(|options| options.tenants = vec![Tenant(0), Tenant(0), Tenant(1)], 5);
+}

@@ -1,0 +1,82 @@
+//! Giving up rooms that are not needed any more.
+//!
+//! Rooms are a stack: the last one freed is the first taken. So as many as were not reached between two tidyings were not needed in
+//! between, and going without them costs nothing as long as the rack goes on as it does.
+
+use super::{FrameSlab, LARGE};
+
+/// Free rooms of each kind that stay in any case.
+const ROOMS_KEPT: usize = 64;
+
+impl FrameSlab {
+    /// Give up the rooms that nobody has needed since this was called last.
+    pub(crate) fn tidy(&mut self) {
+        for kind in 0..=LARGE {
+            let idle = self.unused[kind].saturating_sub(ROOMS_KEPT);
+            if idle > 0 {
+                // The first frames stay, so that the last ones can go altogether.
+                self.free[kind].sort_unstable_by(|one, other| other.cmp(one));
+                for index in self.free[kind].drain(..idle) {
+                    self.frames[index as usize].room = Box::default();
+                    self.bare.push(index);
+                }
+                self.free[kind].shrink_to(2 * self.free[kind].len());
+            }
+            self.unused[kind] = self.free[kind].len();
+        }
+        self.cut_bare_tail();
+    }
+
+    /// The last frames, as far as they have no room, go as well.
+    fn cut_bare_tail(&mut self) {
+        let is_bare = |frame: &super::Frame| frame.is_free && frame.room.is_empty();
+        let length = self.frames.iter().rposition(|frame| !is_bare(frame)).map_or(0, |last| last + 1);
+        if length < self.frames.len() {
+            self.frames.truncate(length);
+            self.frames.shrink_to(2 * length);
+            self.bare.retain(|index| (*index as usize) < length);
+            self.bare.shrink_to_fit();
+        }
+    }
+
+    /// Frames that there are, used or not.
+    pub(crate) const fn len(&self) -> usize {
+        self.frames.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use rackloom_plan::PayloadMode;
+
+    use super::*;
+    use crate::link::ChannelId;
+    use crate::payload::Books;
+
+    #[test]
+    fn rooms_that_nobody_needs_are_given_up_and_come_back_when_they_are_needed() {
+        let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
+        let channel = ChannelId(1);
+        let crowd = |frames: &mut FrameSlab, count: usize| -> Vec<_> {
+            let written: Vec<_> = (0..count).map(|_| frames.take(channel)).collect();
+            written.into_iter().map(|id| frames.seal(id, 100, 0)).collect()
+        };
+        let many = crowd(&mut frames, 1_000);
+        frames.tidy();
+        assert_eq!(frames.len(), 2_000, "all were needed: a large room to write in, a small one to stay in");
+        many.iter().for_each(|id| frames.release(*id));
+        frames.tidy();
+        assert_eq!(frames.len(), 2_000, "until now");
+        let few = crowd(&mut frames, 10);
+        frames.tidy();
+        let rooms = |frames: &FrameSlab| frames.frames.iter().filter(|frame| !frame.room.is_empty()).count();
+        assert!(rooms(&frames) <= 2 * ROOMS_KEPT + 20, "{}", rooms(&frames));
+        few.iter().for_each(|id| frames.release(*id));
+        let again = crowd(&mut frames, 1_000);
+        assert!(again.iter().all(|id| frames.bytes(*id).len() == 100));
+        let distinct: std::collections::BTreeSet<_> = again.iter().map(|id| id.0).collect();
+        assert_eq!(distinct.len(), 1_000);
+    }
+}

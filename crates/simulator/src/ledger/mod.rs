@@ -1,0 +1,313 @@
+//! Who asked for what, and what memories did about it: the oracle that sees all sides of every operation.
+//!
+//! A rank knows that its put has ended and an owner knows what lies in his memory; whether the one follows from the other, at that very
+//! moment, only somebody sees who looks at both. The ledger hears every accepted command, every write that a memory carries
+//! out, and every end. So it can say that an operation which ended well is in memory whole and once, that memory changed nowhere else, that
+//! a signal came after its data, and that who was told "unknown" or "nothing was sent" was told the truth.
+//!
+//! Where several operations under way may write the same bytes, nobody can say whose bytes are there: such places are watched
+//! as a whole ([`extents`]), and their operations count as not judged. Sizes and counters are compared, and for puts and stores bytes.
+//!
+//! It changes nothing, and nothing depends on it: runs with and without it are the same to the bit.
+
+mod entry;
+mod extents;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rackloom_jobs::{Oracle, Verdicts};
+use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::{Command, Event, Instant, NodeId, OperationError, OperationId, RegionId};
+
+use self::entry::{Entry, Kind, Place};
+use self::extents::Extents;
+use self::words::Words;
+use crate::loans::range;
+
+/// Where the bytes of all nodes are looked up.
+pub(crate) trait AllMemories {
+    /// A node's bytes.
+    fn bytes(&self, node: NodeId) -> &VectorMemory;
+}
+
+/// The ledger of a rack.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// By node, then by the number that its operations were given in order of asking.
+    open: Vec<BTreeMap<u64, Entry>>,
+    /// By node: the number of the operation that has this name.
+    numbers: Vec<BTreeMap<OperationId, u64>>,
+    next_number: u64,
+    /// By node: places in its memory that operations under way may write.
+    extents: Vec<Extents>,
+    words: Words,
+    /// By node: whom it cannot reach.
+    lost: Vec<BTreeSet<NodeId>>,
+    /// Bytes are where they should be, and can be compared.
+    has_bytes: bool,
+    /// How operations ended that somebody asks for.
+    awaited: BTreeMap<(NodeId, OperationId), Option<Result<u64, OperationError>>>,
+    verdicts: Verdicts,
+}
+
+impl Ledger {
+    pub(crate) fn new(members: usize, has_bytes: bool) -> Self {
+        Self {
+            open: vec![BTreeMap::new(); members],
+            numbers: vec![BTreeMap::new(); members],
+            next_number: 0,
+            extents: vec![Extents::default(); members],
+            words: Words::default(),
+            lost: vec![BTreeSet::new(); members],
+            has_bytes,
+            awaited: BTreeMap::new(),
+            verdicts: Verdicts::default(),
+        }
+    }
+
+    /// What it has found until now.
+    pub(crate) fn verdicts(&self) -> &Verdicts {
+        &self.verdicts
+    }
+
+    pub(crate) fn verdicts_mut(&mut self) -> &mut Verdicts {
+        &mut self.verdicts
+    }
+
+    /// Somebody will ask how this operation ended.
+    pub(crate) fn await_end(&mut self, node: NodeId, operation: OperationId) {
+        self.awaited.insert((node, operation), None);
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn end_of(&self, node: NodeId, operation: OperationId) -> Option<Result<u64, OperationError>> {
+        self.awaited.get(&(node, operation)).copied().flatten()
+    }
+
+    /// A frame that was sent to an earlier life of this node was used.
+    pub(crate) fn used_stale(&mut self, now: Instant, node: NodeId, is_used: bool) {
+        self.verdicts.judge(Oracle::Lives, !is_used, || {
+            format!("{node} used a frame at {now:?} that was sent to an earlier life of it")
+        });
+    }
+
+    /// A node's endpoint has accepted a command.
+    pub(crate) fn asked(&mut self, node: NodeId, command: &Command<'_>) {
+        let number = self.next_number;
+        let Some(mut entry) = Entry::of(node, command, number) else { return };
+        self.next_number += 1;
+        entry.was_lost = entry.target.is_some_and(|target| self.lost[node.index()].contains(&target));
+        if let Some(place) = entry.place
+            && let Some(extents) = self.extents.get_mut(place.holder.index())
+        {
+            extents.open(&place, (node, number));
+        }
+        if let Some(word) = entry.word {
+            self.words.asked(word, entry.is_signal().then_some((node, number)));
+        }
+        if let Some(operation) = entry.operation {
+            self.numbers[node.index()].insert(operation, number);
+        }
+        self.open[node.index()].insert(number, entry);
+    }
+
+    /// A node's memory is written on behalf of an operation.
+    pub(crate) fn wrote(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+        let Some(extents) = self.extents.get_mut(node.index()) else { return };
+        let found = extents.write(region, offset, length);
+        let where_to = || format!("{length} bytes at {offset} of {region} of {node}");
+        self.verdicts.judge(Oracle::Untouched, found.is_covered, || {
+            format!("{} were written, and no operation under way may write there", where_to())
+        });
+        if found.is_too_much {
+            self.verdicts.find(Oracle::ExactlyOnce, || {
+                format!("{} were written by an operation that had written all of its bytes", where_to())
+            });
+        }
+    }
+
+    /// A node's own job writes into its memory.
+    pub(crate) fn wrote_itself(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+        if let Some(extents) = self.extents.get_mut(node.index()) {
+            extents.touch(region, offset, length);
+        }
+    }
+
+    /// An atomic or a signal is applied to a word of a node's memory.
+    pub(crate) fn applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
+        self.wrote_itself(node, region, offset, 8);
+        let word = (node, region, offset);
+        let is_right = self.words.applied(word);
+        self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
+            format!(
+                "the word at {offset} of {region} of {node} was changed more often than anybody asked for"
+            )
+        });
+        let Self { words, open, extents, .. } = self;
+        let is_whole = |(asker, number): (NodeId, u64)| {
+            let place = open.get(asker.index()).and_then(|open| open.get(&number)?.place);
+            place.is_none_or(|place| extents[place.holder.index()].is_whole(&place).unwrap_or(true))
+        };
+        if let Some(is_right) = words.take_signal(word, is_whole) {
+            self.verdicts.judge(Oracle::Order, is_right, || {
+                format!("the signal at {offset} of {region} of {node} came before its data")
+            });
+        }
+    }
+
+    /// What a node's endpoint reports. Losses first: they explain ends that are told in the same breath.
+    pub(crate) fn hear(&mut self, now: Instant, node: NodeId, events: &[Event], memories: &impl AllMemories) {
+        for event in events {
+            match *event {
+                Event::NodeLost { node: lost } => {
+                    self.lost[node.index()].insert(lost);
+                    self.mark_lost(node, lost);
+                }
+                Event::NodeRestarted { node: lost } => self.mark_lost(node, lost),
+                Event::NodeReached { node: back } => {
+                    self.lost[node.index()].remove(&back);
+                }
+                _ => {}
+            }
+        }
+        for event in events {
+            if let Event::Completed { operation, result } = *event {
+                self.ended(now, node, operation, result, memories);
+            }
+        }
+    }
+
+    fn mark_lost(&mut self, node: NodeId, lost: NodeId) {
+        let concerned = self.open[node.index()].values_mut().filter(|entry| entry.target == Some(lost));
+        concerned.for_each(|entry| entry.was_lost = true);
+    }
+
+    /// A new life has taken a node's seat: its memory is new, and nobody may write there for the old one's sake.
+    pub(crate) fn bury(&mut self, node: NodeId) {
+        self.extents[node.index()] = Extents::default();
+        self.words.forget(node);
+        // What the old life has asked of others may still come there: their places stay covered.
+        self.open[node.index()].clear();
+        self.numbers[node.index()].clear();
+        for entry in self.open.iter_mut().flat_map(BTreeMap::values_mut) {
+            entry.place = entry.place.filter(|place| place.holder != node);
+            entry.word = entry.word.filter(|(holder, ..)| *holder != node);
+        }
+    }
+
+    fn ended(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        operation: OperationId,
+        result: Result<u64, OperationError>,
+        memories: &impl AllMemories,
+    ) {
+        if let Some(end) = self.awaited.get_mut(&(node, operation)) {
+            *end = Some(result);
+        }
+        let number = self.numbers[node.index()].remove(&operation);
+        let Some(entry) = number.and_then(|number| self.open[node.index()].remove(&number)) else {
+            let what =
+                || format!("operation {} of {node} ended with {result:?}, and had ended before", operation.0);
+            return self.verdicts.find(Oracle::OneEnd, what);
+        };
+        self.verdicts.hold(Oracle::OneEnd);
+        if let Kind::Flush { target } = entry.kind {
+            return self.end_posted(now, node, target, entry.number, result, memories);
+        }
+        self.settle(now, node, &entry, result, memories);
+    }
+
+    /// A flush ends the posted stores before it; what it says of them says nothing of each.
+    fn end_posted(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        target: Option<NodeId>,
+        before: u64,
+        result: Result<u64, OperationError>,
+        memories: &impl AllMemories,
+    ) {
+        let is_meant =
+            |entry: &Entry| entry.operation.is_none() && (target.is_none() || entry.target == target);
+        let open = &mut self.open[node.index()];
+        let numbers: Vec<_> =
+            open.range(..before).filter(|(_, entry)| is_meant(entry)).map(|(number, _)| *number).collect();
+        let result = result.map_err(|_| OperationError::EarlierFailure);
+        for number in numbers {
+            if let Some(entry) = self.open[node.index()].remove(&number) {
+                self.settle(now, node, &entry, result, memories);
+            }
+        }
+    }
+
+    /// Hold what memory has done against how the operation ended.
+    fn settle(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        entry: &Entry,
+        result: Result<u64, OperationError>,
+        memories: &impl AllMemories,
+    ) {
+        let told = || format!("{} of {node} at {now:?}", entry.name());
+        let is_unknown =
+            matches!(result, Err(OperationError::OutcomeUnknown | OperationError::EarlierFailure));
+        let is_undone = matches!(result, Err(OperationError::Unreachable));
+        if result == Err(OperationError::OutcomeUnknown) && entry.target.is_some() {
+            self.verdicts.judge(Oracle::UnknownIfTrue, entry.was_lost, || {
+                format!("{} ended with an unknown outcome, and its target was never lost", told())
+            });
+        }
+        let written = entry.place.and_then(|place| {
+            let extents = self.extents.get_mut(place.holder.index())?;
+            // What may still land of an operation whose outcome is unknown is covered for good.
+            if is_unknown { extents.abandon(&place) } else { extents.close(&place) }
+        });
+        let must_be_whole = result.is_ok();
+        match (entry.place, written) {
+            (Some(place), Some(written)) if must_be_whole => {
+                let length = entry.length_of(result, place.length);
+                self.verdicts.judge(Oracle::ExactlyOnce, written.bytes == length, || {
+                    format!("{} ended well with {} of its {length} bytes written", told(), written.bytes)
+                });
+                if !written.is_touched && self.has_bytes {
+                    self.compare(entry, &place, memories);
+                }
+            }
+            // A load that is lost may have brought some of its bytes; nobody else's memory has changed.
+            (Some(_), Some(written)) if is_undone && !matches!(entry.kind, Kind::Fetch) => {
+                self.verdicts.judge(Oracle::UnknownIfTrue, written.bytes == 0, || {
+                    format!("{} ended with nothing sent, and {} bytes were written", told(), written.bytes)
+                });
+            }
+            (Some(_), None) if must_be_whole => self.verdicts.pass_over(Oracle::ExactlyOnce),
+            _ => {}
+        }
+        if let Some(word) = entry.word {
+            let is_right = self.words.ended(word, result.is_ok(), is_unknown, (node, entry.number));
+            self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
+                format!("{} ended, and its word was changed too seldom or too often", told())
+            });
+        }
+    }
+
+    /// Whether the bytes are those that were to be written.
+    fn compare(&mut self, entry: &Entry, place: &Place, memories: &impl AllMemories) {
+        let there = range(memories.bytes(place.holder), place.region, place.offset, place.length as usize);
+        let wanted = match &entry.kind {
+            Kind::Store { data } => Some(&**data),
+            Kind::Put { source } => {
+                range(memories.bytes(entry.asker), source.region, source.offset, source.length as usize)
+            }
+            _ => return,
+        };
+        self.verdicts.judge(Oracle::Shadow, there == wanted, || {
+            format!("{} of {} ended well, and other bytes are at its target", entry.name(), entry.asker)
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! Each promise broken once, by hand, and a ledger that says so.
+
+use super::*;
+use rackloom_protocol::{Atomic, AtomicKind, Completion, Key, LocalRange, RemoteAddress, Signal, Width};
+
+const REGION: RegionId = RegionId(1);
+const ASKER: NodeId = NodeId(0);
+const TARGET: NodeId = NodeId(1);
+const NAME: OperationId = OperationId(7);
+const NOW: Instant = Instant(5);
+
+/// Two nodes and their bytes.
+struct Nodes(Vec<VectorMemory>);
+
+impl AllMemories for Nodes {
+    fn bytes(&self, node: NodeId) -> &VectorMemory {
+        &self.0[node.index()]
+    }
+}
+
+fn scene() -> (Ledger, Nodes) {
+    let mut memories = vec![VectorMemory::default(), VectorMemory::default()];
+    memories.iter_mut().for_each(|memory| memory.add(REGION, 256));
+    (Ledger::new(2, true), Nodes(memories))
+}
+
+fn at(offset: u64) -> RemoteAddress {
+    RemoteAddress { node: TARGET, region: REGION, offset, key: Key(0) }
+}
+
+const fn store(data: &[u8]) -> Command<'_> {
+    let target = RemoteAddress { node: TARGET, region: REGION, offset: 16, key: Key(0) };
+    Command::Store { operation: NAME, target, data, completion: Completion::Visible }
+}
+
+fn end(ledger: &mut Ledger, memories: &Nodes, result: Result<u64, OperationError>) {
+    ledger.hear(NOW, ASKER, &[Event::Completed { operation: NAME, result }], memories);
+}
+
+/// The oracles that found something, by name.
+fn broken(ledger: &Ledger) -> Vec<&'static str> {
+    let found = ledger.verdicts().iter().filter(|(_, tally)| tally.broken > 0);
+    found.map(|(oracle, _)| oracle.name()).collect()
+}
+
+fn write(ledger: &mut Ledger, memories: &mut Nodes, data: &[u8]) {
+    memories.0[1].bytes_mut(REGION)[16..16 + data.len()].copy_from_slice(data);
+    ledger.wrote(TARGET, REGION, 16, data.len() as u64);
+}
+
+#[test]
+fn what_is_done_as_it_was_asked_for_breaks_nothing() {
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"data");
+    end(&mut ledger, &memories, Ok(0));
+    assert_eq!(broken(&ledger), [""; 0]);
+    for oracle in [Oracle::Shadow, Oracle::ExactlyOnce, Oracle::OneEnd, Oracle::Untouched] {
+        assert!(ledger.verdicts().of(oracle).is_some_and(|tally| tally.looked > 0), "{}", oracle.name());
+    }
+}
+
+#[test]
+fn other_bytes_break_the_shadow_alone() {
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"dato");
+    end(&mut ledger, &memories, Ok(0));
+    assert_eq!(broken(&ledger), ["shadow"]);
+}
+
+#[test]
+fn bytes_that_are_written_twice_break_exactly_once_alone() {
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"data");
+    write(&mut ledger, &mut memories, b"data");
+    end(&mut ledger, &memories, Ok(0));
+    assert_eq!(broken(&ledger), ["exactly-once"]);
+}
+
+#[test]
+fn an_atomic_that_is_applied_twice_breaks_exactly_once_alone() {
+    let (mut ledger, memories) = scene();
+    let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
+    ledger.asked(ASKER, &Command::Atomic { operation: NAME, target: at(8), atomic });
+    ledger.applied(TARGET, REGION, 8);
+    end(&mut ledger, &memories, Ok(0));
+    assert_eq!(broken(&ledger), [""; 0]);
+    ledger.applied(TARGET, REGION, 8);
+    assert_eq!(broken(&ledger), ["exactly-once"]);
+}
+
+#[test]
+fn a_signal_before_its_data_breaks_the_order_alone() {
+    let (mut ledger, mut memories) = scene();
+    let source = LocalRange { region: REGION, offset: 32, length: 4 };
+    let signal = Some(Signal::set(at(64), 1));
+    ledger.asked(ASKER, &Command::Put { operation: NAME, target: at(16), source, signal });
+    ledger.applied(TARGET, REGION, 64);
+    write(&mut ledger, &mut memories, &[0; 4]);
+    end(&mut ledger, &memories, Ok(0));
+    assert_eq!(broken(&ledger), ["order"]);
+}
+
+#[test]
+fn a_second_end_breaks_one_end_alone() {
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"data");
+    end(&mut ledger, &memories, Ok(0));
+    end(&mut ledger, &memories, Err(OperationError::OutcomeUnknown));
+    assert_eq!(broken(&ledger), ["one-end"]);
+}
+
+#[test]
+fn a_write_where_nobody_may_breaks_untouched_alone() {
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"data");
+    end(&mut ledger, &memories, Ok(0));
+    write(&mut ledger, &mut memories, b"data");
+    assert_eq!(broken(&ledger), ["untouched"]);
+}
+
+#[test]
+fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing_written() {
+    let unknown = Err(OperationError::OutcomeUnknown);
+    let (mut ledger, memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    end(&mut ledger, &memories, unknown);
+    assert_eq!(broken(&ledger), ["unknown-if-true"]);
+
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    let told = [Event::Completed { operation: NAME, result: unknown }, Event::NodeLost { node: TARGET }];
+    ledger.hear(NOW, ASKER, &told, &memories);
+    // It may come all the same.
+    write(&mut ledger, &mut memories, b"data");
+    assert_eq!(broken(&ledger), [""; 0]);
+
+    let (mut ledger, mut memories) = scene();
+    ledger.asked(ASKER, &store(b"data"));
+    write(&mut ledger, &mut memories, b"data");
+    end(&mut ledger, &memories, Err(OperationError::Unreachable));
+    assert_eq!(broken(&ledger), ["unknown-if-true"]);
+}
+
+#[test]
+fn a_stale_frame_that_is_used_breaks_lives_alone() {
+    let (mut ledger, _) = scene();
+    ledger.used_stale(NOW, TARGET, false);
+    assert_eq!(broken(&ledger), [""; 0]);
+    ledger.used_stale(NOW, TARGET, true);
+    assert_eq!(broken(&ledger), ["lives"]);
+}

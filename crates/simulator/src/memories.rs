@@ -1,0 +1,253 @@
+//! The memories of all nodes, and the copies from one to another that are still to be made.
+//!
+//! Where payloads keep their bytes, a memory that takes one mostly just notes so ([`crate::takings`]). The copies are made here, and what
+//! is copied goes into the hash of the run; in which order they are made changes neither.
+//!
+//! What a node may do with its own memory during its turn is another matter: [`crate::seat_memory`].
+
+use std::rc::Rc;
+
+use crc_fast::crc64_nvme;
+use rackloom_plan::faults::Troubles;
+use rackloom_protocol::memory::vector::VectorMemory;
+use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
+
+use crate::ledger::{AllMemories, Ledger};
+use crate::loans::{Loaned, range};
+use crate::payload::{Books, Payload};
+use crate::seat_memory::SeatMemory;
+use crate::shadow::Shadow;
+use crate::spans::Spans;
+use crate::takings::{Place, Taking, Takings};
+
+/// Bytes that may be noted before they are copied: several times the second-level cache, so that what the copies drive out of it is
+/// fetched again once for thousands of frames; and little beside the memories themselves.
+const NOTED_BYTES_MAX: u64 = 32 << 20;
+/// A shorter payload is copied at once: it drives out next to nothing.
+const NOTED_PAYLOAD_BYTES_MIN: u64 = 1_024;
+
+/// The memory of one node, and what is known of bytes that are not there.
+#[derive(Debug, Default)]
+pub(crate) struct NodeMemory {
+    pub(crate) bytes: VectorMemory,
+    pub(crate) shadow: Shadow,
+    /// What it has taken from others.
+    pub(crate) takings: Takings,
+    /// What others have taken from it and not copied yet.
+    pub(crate) awaited: Spans,
+}
+
+/// The memories of all nodes, and the books that they share with the frames.
+#[derive(Debug)]
+pub(crate) struct Memories {
+    nodes: Vec<NodeMemory>,
+    pub(crate) books: Rc<Books>,
+    /// Nodes with something still to be copied.
+    open: Vec<NodeId>,
+    noted_bytes: u64,
+    /// Of everything that was ever copied, in any order.
+    hash: u64,
+}
+
+impl Memories {
+    pub(crate) fn new(members: usize, books: Rc<Books>) -> Self {
+        let nodes = (0..members).map(|_| NodeMemory::default()).collect();
+        Self { nodes, books, open: Vec::new(), noted_bytes: 0, hash: 0 }
+    }
+
+    /// A node's bytes; those that it has taken lately only after [`Memories::settle_all`].
+    pub(crate) fn bytes(&self, node: NodeId) -> &VectorMemory {
+        &self.nodes[node.index()].bytes
+    }
+
+    /// A node's bytes, for somebody who may write anywhere.
+    pub(crate) fn bytes_mut(&mut self, node: NodeId) -> &mut VectorMemory {
+        self.settle_all();
+        let memory = &mut self.nodes[node.index()].bytes;
+        self.books.keep_all(node, memory);
+        memory
+    }
+
+    /// The memory of a node's new life, which holds nothing. What the old one lent to frames under way stays with them.
+    pub(crate) fn renew(&mut self, node: NodeId) -> &mut VectorMemory {
+        self.settle_all();
+        let memory = &mut self.nodes[node.index()];
+        self.books.keep_all(node, &memory.bytes);
+        *memory = NodeMemory::default();
+        &mut memory.bytes
+    }
+
+    /// Keep a ledger from now on.
+    pub(crate) fn keep_ledger(&self) {
+        self.books.keep_ledger(self.nodes.len());
+    }
+
+    /// Do something with the ledger, if one is kept.
+    pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
+        self.books.with_ledger(act)
+    }
+
+    /// Tell the ledger what an endpoint reports. It looks at bytes where operations have ended.
+    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, events: &[Event]) {
+        let has_ends = events.iter().any(|event| matches!(event, Event::Completed { .. }));
+        if has_ends && self.with_ledger(|_| ()).is_some() {
+            self.settle_all();
+        }
+        self.with_ledger(|ledger| ledger.hear(now, node, events, self));
+    }
+
+    /// A node's memory as the node sees it during its turn.
+    pub(crate) fn of_turn<'m>(
+        &'m mut self,
+        node: NodeId,
+        requests: &'m mut u64,
+        trouble: Option<(Instant, &'m mut Troubles)>,
+    ) -> SeatMemory<'m> {
+        SeatMemory { node, memories: self, requests, trouble }
+    }
+
+    pub(crate) fn node(&self, node: NodeId) -> &NodeMemory {
+        &self.nodes[node.index()]
+    }
+
+    pub(crate) fn node_mut(&mut self, node: NodeId) -> &mut NodeMemory {
+        &mut self.nodes[node.index()]
+    }
+
+    /// A hash of all payloads that memories have taken; 0 if there were none. To be asked after [`Memories::settle_all`].
+    pub(crate) const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// A node takes a payload that another one lent. Whoever writes there has been told ([`SeatMemory::before_write`]).
+    pub(crate) fn take(&mut self, node: NodeId, to: Place, payload: &Payload) -> Result<(), MemoryFault> {
+        let (source, length) = (payload.source, usize::from(payload.length));
+        let books = Rc::clone(&self.books);
+        let loans = books.loans.borrow();
+        let loaned = loans.get(source.index()).and_then(|loans| loans.loaned(payload.loan));
+        let from = match loaned.ok_or(MemoryFault::NotMapped)? {
+            Loaned::At(from) => from,
+            Loaned::Kept(bytes) => return self.copy_in(node, to, bytes),
+        };
+        let lender = self.nodes.get(source.index()).ok_or(MemoryFault::NotMapped)?;
+        range(&lender.bytes, from.region, from.offset, length).ok_or(MemoryFault::NotMapped)?;
+        range(&self.node(node).bytes, to.region, to.offset, length).ok_or(MemoryFault::NotMapped)?;
+        let (length, number) = (u64::from(payload.length), self.node_mut(node).takings.number());
+        let taking = Taking { source, from, to, length, payload_bytes: length, number };
+        if length >= NOTED_PAYLOAD_BYTES_MIN {
+            self.note(node, taking);
+            return Ok(());
+        }
+        if self.node(node).takings.reach(to.region, to.offset, to.offset + length) {
+            self.settle(node);
+        }
+        self.copy(node, &taking);
+        Ok(())
+    }
+
+    fn note(&mut self, node: NodeId, taking: Taking) {
+        let takings = &mut self.node_mut(node).takings;
+        let is_first = takings.is_empty();
+        let has_joined = takings.add(taking);
+        if is_first {
+            self.open.push(node);
+        }
+        let (from, length) = (taking.from, taking.length);
+        let awaited = &mut self.node_mut(taking.source).awaited;
+        if has_joined {
+            awaited.widen(from.region, from.offset, from.offset + length);
+        } else {
+            awaited.add(from.region, from.offset, from.offset + length);
+        }
+        self.noted_bytes += length;
+        if self.noted_bytes >= NOTED_BYTES_MAX {
+            self.settle_all();
+        }
+    }
+
+    /// Copy bytes that lie outside all memories.
+    fn copy_in(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
+        if self.node(node).takings.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
+            self.settle(node);
+        }
+        let taker = &mut self.nodes[node.index()];
+        let target = range_mut(&mut taker.bytes, to, bytes.len() as u64).ok_or(MemoryFault::NotMapped)?;
+        target.copy_from_slice(bytes);
+        let number = taker.takings.number();
+        self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
+        Ok(())
+    }
+
+    /// Copy what a node has taken.
+    pub(crate) fn settle(&mut self, node: NodeId) {
+        self.open.retain(|open| *open != node);
+        self.copy_taken(node);
+    }
+
+    /// Copy what all nodes have taken.
+    pub(crate) fn settle_all(&mut self) {
+        let mut open = std::mem::take(&mut self.open);
+        open.drain(..).for_each(|node| self.copy_taken(node));
+        self.open = open;
+    }
+
+    fn copy_taken(&mut self, node: NodeId) {
+        let takings = self.nodes[node.index()].takings.take_all();
+        for taking in &takings {
+            self.nodes[taking.source.index()].awaited.remove(taking.from.region);
+            self.noted_bytes -= taking.length;
+            self.copy(node, taking);
+        }
+        self.nodes[node.index()].takings.give_room_back(takings);
+    }
+
+    /// Copy payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges were there
+    /// when it was taken, and whoever takes regions away has had this done before.
+    fn copy(&mut self, node: NodeId, taking: &Taking) {
+        let Taking { source, from, to, length, payload_bytes, number } = *taking;
+        let mut hash = 0_u64;
+        let mut note = |at: usize, bytes: &[u8]| {
+            hash = hash.wrapping_add(stirred(crc64_nvme(bytes), node, number + at as u64));
+        };
+        let payload_bytes = payload_bytes as usize;
+        if let Ok([lender, taker]) = self.nodes.get_disjoint_mut([source.index(), node.index()]) {
+            let there = range(&lender.bytes, from.region, from.offset, length as usize);
+            let here = range_mut(&mut taker.bytes, to, length);
+            let (there, here) = (there.unwrap_or_default(), here.unwrap_or_default());
+            let pairs = there.chunks(payload_bytes).zip(here.chunks_mut(payload_bytes));
+            for (at, (source, target)) in pairs.enumerate() {
+                note(at, source);
+                target.copy_from_slice(source);
+            }
+        } else {
+            // To itself.
+            let own = &mut self.nodes[node.index()].bytes;
+            let there = range(own, from.region, from.offset, length as usize).unwrap_or_default().to_vec();
+            there.chunks(payload_bytes).enumerate().for_each(|(at, bytes)| note(at, bytes));
+            range_mut(own, to, length).into_iter().for_each(|here| here.copy_from_slice(&there));
+        }
+        self.hash = self.hash.wrapping_add(hash);
+    }
+}
+
+impl AllMemories for Memories {
+    fn bytes(&self, node: NodeId) -> &VectorMemory {
+        Self::bytes(self, node)
+    }
+}
+
+fn range_mut(memory: &mut VectorMemory, place: Place, length: u64) -> Option<&mut [u8]> {
+    let Place { region, offset } = place;
+    let (begin, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+    memory.bytes_mut(region).get_mut(begin..begin.checked_add(length)?)
+}
+
+/// A payload's hash together with who took it and as which of its own: so mixed that sums of them differ whenever one of them does
+/// (the finaliser of SplitMix64).
+const fn stirred(hash: u64, node: NodeId, number: u64) -> u64 {
+    let which = (number << 16 | node.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut word = hash.rotate_left(17) ^ which;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}

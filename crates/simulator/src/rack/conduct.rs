@@ -1,0 +1,242 @@
+//! A fault script, played: one conductor per member, asked after each of its turns, and what it says done to the rack.
+//!
+//! The conductors are those that real members ask. So a member that stands still or is dead changes nothing on its links until
+//! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
+
+use rackloom_jobs::collective::Inputs;
+use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultScript, Troubles, Way};
+use rackloom_plan::impair::Judge;
+use rackloom_plan::{Clock, JobKind, Plan};
+use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
+
+use super::actions::Action;
+use super::{Simulation, body_of, incarnation, seat_job};
+use crate::link::{ChannelId, LinkStatistics};
+use crate::queue::Occurrence;
+use crate::seat::{Body, Life, Seat};
+
+/// A fault began or ended somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// When.
+    pub at: Instant,
+    /// The member that applied it.
+    pub member: NodeId,
+    /// Which event of the script.
+    pub event: usize,
+    /// It began, or ended.
+    pub begins: bool,
+}
+
+/// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
+struct Return {
+    member: NodeId,
+    /// The event that killed it.
+    event: usize,
+    /// Who follows is not waited for any longer than this.
+    until: Option<Instant>,
+}
+
+/// The script in this rack.
+pub(super) struct Script {
+    /// By member.
+    conductors: Vec<Option<Conductor>>,
+    /// When the conductor's next look is scheduled; later ones are stale.
+    due_at: Vec<Instant>,
+    happenings: Vec<Happening>,
+    /// Members that are to be followed, or were and are not taken back yet.
+    returns: Vec<Return>,
+    /// How long the run waits for the links of who follows.
+    patience_ns: u64,
+    /// The plan of whoever takes a dead member's place: the same rack without a job.
+    successors: Plan,
+    seed: u64,
+}
+
+impl Simulation {
+    /// Let these faults befall the rack of this plan. To be called before the run.
+    pub fn play(&mut self, script: &FaultScript, plan: &Plan, seed: u64) {
+        let members = 0..plan.members.len() as u16;
+        let conductors: Vec<_> = members.map(|member| Conductor::new(script, plan, NodeId(member))).collect();
+        if script.corrupts() || script.picks() {
+            self.fabric.keep_whole();
+        }
+        for way in conductors.iter().flatten().flat_map(Conductor::ways) {
+            let link = &plan.links[usize::from(way.edge)];
+            let judge = || Judge::new(seed, &link.name, way.direction, &link.profile);
+            if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
+                channel.expect_faults(judge);
+            }
+        }
+        let due_at = vec![Instant::NEVER; conductors.len()];
+        // What identifies the rack on the wire stays what the whole plan made it.
+        let mut successors = plan.clone();
+        successors.job.kind = JobKind::None;
+        let (happenings, returns) = (Vec::new(), Vec::new());
+        let patience_ns = plan.timers.detection_ns();
+        let script = Script { conductors, due_at, happenings, returns, patience_ns, successors, seed };
+        self.script = Some(Box::new(script));
+    }
+
+    /// What the script has done until now, in order.
+    #[must_use]
+    pub fn happenings(&self) -> &[Happening] {
+        self.script.as_ref().map_or(&[], |script| &script.happenings)
+    }
+
+    /// A member had its turn and reported these events.
+    pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
+        let Some(mut script) = self.script.take() else { return };
+        let mut tells = Vec::new();
+        if let Some(conductor) = &mut script.conductors[member.index()] {
+            let now = self.now;
+            events.iter().for_each(|event| conductor.hear(now, event));
+            let frames = |way| self.statistics_of(way).data_frames_sent;
+            conductor.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
+            tells.extend(std::iter::from_fn(|| conductor.poll_tell()));
+            self.obey(&mut script, member);
+            self.take_back(&mut script, member);
+        }
+        tells.into_iter().for_each(|event| self.tell_all(&mut script, member, event));
+        self.script = Some(script);
+    }
+
+    fn tell_all(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
+        for number in 0..script.conductors.len() {
+            let member = NodeId(number as u16);
+            let is_alive = self.seats[number].life == Life::Alive;
+            if let Some(conductor) = &mut script.conductors[number]
+                && member != seen_by
+                && is_alive
+            {
+                conductor.told(self.now, event);
+                self.obey(script, member);
+            }
+        }
+    }
+
+    /// Do what a member's conductor says, and see to it that it is asked again in time.
+    fn obey(&mut self, script: &mut Script, member: NodeId) {
+        let Some(conductor) = &mut script.conductors[member.index()] else { return };
+        while let Some(deed) = conductor.poll() {
+            match deed {
+                Deed::Say { event, begins } => {
+                    script.happenings.push(Happening { at: self.now, member, event, begins });
+                }
+                Deed::Set { way, conditions } => self.set_conditions(member, way, &conditions),
+                Deed::Drop { way, numbers } => {
+                    if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
+                        channel.drop_from_now(&numbers);
+                    }
+                }
+                Deed::Memory(conditions) => {
+                    let seat = &mut self.seats[member.index()];
+                    let new = || Box::new(Troubles::new(script.seed, &self.names[member.index()]));
+                    seat.troubles.get_or_insert_with(new).set(&conditions);
+                }
+                Deed::Revoke => self.revoke(member),
+                Deed::Pause { for_ns } => {
+                    self.act(Action::Pause { member }, &mut Vec::new());
+                    self.schedule(self.now + for_ns, Action::Resume { member });
+                }
+                Deed::Kill { event, restart_after_ns } => {
+                    self.act(Action::Kill { member }, &mut Vec::new());
+                    if let Some(after_ns) = restart_after_ns {
+                        script.returns.push(Return { member, event, until: None });
+                        self.awaited += 1;
+                        self.schedule(self.now + after_ns, Action::Restart { member });
+                    }
+                }
+            }
+        }
+        let due = conductor.next_due(self.now).max(self.now + 1);
+        let known = &mut script.due_at[member.index()];
+        if due < Instant::NEVER && (due < *known || *known <= self.now) {
+            *known = due;
+            self.fabric.queue.push(due, Occurrence::Wake(member));
+        }
+    }
+
+    /// The sender's carrier goes and comes with the cable.
+    fn set_conditions(&mut self, member: NodeId, way: Way, conditions: &Conditions) {
+        let id = channel_of(way);
+        let Some(channel) = self.fabric.channel_mut(id) else { return };
+        if !channel.set_conditions(conditions) {
+            return;
+        }
+        let ports = &self.seats[member.index()].outgoing;
+        if let Some(port) = ports.iter().position(|outgoing| *outgoing == id) {
+            let (port, up) = (PortId(port as u16), !conditions.is_unplugged);
+            self.schedule(self.now, Action::Carrier { member, port, up });
+        }
+    }
+
+    /// The job's keys open nothing any more; what peers meet by keeps its own.
+    fn revoke(&mut self, member: NodeId) {
+        let seat = &mut self.seats[member.index()];
+        let (Some(job), Body::Endpoint(endpoint)) = (&seat.job, &mut seat.body) else { return };
+        rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
+    }
+
+    /// Who follows is waited for no longer once its links are up, or have had the time.
+    fn take_back(&mut self, script: &mut Script, member: NodeId) {
+        let is_lit = script.conductors[member.index()].as_ref().is_some_and(Conductor::is_lit);
+        let now = self.now;
+        let is_over =
+            |one: &Return| one.member == member && one.until.is_some_and(|until| is_lit || until <= now);
+        let awaited = script.returns.len();
+        script.returns.retain(|one| !is_over(one));
+        self.awaited -= awaited - script.returns.len();
+    }
+
+    /// A new life in a member's seat: nothing of the old one is left, and the script has nothing more to say to it.
+    pub(super) fn restart(&mut self, member: NodeId) {
+        let Some(mut script) = self.script.take() else { return };
+        if self.seats.get(member.index()).is_some_and(|seat| seat.life == Life::Dead) {
+            let (plan, seed) = (&script.successors, script.seed);
+            let mut conductor = Conductor::without_faults(plan, member);
+            let neighbours =
+                (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
+            conductor.does_not_await(
+                neighbours
+                    .filter(|(_, neighbour)| self.seats[neighbour.index()].life == Life::Dead)
+                    .map(|(port, _)| port),
+            );
+            script.conductors[member.index()] = Some(conductor);
+            let life = Incarnation(incarnation(seed, member).0 + (1 << 32));
+            let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
+            for id in &outgoing {
+                if let Some(channel) = self.fabric.channel_mut(*id) {
+                    channel.set_conditions(&Conditions::default());
+                }
+            }
+            let config = plan.member_config_on(Clock::Virtual, member, life);
+            self.memories.with_ledger(|ledger| ledger.bury(member));
+            let mut seat = Seat::new(member, body_of(plan.members[member.index()].role, config), outgoing);
+            seat.has_forebears = true;
+            if plan.members[member.index()].role == MemberRole::Endpoint {
+                let job = rackloom_jobs::build_on(plan, member, seed, &Inputs::Pattern);
+                seat_job(&mut seat, self.memories.renew(member), job);
+            }
+            self.awaited += usize::from(seat.is_awaited());
+            self.seats[member.index()] = seat;
+            self.fabric.queue.push(self.now, Occurrence::Wake(member));
+            let until = self.now + script.patience_ns;
+            for one in script.returns.iter_mut().filter(|one| one.member == member) {
+                one.until = Some(until);
+                let happening = Happening { at: self.now, member, event: one.event, begins: false };
+                script.happenings.push(happening);
+                self.fabric.queue.push(until, Occurrence::Wake(member));
+            }
+        }
+        self.script = Some(script);
+    }
+
+    fn statistics_of(&self, way: Way) -> &LinkStatistics {
+        self.link_statistics(way.edge, way.direction)
+    }
+}
+
+const fn channel_of(way: Way) -> ChannelId {
+    ChannelId::new(way.edge, way.direction)
+}

@@ -1,0 +1,220 @@
+//! What a node may do with its memory during its turn.
+//!
+//! Whoever looks at bytes that were taken and not copied yet, or writes over bytes that somebody else has still to copy, has the copies made
+//! first; so nobody can tell that they are made late.
+
+use rackloom_plan::PayloadMode;
+use rackloom_plan::faults::Troubles;
+use rackloom_protocol::{
+    Comparison, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
+    MemoryToken, NodeId, RegionId,
+};
+
+use crate::loans::range;
+use crate::memories::{Memories, NodeMemory};
+use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
+use crate::takings::Place;
+
+/// The memory of one node during its turn.
+#[derive(Debug)]
+pub(crate) struct SeatMemory<'m> {
+    pub(crate) node: NodeId,
+    pub(crate) memories: &'m mut Memories,
+    /// Counts what is asked on behalf of others: the watchdog's measure of progress.
+    pub(crate) requests: &'m mut u64,
+    /// What a fault script makes of this memory, and the time.
+    pub(crate) trouble: Option<(Instant, &'m mut Troubles)>,
+}
+
+impl SeatMemory<'_> {
+    #[inline]
+    fn own(&mut self) -> &mut NodeMemory {
+        self.memories.node_mut(self.node)
+    }
+
+    #[inline]
+    fn mode(&self) -> PayloadMode {
+        self.memories.books.mode
+    }
+
+    /// Somebody is going to look here.
+    #[inline]
+    fn before_read(&mut self, region: RegionId, offset: u64, length: u64) {
+        if self.own().takings.reach(region, offset, offset.saturating_add(length)) {
+            self.memories.settle(self.node);
+        }
+    }
+
+    /// Some bytes are going to be written here.
+    #[inline]
+    fn before_write(&mut self, region: RegionId, offset: u64, length: u64) {
+        match self.mode() {
+            PayloadMode::Full => {
+                self.before_read(region, offset, length);
+                self.before_replacing(region, offset, length);
+            }
+            PayloadMode::Shadow => self.own().shadow.forget(region, offset, length),
+            PayloadMode::Elided => {}
+        }
+    }
+
+    /// Bytes here are going to be others: whoever was given these has them first.
+    #[inline]
+    fn before_replacing(&mut self, region: RegionId, offset: u64, length: u64) {
+        if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
+            self.memories.settle_all();
+        }
+        if let Some(loans) = self.memories.books.loans.borrow_mut().get_mut(self.node.index()) {
+            loans.before_write(&self.memories.node(self.node).bytes, region, offset, length);
+        }
+    }
+
+    fn write_ranges(
+        &mut self,
+        region: RegionId,
+        ranges: &[FrameRange],
+        frame: &[u8],
+    ) -> Result<(), MemoryFault> {
+        let payload = self.memories.books.unloaded();
+        for range in ranges {
+            let (at, length) = (range.frame_offset as usize, range.length as usize);
+            let is_payload = !payload.is_none() && at == usize::from(payload.at);
+            if is_payload && length == usize::from(payload.length) {
+                self.take(region, range.region_offset, &payload, frame)?;
+            } else {
+                self.put_in(region, range.region_offset, &frame[at..at + length])?;
+            }
+            let (node, offset, length) = (self.node, range.region_offset, u64::from(range.length));
+            self.memories.with_ledger(|ledger| ledger.wrote(node, region, offset, length));
+        }
+        Ok(())
+    }
+
+    fn put_in(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.before_write(region, offset, bytes.len() as u64);
+        self.own().bytes.write(region, offset, bytes)
+    }
+
+    /// Take a payload where it lies, or what stands in for it.
+    fn take(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        payload: &Payload,
+        frame: &[u8],
+    ) -> Result<(), MemoryFault> {
+        let (at, length) = (usize::from(payload.at), usize::from(payload.length));
+        let is_mapped = |own: &NodeMemory| range(&own.bytes, region, offset, length).is_some();
+        match self.mode() {
+            PayloadMode::Full => {
+                // What was taken before and lies here too is copied in its turn.
+                self.before_replacing(region, offset, length as u64);
+                self.memories.take(self.node, Place { region, offset }, payload)
+            }
+            PayloadMode::Shadow if is_mapped(self.own()) => {
+                let stand_in = &frame[at..at + self.memories.books.stand_in_bytes(length)];
+                self.own().shadow.note(region, offset, length as u64, stand_in);
+                Ok(())
+            }
+            PayloadMode::Elided if is_mapped(self.own()) => Ok(()),
+            PayloadMode::Shadow | PayloadMode::Elided => Err(MemoryFault::NotMapped),
+        }
+    }
+}
+
+impl SeatMemory<'_> {
+    /// What was asked, whatever a fault script says.
+    fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        match request.access {
+            MemoryAccess::Write { ranges, .. } => {
+                Some(match self.write_ranges(request.region, ranges, frame) {
+                    Ok(()) => MemoryDone::Written,
+                    Err(fault) => MemoryDone::Failed(fault),
+                })
+            }
+            MemoryAccess::Atomic { offset, atomic } => {
+                self.before_write(request.region, offset, atomic.width.bytes());
+                self.memories.with_ledger(|ledger| ledger.applied(self.node, request.region, offset));
+                self.own().bytes.execute(request, frame)
+            }
+            MemoryAccess::Read { offset, length } => {
+                self.before_read(request.region, offset, u64::from(length));
+                self.own().bytes.execute(request, frame)
+            }
+        }
+    }
+}
+
+impl Memory for SeatMemory<'_> {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        *self.requests += 1;
+        let Some((now, troubles)) = self.trouble.take() else { return self.carry_out(request, frame) };
+        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let failed = MemoryDone::Failed(MemoryFault::Device);
+        if delays {
+            let done = if fails { Some(failed) } else { self.carry_out(request, frame) };
+            done.into_iter().for_each(|done| troubles.keep(now, request.token, &done));
+            self.trouble = Some((now, troubles));
+            return None;
+        }
+        self.trouble = Some((now, troubles));
+        if fails { Some(failed) } else { self.carry_out(request, frame) }
+    }
+
+    fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        let (now, troubles) = self.trouble.as_mut()?;
+        troubles.poll(*now)
+    }
+
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.before_read(region, offset, out.len() as u64);
+        self.own().bytes.read(region, offset, out)
+    }
+
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let length = bytes.len() as u64;
+        self.memories.with_ledger(|ledger| ledger.wrote_itself(self.node, region, offset, length));
+        self.put_in(region, offset, bytes)
+    }
+
+    fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
+        if length < PAYLOAD_BYTES_MIN {
+            return None;
+        }
+        self.before_read(region, offset, length as u64);
+        let (own, books) = (self.memories.node(self.node), &self.memories.books);
+        let bytes = range(&own.bytes, region, offset, length)?;
+        match books.mode {
+            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_kept.get() => None,
+            PayloadMode::Full => {
+                let mut loans = books.loans.borrow_mut();
+                Some(Loan(loans.get_mut(self.node.index())?.lend(region, offset, length)))
+            }
+            PayloadMode::Shadow => {
+                books.make_stand_in(bytes);
+                Some(Loan(0))
+            }
+            PayloadMode::Elided => Some(Loan(0)),
+        }
+    }
+
+    fn compare(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        expected: &[u8],
+        found: &mut [u8],
+    ) -> Result<Comparison, MemoryFault> {
+        let found = &mut found[..expected.len()];
+        self.read(region, offset, found)?;
+        let mut is_same = true;
+        match self.mode() {
+            PayloadMode::Full => is_same = found == expected,
+            PayloadMode::Shadow => self.own().shadow.judge(region, offset, expected, |part, agrees| {
+                is_same &= agrees.unwrap_or_else(|| found[part.clone()] == expected[part]);
+            }),
+            PayloadMode::Elided => return Ok(Comparison::NotKept),
+        }
+        Ok(if is_same { Comparison::Same } else { Comparison::Different })
+    }
+}

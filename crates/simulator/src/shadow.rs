@@ -1,0 +1,189 @@
+//! What a node knows of bytes that were never moved to it: a fingerprint for every block of them.
+//!
+//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes eight. They travel in the payload's place, and
+//! the receiver notes where they would have landed. Whoever wants to check what lies there brings what he expects, whose
+//! fingerprints must be the same. Bytes that were written in the ordinary way lie in the ordinary memory beside it; what came last
+//! counts.
+//!
+//! A block that was written over in part is not known any more, and differs from whatever is expected.
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::RegionId;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes that one fingerprint stands for.
+pub(crate) const BLOCK_BYTES: usize = 256;
+/// A fingerprint takes so many.
+pub(crate) const FINGERPRINT_BYTES: usize = size_of::<u64>();
+
+/// The fingerprints of a payload, in order.
+fn fingerprints(payload: &[u8]) -> impl Iterator<Item = u64> {
+    payload.chunks(BLOCK_BYTES).map(xxh3_64)
+}
+
+/// Bytes that stand in for a payload of so many.
+pub(crate) const fn stand_in_bytes(payload_bytes: usize) -> usize {
+    payload_bytes.div_ceil(BLOCK_BYTES) * FINGERPRINT_BYTES
+}
+
+/// Write the fingerprints of a payload.
+pub(crate) fn write_fingerprints(payload: &[u8], out: &mut Vec<u8>) {
+    fingerprints(payload).for_each(|one| out.extend_from_slice(&one.to_le_bytes()));
+}
+
+/// Bytes that came together, and what is known of them.
+#[derive(Debug, Default)]
+struct Extent {
+    length: u64,
+    blocks: Vec<u64>,
+    /// Written over in part.
+    is_torn: bool,
+}
+
+/// What is known of one node's memory.
+#[derive(Debug, Default)]
+pub(crate) struct Shadow {
+    extents: BTreeMap<(RegionId, u64), Extent>,
+}
+
+impl Shadow {
+    /// `length` bytes would have come to this place; these are their fingerprints.
+    pub(crate) fn note(&mut self, region: RegionId, offset: u64, length: u64, stand_in: &[u8]) {
+        // The same place again, as retransmissions and repetitions bring it, is the common case.
+        if self.extents.get(&(region, offset)).is_none_or(|known| known.length != length) {
+            self.forget(region, offset, length);
+        }
+        let extent = self.extents.entry((region, offset)).or_default();
+        (extent.length, extent.is_torn) = (length, false);
+        extent.blocks.clear();
+        let (fingerprints, _) = stand_in.as_chunks::<FINGERPRINT_BYTES>();
+        extent.blocks.extend(fingerprints.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+    }
+
+    /// Bytes were written in the ordinary way.
+    pub(crate) fn forget(&mut self, region: RegionId, offset: u64, length: u64) {
+        let end = offset.saturating_add(length);
+        while let Some((begin, extent)) = self.last_before(region, end)
+            && begin + extent.length > offset
+        {
+            let whole = begin >= offset && begin + extent.length <= end;
+            if !whole {
+                if let Some(extent) = self.extents.get_mut(&(region, begin)) {
+                    extent.is_torn = true;
+                }
+                // What lies before it ends before it begins.
+                if begin <= offset {
+                    return;
+                }
+                return self.forget(region, offset, begin - offset);
+            }
+            self.extents.remove(&(region, begin));
+        }
+    }
+
+    fn last_before(&self, region: RegionId, end: u64) -> Option<(u64, &Extent)> {
+        let range = (region, 0)..(region, end);
+        self.extents.range(range).next_back().map(|((_, begin), extent)| (*begin, extent))
+    }
+
+    /// Walk over what is expected at `offset`: for each part, whether fingerprints tell of it, and then whether they agree.
+    /// `None`: ordinary memory must be asked.
+    pub(crate) fn judge(
+        &self,
+        region: RegionId,
+        offset: u64,
+        expected: &[u8],
+        mut tell: impl FnMut(std::ops::Range<usize>, Option<bool>),
+    ) {
+        let end = offset + expected.len() as u64;
+        let mut at = offset;
+        while at < end {
+            let here = self.last_before(region, at + 1).filter(|(begin, extent)| begin + extent.length > at);
+            let part = |until: u64| (at - offset) as usize..(until - offset) as usize;
+            let Some((begin, extent)) = here else {
+                let next = self.extents.range((region, at)..(region, end)).next();
+                let until = next.map_or(end, |((_, begin), _)| *begin);
+                tell(part(until), None);
+                at = until;
+                continue;
+            };
+            let until = end.min(begin + extent.length);
+            let agrees = !extent.is_torn && extent.agrees(at - begin, &expected[part(until)], until - begin);
+            tell(part(until), Some(agrees));
+            at = until;
+        }
+    }
+}
+
+impl Extent {
+    /// Whether bytes `from..until` of it are these. Parts of blocks cannot be told.
+    fn agrees(&self, from: u64, expected: &[u8], until: u64) -> bool {
+        let is_cut = !from.is_multiple_of(BLOCK_BYTES as u64)
+            || (until != self.length && !until.is_multiple_of(BLOCK_BYTES as u64));
+        let first = from as usize / BLOCK_BYTES;
+        !is_cut
+            && fingerprints(expected).enumerate().all(|(at, one)| self.blocks.get(first + at) == Some(&one))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REGION: RegionId = RegionId(1);
+
+    fn bytes(seed: u8, length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect()
+    }
+
+    fn note(shadow: &mut Shadow, offset: u64, payload: &[u8]) {
+        let mut stand_in = Vec::new();
+        write_fingerprints(payload, &mut stand_in);
+        assert_eq!(stand_in.len(), stand_in_bytes(payload.len()));
+        shadow.note(REGION, offset, payload.len() as u64, &stand_in);
+    }
+
+    fn told(shadow: &Shadow, offset: u64, expected: &[u8]) -> Vec<(usize, Option<bool>)> {
+        let mut parts = Vec::new();
+        shadow.judge(REGION, offset, expected, |part, agrees| parts.push((part.len(), agrees)));
+        parts
+    }
+
+    #[test]
+    fn what_came_agrees_and_one_wrong_byte_does_not() {
+        let (mut shadow, mut payload) = (Shadow::default(), bytes(1, 1_000));
+        note(&mut shadow, 500, &payload);
+        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(true))]);
+        assert_eq!(told(&shadow, 500, &payload[..512]), [(512, Some(true))], "whole blocks of it");
+        assert_eq!(told(&shadow, 756, &payload[256..]), [(744, Some(true))]);
+        assert_eq!(told(&shadow, 500, &payload[..500]), [(500, Some(false))], "half a block tells nothing");
+        payload[999] ^= 1;
+        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(false))]);
+    }
+
+    #[test]
+    fn between_transfers_ordinary_memory_is_asked() {
+        let (mut shadow, all) = (Shadow::default(), bytes(2, 1_200));
+        note(&mut shadow, 100, &all[100..356]);
+        note(&mut shadow, 600, &all[600..1_112]);
+        let expected = [(100, None), (256, Some(true)), (244, None), (512, Some(true)), (88, None)];
+        assert_eq!(told(&shadow, 0, &all), expected);
+        shadow.forget(REGION, 100, 256);
+        assert_eq!(told(&shadow, 0, &all[..600]), [(600, None)]);
+    }
+
+    #[test]
+    fn what_is_written_over_in_part_is_not_known_and_comes_back_with_the_next_transfer() {
+        let (mut shadow, payload) = (Shadow::default(), bytes(3, 512));
+        note(&mut shadow, 0, &payload);
+        note(&mut shadow, 512, &payload);
+        shadow.forget(REGION, 500, 20);
+        assert_eq!(told(&shadow, 0, &payload), [(512, Some(false))]);
+        assert_eq!(told(&shadow, 512, &payload), [(512, Some(false))]);
+        note(&mut shadow, 0, &payload);
+        assert_eq!(told(&shadow, 0, &payload), [(512, Some(true))]);
+        note(&mut shadow, 0, &bytes(4, 1_024));
+        assert_eq!(told(&shadow, 0, &bytes(4, 1_024)), [(1_024, Some(true))], "a longer one covers both");
+    }
+}

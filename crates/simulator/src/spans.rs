@@ -1,0 +1,81 @@
+//! Which parts of a memory's regions something refers to, as one range for each region.
+//!
+//! Asked at every write, so the answer must be quick; it may say yes where nothing is, never no where something is. A range grows with
+//! what is noted in it and begins anew when nothing is left.
+
+use rackloom_protocol::RegionId;
+
+/// What is referred to of one region.
+#[derive(Debug)]
+struct Span {
+    region: RegionId,
+    count: u32,
+    begin: u64,
+    end: u64,
+}
+
+/// The ranges of one memory.
+#[derive(Debug, Default)]
+pub(crate) struct Spans {
+    spans: Vec<Span>,
+}
+
+impl Spans {
+    /// One thing more refers to these bytes.
+    pub(crate) fn add(&mut self, region: RegionId, begin: u64, end: u64) {
+        match self.spans.iter_mut().find(|span| span.region == region) {
+            Some(span) if span.count == 0 => *span = Span { region, count: 1, begin, end },
+            Some(span) => {
+                (span.begin, span.end) = (span.begin.min(begin), span.end.max(end));
+                span.count += 1;
+            }
+            None => self.spans.push(Span { region, count: 1, begin, end }),
+        }
+    }
+
+    /// Something that is noted already refers to these bytes too.
+    pub(crate) fn widen(&mut self, region: RegionId, begin: u64, end: u64) {
+        if let Some(span) = self.spans.iter_mut().find(|span| span.region == region) {
+            (span.begin, span.end) = (span.begin.min(begin), span.end.max(end));
+        }
+    }
+
+    /// One thing less refers to the region.
+    pub(crate) fn remove(&mut self, region: RegionId) {
+        if let Some(span) = self.spans.iter_mut().find(|span| span.region == region) {
+            span.count -= 1;
+        }
+    }
+
+    /// Whether something may refer to one of these bytes.
+    #[inline]
+    pub(crate) fn reaches(&self, region: RegionId, begin: u64, end: u64) -> bool {
+        self.spans
+            .iter()
+            .any(|span| span.region == region && span.count > 0 && begin < span.end && span.begin < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_what_is_noted_until_nothing_is() {
+        let (one, other) = (RegionId(1), RegionId(2));
+        let mut spans = Spans::default();
+        assert!(!spans.reaches(one, 0, u64::MAX));
+        spans.add(one, 10, 20);
+        spans.add(one, 40, 50);
+        assert!(spans.reaches(one, 19, 20) && spans.reaches(one, 45, 60) && !spans.reaches(other, 0, 100));
+        assert!(!spans.reaches(one, 0, 10) && !spans.reaches(one, 50, 60), "up to its ends and no further");
+        spans.remove(one);
+        assert!(spans.reaches(one, 10, 11), "one is left, nobody knows which");
+        spans.widen(one, 50, 60);
+        assert!(spans.reaches(one, 59, 60));
+        spans.remove(one);
+        assert!(!spans.reaches(one, 0, 100));
+        spans.add(one, 90, 91);
+        assert!(!spans.reaches(one, 10, 20), "it begins anew");
+    }
+}

@@ -1,0 +1,168 @@
+//! What a memory has taken from another one, and has not copied yet.
+//!
+//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than reading and writing it; but
+//! done frame by frame, among a hundred nodes in step, it drives out of the cache whatever the engine needs for its next frame, and
+//! gets nothing back for it, because nobody looks at these bytes soon. So a memory notes first what it has taken, payloads that lie behind one another as one,
+//! and copies many at a time ([`crate::payload`]): when somebody looks there or writes at either end, when much has come together, and at the
+//! latest when the engine stops.
+//!
+//! What is noted can be copied in any order among memories, and in its own order within one: whoever would see a difference makes the
+//! copies happen first.
+
+use rackloom_protocol::{NodeId, RegionId};
+
+use crate::spans::Spans;
+
+/// The first of some bytes of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) region: RegionId,
+    pub(crate) offset: u64,
+}
+
+impl Place {
+    fn end(self, length: u64) -> u64 {
+        self.offset + length
+    }
+
+    fn follows(self, earlier: Self, length: u64) -> bool {
+        self.region == earlier.region && self.offset == earlier.end(length)
+    }
+}
+
+/// Payloads of one memory that lie behind one another there, and will here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taking {
+    /// Who lent them.
+    pub(crate) source: NodeId,
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    /// All together.
+    pub(crate) length: u64,
+    /// Each of them, the last one at most.
+    pub(crate) payload_bytes: u64,
+    /// How many payloads the memory had taken before.
+    pub(crate) number: u64,
+}
+
+impl Taking {
+    /// Whether another one goes on where this one ends, payload by payload.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        self.source == next.source
+            && next.from.follows(self.from, self.length)
+            && next.to.follows(self.to, self.length)
+            && self.length.is_multiple_of(self.payload_bytes)
+            && next.length <= self.payload_bytes
+            && next.number == self.number + self.length / self.payload_bytes
+    }
+}
+
+/// All that one memory has taken and not copied yet.
+#[derive(Debug, Default)]
+pub(crate) struct Takings {
+    list: Vec<Taking>,
+    /// Where they will be.
+    targets: Spans,
+    /// Payloads that were ever taken.
+    count: u64,
+}
+
+impl Takings {
+    /// The number of a payload that is taken now.
+    pub(crate) fn number(&mut self) -> u64 {
+        let number = self.count;
+        self.count += 1;
+        number
+    }
+
+    /// A payload was taken. Whether it could join those before it.
+    pub(crate) fn add(&mut self, taking: Taking) -> bool {
+        let (region, begin, end) = (taking.to.region, taking.to.offset, taking.to.end(taking.length));
+        if let Some(last) = self.list.last_mut().filter(|last| last.goes_on_with(&taking)) {
+            last.length += taking.length;
+            self.targets.widen(region, begin, end);
+            return true;
+        }
+        self.list.push(taking);
+        self.targets.add(region, begin, end);
+        false
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether one of these bytes may still have to be copied here.
+    #[inline]
+    pub(crate) fn reach(&self, region: RegionId, begin: u64, end: u64) -> bool {
+        self.targets.reaches(region, begin, end)
+            && self.list.iter().any(|taking| {
+                let to = taking.to;
+                to.region == region && begin < to.end(taking.length) && to.offset < end
+            })
+    }
+
+    /// All of them, to be copied in this order. The room is to be given back.
+    pub(crate) fn take_all(&mut self) -> Vec<Taking> {
+        self.list.iter().for_each(|taking| self.targets.remove(taking.to.region));
+        std::mem::take(&mut self.list)
+    }
+
+    /// The room of those that have been copied.
+    pub(crate) fn give_room_back(&mut self, mut room: Vec<Taking>) {
+        room.clear();
+        self.list = room;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REGION: RegionId = RegionId(1);
+
+    fn taking(takings: &mut Takings, from: u64, to: u64, length: u64) -> Taking {
+        let (from, to) = (Place { region: REGION, offset: from }, Place { region: REGION, offset: to });
+        let (source, number) = (NodeId(3), takings.number());
+        Taking { source, from, to, length, payload_bytes: length, number }
+    }
+
+    #[test]
+    fn payloads_behind_one_another_are_one_taking() {
+        let mut takings = Takings::default();
+        for (from, to, length, joins) in [
+            (0, 100, 10, false),
+            (10, 110, 10, true),
+            (20, 120, 4, true),
+            (24, 124, 4, false), // the one before it was shorter than the first
+            (28, 128, 6, false), // longer than the first
+            (50, 134, 6, false),
+            (56, 150, 6, false),
+            (62, 156, 6, true),
+        ] {
+            let next = taking(&mut takings, from, to, length);
+            assert_eq!(takings.add(next), joins, "{next:?}");
+        }
+        takings.number();
+        let after_another = taking(&mut takings, 68, 162, 6);
+        assert!(!takings.add(after_another), "one that was copied at once came in between");
+        let numbers: Vec<_> =
+            takings.take_all().iter().map(|taking| (taking.number, taking.length)).collect();
+        assert_eq!(numbers, [(0, 24), (3, 4), (4, 6), (5, 6), (6, 12), (9, 6)]);
+        assert!(takings.is_empty());
+    }
+
+    #[test]
+    fn what_is_still_to_be_copied_is_known_to_the_byte() {
+        let mut takings = Takings::default();
+        for to in [100, 200] {
+            let next = taking(&mut takings, 0, to, 10);
+            takings.add(next);
+        }
+        assert!(takings.reach(REGION, 109, 110) && takings.reach(REGION, 0, 101));
+        assert!(!takings.reach(REGION, 110, 200) && !takings.reach(RegionId(2), 100, 110));
+        let room = takings.take_all();
+        takings.give_room_back(room);
+        assert!(takings.is_empty() && !takings.reach(REGION, 0, 1_000));
+    }
+}

@@ -1,0 +1,141 @@
+//! Whatever frames carry of long transfers, everything else is the same: when, where, how many, and what is told.
+
+mod common;
+
+use common::{Rack, at, local, plan, put};
+use rackloom_jobs::{Job, JobResult};
+use rackloom_plan::impair::Direction;
+use rackloom_plan::{PayloadMode, Plan};
+use rackloom_protocol::{Event, Instant, Memory, NodeId};
+use rackloom_simulator::{LinkStatistics, Outcome, Simulation, Statistics};
+
+const NODES: u16 = 4;
+
+/// What a run looks like from outside.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    ended_at: Instant,
+    statistics: Statistics,
+    events: Vec<(Instant, NodeId, Event)>,
+    links: Vec<LinkStatistics>,
+}
+
+fn run(plan: &Plan) -> (Seen, Outcome, Vec<JobResult>) {
+    let jobs = (0..NODES).map(|rank| rackloom_jobs::build(plan, NodeId(rank), 7)).collect();
+    let mut simulation = Simulation::new(plan, 7, jobs);
+    let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
+    let ways = [Direction::Forward, Direction::Backward];
+    let links = (0..plan.links.len() as u16).flat_map(|edge| ways.map(|way| (edge, way)));
+    let seen = Seen {
+        ended_at: outcome.ended_at,
+        statistics: simulation.statistics(),
+        events: simulation.events().to_vec(),
+        links: links.map(|(edge, way)| *simulation.link_statistics(edge, way)).collect(),
+    };
+    let results = simulation.take_jobs().iter_mut().map(|job: &mut Box<dyn Job>| job.result()).collect();
+    (seen, outcome, results)
+}
+
+/// The same rack in each mode: full, shadow, elided.
+fn in_each_mode(text: &str) -> [(Seen, Outcome, Vec<JobResult>); 3] {
+    [PayloadMode::Full, PayloadMode::Shadow, PayloadMode::Elided].map(|mode| {
+        let plan = plan(&format!("{{name: modes, payload: {mode}, {text}}}"));
+        assert_eq!(plan.payload, mode);
+        run(&plan)
+    })
+}
+
+fn verified(results: &[JobResult]) -> u64 {
+    assert!(
+        results.iter().all(|result| result.failures.is_empty() && result.mismatch_count == 0),
+        "{results:?}"
+    );
+    results.iter().map(|result| result.verified_bytes).sum()
+}
+
+fn must_agree(text: &str) {
+    let [full, shadow, elided] = in_each_mode(text);
+    for (name, other) in [("shadow", &shadow.0), ("elided", &elided.0)] {
+        assert_eq!(
+            (full.0.ended_at, full.0.statistics),
+            (other.ended_at, other.statistics),
+            "{text}: {name}"
+        );
+        assert!(full.0 == *other, "{text}: {name} differs in events or links");
+    }
+    assert!(full.0.statistics.frames_delivered > 200, "{:?}", full.0.statistics);
+    let [bytes, blocks, nothing] = [&full.2, &shadow.2, &elided.2].map(|results| verified(results));
+    assert!(bytes > 0, "{text}");
+    assert_eq!(
+        (blocks, nothing),
+        (bytes, 0),
+        "{text}: fingerprints tell as much as bytes, nothing tells nothing"
+    );
+}
+
+#[test]
+fn modes_differ_in_nothing_but_bytes_on_clean_links() {
+    let ring = "shape: {ring: {nodes: 4}}, link: {rate: 100Gbit/s, delay: 1us}";
+    must_agree(&format!("{ring}, job: {{traffic: {{bytes: 10000B, messages: 20}}}}"));
+    must_agree(&format!("{ring}, job: {{traffic: {{pattern: all-to-all, bytes: 100B, messages: 20}}}}"));
+    must_agree(&format!(
+        "{ring}, job: {{bandwidth: {{sizes: {{from: 300B, to: 100KiB, factor: 7}}, repetitions: 3}}}}"
+    ));
+}
+
+#[test]
+fn modes_differ_in_nothing_but_bytes_where_links_lose_double_and_reorder() {
+    let job = "job: {traffic: {pattern: uniform, bytes: 9000B, messages: 60}}";
+    let faults = "loss: 2%, duplicate: 2%, reorder: 2%";
+    for llr in ["off", "on"] {
+        must_agree(&format!(
+            "shape: {{star: {{nodes: 4}}}}, link: {{rate: 100Gbit/s, delay: 1us, llr: {llr}, {faults}}}, {job}"
+        ));
+    }
+    must_agree(&format!(
+        "shape: {{ring: {{nodes: 4}}}}, link: {{rate: 100Gbit/s, corrupt: 2%, {faults}}}, {job}"
+    ));
+    must_agree(&format!(
+        "shape: {{star: {{nodes: 4}}}}, link: {{rate: 100Gbit/s, {faults}}}, links: {{n0--s0: {{llr: on}}}}, checks: always, \
+         transport: {{mode: go-back-n}}, {job}"
+    ));
+}
+
+#[test]
+fn a_witness_of_frames_changes_nothing_else() {
+    let text = "shape: {star: {nodes: 4}}, link: {rate: 100Gbit/s, loss: 1%}, job: {traffic: {bytes: 9000B}}";
+    let plan = plan(&format!("{{name: hooked, {text}}}"));
+    let (seen, ..) = run(&plan);
+    let jobs = (0..NODES).map(|rank| rackloom_jobs::build(&plan, NodeId(rank), 7)).collect();
+    let mut simulation = Simulation::new(&plan, 7, jobs);
+    simulation.on_frame(|_, _, _, bytes| assert!(!bytes.is_empty()));
+    let outcome = simulation.run().unwrap();
+    assert_eq!((outcome.ended_at, simulation.statistics()), (seen.ended_at, seen.statistics));
+}
+
+/// A frame holds what its sender's memory held when it left, whatever is written there while it is under way.
+#[test]
+fn what_is_under_way_stays_as_it_left() {
+    let mut rack = Rack::up(&plan("{name: pair, shape: {ring: {nodes: 2}}, link: {delay: 1us}}"), 3);
+    let pattern: Vec<u8> = (0..20_000).map(|at| (at % 251) as u8).collect();
+    rack.simulation.memory_mut(NodeId(0)).bytes_mut(common::REGION)[..20_000].copy_from_slice(&pattern);
+    let before = rack.simulation.statistics().frames_sent;
+    rack.simulation.command(NodeId(0), put(1, at(1, 30_000), local(0, 20_000))).unwrap();
+    rack.pass(500);
+    assert!(rack.simulation.statistics().frames_sent >= before + 5, "all of it is under way");
+    let there =
+        |rack: &Rack| rack.simulation.memory(NodeId(1)).bytes(common::REGION)[30_000..50_000].to_vec();
+    assert!(there(&rack).iter().all(|byte| *byte == 0), "nothing has come");
+    rack.simulation.memory_mut(NodeId(0)).write(common::REGION, 4_000, &[0xff; 8_000]).unwrap();
+    rack.pass(100_000);
+    assert_eq!(there(&rack), pattern);
+}
+
+#[test]
+fn jobs_that_look_at_every_byte_refuse_the_other_modes() {
+    for (job, why) in [("litmus", "compares every byte"), ("collective", "computes with what it gets")] {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job}\npayload: elided\n");
+        let error = Plan::parse(&text, "test").unwrap_err().to_string();
+        assert!(error.contains("test:4:10") && error.contains(why) && error.contains("hint:"), "{error}");
+    }
+}

@@ -1,0 +1,336 @@
+//! Fault scripts, in both engines: the named scenarios that come with the project, scripts that are refused, and campaigns.
+//!
+//! Each file in `scripts/faults/` says in its second comment which run it is made for (`# try:`); that run is what is tested, and its own
+//! expectations are what must hold. The folder is listed, so a new scenario is covered without being named anywhere.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::wires::{has_packet_wire, wires};
+use support::{Ended, Rackloom, rack_file, rackloom, root, run, scratch, sim};
+
+/// A scenario and the command line that it is made for: the rack, and options.
+struct Scenario {
+    file: PathBuf,
+    rack: PathBuf,
+    options: Vec<String>,
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let entries = std::fs::read_dir(root().join("scripts/faults")).expect("the folder is there");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    files.sort();
+    files.into_iter().map(scenario).collect()
+}
+
+fn scenario(file: PathBuf) -> Scenario {
+    let text = std::fs::read_to_string(&file).expect("it can be read");
+    let command = text.lines().find_map(|line| line.strip_prefix("# try: "));
+    let command = command.unwrap_or_else(|| panic!("{} does not say which run it is for", file.display()));
+    let mut words = command.split_whitespace();
+    let rack = root().join(words.next().expect("a rack"));
+    Scenario { rack, options: words.map(str::to_owned).collect(), file }
+}
+
+impl Scenario {
+    fn on(&self, engine: fn(&Path) -> Rackloom) -> Ended {
+        let options: Vec<_> = self.options.iter().map(String::as_str).collect();
+        let file = self.file.to_str().expect("a plain path");
+        engine(&self.rack).with(&options).with(&["--faults", file]).finish()
+    }
+
+    fn on_wire(&self, wire: &str) -> Value {
+        let options: Vec<_> = self.options.iter().map(String::as_str).collect();
+        let file = self.file.to_str().expect("a plain path");
+        self.holds(run(&self.rack).with(&options).with(&["--wire", wire, "--faults", file]).finish())
+    }
+
+    fn holds_on(&self, engine: fn(&Path) -> Rackloom) -> Value {
+        self.holds(self.on(engine))
+    }
+
+    fn holds(&self, ended: Ended) -> Value {
+        assert_eq!(ended.code, Some(0), "{}\n{}\n{}", self.file.display(), ended.stdout, ended.stderr);
+        let report = ended.report();
+        let faults = report["faults"].as_array().expect("what the script did");
+        assert!(
+            !faults.is_empty() && faults.iter().all(|fault| fault["times"].as_u64() > Some(0)),
+            "{faults:?}"
+        );
+        report
+    }
+}
+
+#[test]
+fn there_are_at_least_twenty_scenarios_and_each_is_named_after_its_file() {
+    let scenarios = scenarios();
+    assert!(scenarios.len() >= 20, "{}", scenarios.len());
+    for scenario in scenarios {
+        let name = scenario.file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&scenario.file).expect("it can be read");
+        assert!(text.contains(&format!("\nname: {name}\n")), "{name} has another name inside");
+        assert!(text.contains("\nexpect: "), "{name} expects nothing");
+    }
+}
+
+#[test]
+fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_off() {
+    let (rack, script) = (scratch("rack.yaml"), scratch("script.yaml"));
+    let collective = "{algorithm: ring, bytes: 16KiB, repetitions: 2, warm_up: 0}";
+    let rack_text = format!(
+        "name: told\nshape: {{ring: {{nodes: 16}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\n\
+         job: {{collective: {collective}}}\n"
+    );
+    let event = "{what: unplug, where: n0->n1, at: 753ns, for: 588629109ns}";
+    let script_text = format!(
+        "name: told\nevents: [{event}]\nexpect: {{ends: right-or-clean-error, happen: any, lost: []}}\n"
+    );
+    std::fs::write(&rack, rack_text).expect("it can be written");
+    std::fs::write(&script, script_text).expect("it can be written");
+    let ended = sim(&rack).with(&["--faults", script.to_str().expect("a plain path")]).finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn every_scenario_holds_in_virtual_time() {
+    for scenario in scenarios() {
+        let report = scenario.holds_on(sim);
+        let again = scenario.holds_on(sim);
+        assert_eq!(
+            report["trace_hash"],
+            again["trace_hash"],
+            "{}: one seed, one outcome",
+            scenario.file.display()
+        );
+    }
+}
+
+#[test]
+fn every_scenario_holds_with_real_processes() {
+    for scenario in scenarios() {
+        scenario.holds_on(run);
+    }
+}
+
+/// Scenarios whose faults meet something of a wire of sockets: its carrier, its queues in the kernel, processes at its ends, and
+/// cables that are laid anew.
+const ON_SOCKETS: [&str; 9] = [
+    "cable-pulled",
+    "cut-one-way",
+    "flipped-bits",
+    "node-killed",
+    "node-restarts",
+    "slow-receiver",
+    "split-rack",
+    "switch-reboot",
+    "taken-for-dead",
+];
+
+#[test]
+fn a_choice_of_scenarios_holds_on_wires_of_sockets() {
+    let chosen: Vec<_> =
+        ON_SOCKETS.iter().map(|name| scenario(root().join(format!("scripts/faults/{name}.yaml")))).collect();
+    for wire in wires("a_choice_of_scenarios_holds_on_wires_of_sockets") {
+        if wire != "shared-memory" {
+            chosen.iter().for_each(|scenario| drop(scenario.on_wire(wire)));
+        }
+    }
+}
+
+/// Carriers on the packet wire are the kernel's: the script pulls one end's interface down, and the neighbour's device feels it.
+#[test]
+fn a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other() {
+    const TEST: &str = "a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other";
+    if !has_packet_wire(TEST) {
+        return;
+    }
+    let file = script(
+        "name: pulled\nevents: [{what: unplug, where: n0->n1, when: {node: n0, run: 2}, for: 20ms}]\n\
+         expect: {ends: right}\n",
+    );
+    let rack = rack_file(
+        "name: slow-hearts\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
+         job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 20}}\n",
+    );
+    let faults = ["--wire", "packet", "--faults", file.to_str().expect("a plain path")];
+    let report = run(&rack).with(&faults).finish().passed();
+    let events = report["events"].as_array().expect("events");
+    for (member, port) in [("n0", "port0"), ("n1", "port1")] {
+        let is_felt = events.iter().any(|event| {
+            let fields = &event["fields"];
+            event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
+        });
+        assert!(is_felt, "{member} did not feel it at {port}: {events:?}");
+    }
+}
+
+fn script(text: &str) -> PathBuf {
+    let file = scratch("faults.yaml");
+    std::fs::write(&file, text).expect("the scratch folder is there");
+    file
+}
+
+fn ring_under(text: &str, engine: fn(&Path) -> Rackloom) -> Ended {
+    let file = script(text);
+    let options =
+        ["--collective", "all-reduce", "--algorithm", "ring", "--bytes", "16KiB", "--repetitions", "3"];
+    let faults = ["--faults", file.to_str().expect("a plain path")];
+    let ended = engine(&root().join("topologies/ring-4.yaml")).with(&options).with(&faults).finish();
+    let _ = std::fs::remove_file(file);
+    ended
+}
+
+#[test]
+fn a_script_with_mistakes_starts_nothing_and_tells_them_all() {
+    let text = "name: bad\nevents:\n  - {what: down, where: n0--n9}\n  - {what: kill, where: n1, at: -5ms}\n\
+                expect: {ends: right, detected_within: 1}\n";
+    for engine in [sim, run] {
+        let ended = ring_under(text, engine);
+        assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.stdout, "");
+        for told in
+            ["faults.yaml:3:", "no link `n0--n9`", ":4:", "in the past", ":5:", "has no unit", "hint:"]
+        {
+            assert!(ended.stderr.contains(told), "{told} in\n{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_script_that_is_not_there_is_told_so() {
+    let rack = root().join("topologies/ring-4.yaml");
+    let ended = sim(&rack).with(&["--faults", "/nonexistent.yaml"]).finish();
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.stderr.contains("fault script") && ended.stderr.contains("scripts/faults/"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_did_not_happen_fails_the_run_unless_that_is_allowed() {
+    let late = |happen| {
+        format!(
+            "name: late\nevents: [{{what: down, where: n0--n1, at: 1000s}}]\nexpect: {{happen: {happen}}}\n"
+        )
+    };
+    for engine in [sim, run] {
+        let ended = ring_under(&late("all"), engine);
+        assert_eq!(ended.code, Some(1), "{}\n{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains("did not happen"), "{}", ended.stdout);
+        assert_eq!(ring_under(&late("any"), engine).code, Some(0));
+    }
+}
+
+#[test]
+fn an_expectation_that_does_not_hold_fails_the_run() {
+    let cut = "name: cut\nevents: [{what: down, where: n0--n1, when: {node: n0, run: 1}}]\n";
+    let ended = ring_under(&format!("{cut}expect: {{detected_within: 1ms}}\n"), sim);
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.contains("detected after"), "{}", ended.stdout);
+}
+
+/// Heartbeats every 10 ms, five may be missing, and a link of 500 ns: a cut is noticed within (4 T + d, 5 T + d].
+#[test]
+fn in_virtual_time_a_cut_is_noticed_within_the_bounds_of_the_heartbeat() {
+    let rack = support::rack_file(
+        "name: bounds\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s, delay: 500ns}\n\
+         timers: {heartbeat_interval: 10ms, heartbeat_miss_max: 5}\n\
+         job: {collective: {algorithm: ring, bytes: 1MiB, repetitions: 200, warm_up: 0}}\n",
+    );
+    for phase_ns in [0, 1_300_000, 5_000_000, 9_999_000] {
+        let file =
+            script(&format!("name: phase\nevents: [{{what: down, where: n0->n1, at: {phase_ns}ns}}]\n"));
+        let ended = sim(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish();
+        let _ = std::fs::remove_file(file);
+        let report = ended.passed();
+        let took_ns = report["faults"][0]["detected_after_ns"].as_u64().expect("it was noticed");
+        assert!((40_000_500..=50_000_500).contains(&took_ns), "{took_ns} ns at phase {phase_ns}");
+    }
+}
+
+#[test]
+fn a_member_that_is_killed_for_a_time_comes_back_as_somebody_else() {
+    let text = "name: restart\nevents: [{what: kill, where: n2, when: {node: n2, run: 2}, for: 20ms}]\n\
+                expect: {ends: clean-error}\n";
+    for engine in [sim, run] {
+        let ended = ring_under(text, engine);
+        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+        let report = ended.report();
+        let events = || report["events"].as_array().expect("events").iter();
+        let restarts =
+            events().filter(|event| event["kind"] == "node-restarted" && event["fields"]["node"] == "n2");
+        assert!(restarts.count() > 0, "nobody saw the new life of n2\n{}", ended.stdout);
+        let says =
+            |begins| move |event: &&Value| event["kind"] == "fault" && event["fields"]["begins"] == begins;
+        let at_ns = |event: &Value| event["at_ns"].as_u64().expect("a time");
+        let died = events().find(says("true")).map(at_ns).expect("it died");
+        let followed = events().find(says("false")).map(at_ns).expect("somebody followed");
+        assert!(followed >= died + 20_000_000, "{followed} after {died}");
+        let node = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == "n2");
+        assert_eq!(node.expect("n2 is listed")["state"], "finished", "who follows reports\n{}", ended.stdout);
+    }
+}
+
+/// Both neighbours on both sides of a ring die at once, and both are followed: cables between the two are laid anew as well.
+#[test]
+fn neighbours_that_die_together_are_both_followed() {
+    let text = "name: pair\nevents: [{what: kill, where: [n1, n2], when: {node: n2, run: 2}, for: 20ms}]\n\
+                expect: {ends: clean-error, lost: []}\n";
+    for engine in [sim, run] {
+        let ended = ring_under(text, engine);
+        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    }
+}
+
+fn campaign(more: &[&str]) -> Ended {
+    let rack = ["campaign", "topologies/ring-4.yaml", "--collective", "all-reduce", "--algorithm", "ring"];
+    let job = ["--bytes", "4KiB", "--repetitions", "3", "--warm-up", "1"];
+    rackloom(&rack).with(&job).with(more).finish()
+}
+
+#[test]
+fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
+    let diary = scratch("campaign.txt");
+    let resume = ["--resume", diary.to_str().expect("a plain path")];
+    let first = campaign(&[&resume[..], &["--runs", "20"]].concat());
+    assert_eq!(first.code, Some(0), "{}\n{}", first.stdout, first.stderr);
+    assert!(first.stdout.contains("20 fault scripts"), "{}", first.stdout);
+    let mut numbers: Vec<u64> = std::fs::read_to_string(&diary)
+        .expect("the diary")
+        .lines()
+        .map(|line| line.strip_suffix(" pass").expect("it passed").parse().expect("a number"))
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
+    let second = campaign(&[&resume[..], &["--runs", "30"]].concat());
+    assert!(second.stdout.contains("10 fault scripts"), "{}", second.stdout);
+    assert!(second.stdout.contains("20 left out"), "{}", second.stdout);
+    let _ = std::fs::remove_file(diary);
+}
+
+/// A rack whose link-level settings make every fault fatal: a run stalls as soon as anything is lost for longer than its watchdog.
+#[test]
+fn what_fails_is_made_small_and_told_as_a_file_and_a_command_that_fails_alike() {
+    let rack = support::rack_file(
+        "name: impatient\nshape: {ring: {nodes: 4}}\nwatchdog: 1ms\njob: {collective: {algorithm: ring, bytes: 4KiB, \
+         repetitions: 3, warm_up: 1}}\n",
+    );
+    let export = scratch("found");
+    let rack = rack.to_str().expect("a plain path");
+    let export = export.to_str().expect("a plain path");
+    let ended =
+        rackloom(&["campaign", rack, "--runs", "40", "--failures-max", "1", "--export", export]).finish();
+    assert_eq!(ended.code, Some(1), "{}\n{}", ended.stdout, ended.stderr);
+    let command = ended.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat it:  rackloom "));
+    let command = command.unwrap_or_else(|| panic!("no command in\n{}", ended.stdout));
+    let again = rackloom(&command.split_whitespace().collect::<Vec<_>>()).finish();
+    assert_ne!(again.code, Some(0), "{command} passes\n{}", again.stdout);
+    let file = command.rsplit(' ').next().expect("the script");
+    let text = std::fs::read_to_string(file).expect("it was written");
+    assert!(text.matches("what:").count() <= 3, "it is not small:\n{text}");
+    let _ = std::fs::remove_dir_all(export);
+}

@@ -1,0 +1,117 @@
+//! Where a test plays: on every wire, and by whom the rack is started.
+//!
+//! A rack has to behave the same for root and for a user without rights: no capability, not even a home. Run by root, every
+//! stage is played as both; run by anybody else, as that user. What a system forbids is skipped as `wires` says.
+
+use std::fs::{self, File, Permissions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::Rackloom;
+use super::wires::{COULD_NOT_START, skipped, wires};
+
+/// The user without rights.
+const NOBODY: u32 = 65_534;
+const FOLDER_PREFIX: &str = "rackloom-stage-";
+
+/// A wire, and who starts the rack on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stage {
+    /// The wire.
+    pub(crate) wire: &'static str,
+    is_nobody: bool,
+}
+
+/// Every wire that `test` can have here, as everybody who may start a rack.
+pub(crate) fn stages(test: &str) -> Vec<Stage> {
+    let stages = |is_nobody, wires: Vec<_>| wires.into_iter().map(move |wire| Stage { wire, is_nobody });
+    let mut all: Vec<_> = stages(false, wires(test)).collect();
+    if rustix::process::geteuid().is_root() {
+        all.extend(stages(true, wires_of_nobody(test)));
+    }
+    all
+}
+
+impl Stage {
+    /// `rackloom run` of this rack here, with a report.
+    pub(crate) fn run(self, text: &str) -> Rackloom {
+        let rackloom =
+            if self.is_nobody { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) };
+        rackloom.with(&["--wire", self.wire])
+    }
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}{}", self.wire, if self.is_nobody { " as a user without rights" } else { "" })
+    }
+}
+
+/// What a system gives to root it may forbid to others.
+fn wires_of_nobody(test: &str) -> Vec<&'static str> {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let why_not = WHY_NOT.get_or_init(|| {
+        let rack = "name: can-anybody\nshape: {ring: {nodes: 2}}\njob: none\n";
+        let ended = Stage { wire: "packet", is_nobody: true }.run(rack).finish();
+        (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
+    });
+    if let Some(why) = why_not {
+        skipped(&format!("{test} on the packet wire as a user without rights: {}", why.trim()));
+        return vec!["shared-memory", "udp"];
+    }
+    vec!["shared-memory", "udp", "packet"]
+}
+
+/// A folder in which everybody may write, as the one for temporary files. It outlives the test, and not the next one.
+fn public_folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        sweep();
+        let folder = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("there is room for temporary files");
+        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).expect("it is ours");
+        folder
+    })
+}
+
+/// Take away the folders of tests that have ended.
+fn sweep() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER_PREFIX)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A path in it that no other test uses.
+fn public_path(name: &str) -> PathBuf {
+    let own = super::scratch(name);
+    public_folder().join(own.file_name().expect("a name"))
+}
+
+fn public_file(text: &str) -> PathBuf {
+    let path = public_path("rack.yaml");
+    fs::write(&path, text).expect("the folder can be written");
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("it is ours");
+    path
+}
+
+/// `rackloom run FILE` by a user without rights, in the root folder and with nothing of the test's environment to write to.
+fn by_nobody(file: &Path) -> Rackloom {
+    // Not by path: such a user may not be allowed to walk to it.
+    let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
+    rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");
+    let mut command = Command::new(format!("/proc/self/fd/{}", binary.as_raw_fd()));
+    command.uid(NOBODY).gid(NOBODY).current_dir("/").env("HOME", "/nonexistent");
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
+    let (json, pids) = (public_path("report.json"), public_path("pids.json"));
+    command.arg("run").arg(file).arg("--json").arg(&json).arg("--pids").arg(&pids);
+    Rackloom { command, json, pids, binary: Some(binary) }
+}
