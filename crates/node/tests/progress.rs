@@ -4,7 +4,9 @@
 mod rig;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rackloom::fabric::*;
 use rig::{ended, pair};
@@ -143,4 +145,31 @@ fn whoever_waits_drives_and_the_background_thread_has_nothing_to_do() {
     assert_eq!(background, 0, "the waiting thread serves its node alone");
     // Each atomic of the peer needs at least one turn here.
     assert!(callers >= ROUNDS - 101, "{callers}");
+}
+
+#[test]
+fn who_only_looks_at_a_node_keeps_nobody_from_serving_it() {
+    // Each takes microseconds, or, where looks count as service, until all lookers happen to stop: a tenth of a second and more.
+    const OPERATIONS: u64 = 1000;
+    let bound = Duration::from_secs(60);
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let is_over = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        // One more than there are processors to keep the gaps between the looks short.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = (far.reaches(near.id()), far.counters());
+                }
+            });
+        }
+        let begun = Instant::now();
+        let one = |_| near.fetch_add(theirs.address(0), Width::Eight, 1).wait_for(bound).is_ok();
+        let ended =
+            (0..OPERATIONS).take_while(|_| begun.elapsed() < bound).filter(|number| one(*number)).count();
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    });
+    assert_eq!(ended as u64, OPERATIONS, "in {bound:?}");
 }

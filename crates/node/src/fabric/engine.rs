@@ -4,9 +4,10 @@
 //! it up whenever somebody wants it and whenever it sleeps. Threads that find the place taken register a waker and park.
 //! The background thread ([`super::background`]) has the place when nobody is the driver.
 //!
-//! A node is *attended* as long as threads come back again and again, to submit, to poll or to wait: each visit makes its own
-//! turn, and the background thread only looks now and then whether the visits go on. Calling it after every visit would cost
-//! more than the visit, and so would a thread that waits for the lock: who leaves it must then wake that thread.
+//! A node is *attended* as long as threads come back again and again and make turns of their own, as who submits, polls or waits
+//! does: the background thread then only looks now and then whether that goes on. Calling it after every visit would cost
+//! more than the visit, and so would a thread that waits for the lock: who leaves it must then wake that thread. Who only
+//! asks for something that is known already makes no turn and attends to nothing, however often it asks.
 //!
 //! A future that is pending drives nothing: whoever polled it does something else until it is woken. So a poll is no visit, and
 //! the background thread is *entrusted* with the node: it stays awake as long as a blocked thread would.
@@ -73,6 +74,8 @@ pub(super) struct Core {
     is_entrusted: bool,
     /// Visits since the background thread went to sleep at the doorbell.
     visits: u32,
+    /// A turn has been made since the lock was taken.
+    has_turned: bool,
     pub(super) has_left: bool,
     /// A [`super::Driver`] is about.
     pub(super) has_handler: bool,
@@ -92,7 +95,7 @@ pub(super) struct Engine {
     /// Threads that want the lock.
     wanted: AtomicUsize,
     bell: Doorbell,
-    /// Somebody has visited since the background thread looked last.
+    /// A visitor has made a turn since the background thread looked last.
     attended: AtomicBool,
     /// The thread that stands aside.
     background: OnceLock<Thread>,
@@ -121,6 +124,7 @@ impl Engine {
             is_resting: false,
             is_entrusted: false,
             visits: 0,
+            has_turned: false,
             has_left: false,
             has_handler: false,
             company: Company::default(),
@@ -182,7 +186,7 @@ impl Engine {
         self.core.dismiss(favour);
     }
 
-    /// Whether somebody has visited since the last time that this was asked.
+    /// Whether a visitor has made a turn since the last time that this was asked.
     pub(super) fn is_attended(&self) -> bool {
         self.attended.swap(false, Ordering::Relaxed)
     }
@@ -317,6 +321,7 @@ impl Core {
     /// One turn. Returns whether anything happened.
     pub(super) fn turn(&mut self) -> bool {
         self.turns += 1;
+        self.has_turned = true;
         self.company = Company::default();
         let Self { member: Some(member), table, .. } = self else { return false };
         let before = table.ended_count;
@@ -353,6 +358,7 @@ impl Core {
         }
         self.company = Company::default();
         let Self { member: Some(member), table, activities, .. } = self else { return };
+        self.has_turned = true;
         let now = member.now();
         if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
             member.finish(now, &mut |event| table.hear(event));
@@ -502,7 +508,7 @@ impl<'e> Held<'e> {
         if core.asleep == 0 || core.is_called {
             return;
         }
-        if role == Role::Visitor && !core.has_driver {
+        if role == Role::Visitor && core.has_turned && !core.has_driver {
             core.visits += 1;
             if core.visits > VISITS_UNTIL_ATTENDED {
                 // It finds the node attended and lets the bell be.
@@ -528,11 +534,12 @@ impl Drop for Held<'_> {
         if self.core.is_none() {
             return;
         }
-        if self.role == Role::Visitor {
+        if self.role == Role::Visitor && self.core().has_turned {
             self.engine.attended.store(true, Ordering::Relaxed);
         }
         self.settle();
         let core = self.core();
+        core.has_turned = false;
         if core.table.to_wake.is_empty() && !core.activities.has_ended() {
             self.core = None;
             return;
