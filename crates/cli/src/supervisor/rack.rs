@@ -14,10 +14,16 @@
 //! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
 //! count for nothing until somebody takes them. A seat whose process died can be taken again.
 
-use rackloom_jobs::Portion;
-use rackloom_jobs::report::{EventRecord, MemberReport};
+mod seat;
+mod settle;
+mod step;
 
-use crate::control::{Notice, SeatStatus};
+use rackloom_jobs::report::EventRecord;
+
+use self::seat::Followed;
+pub(crate) use self::seat::Seat;
+pub(crate) use self::step::{Ending, Step};
+use crate::control::Notice;
 use crate::progress::Headway;
 
 /// Time between two calls of [`Rack::tick`].
@@ -30,64 +36,6 @@ const SURVEY_NS: u64 = 500_000_000;
 const FAREWELL_NS: u64 = 5_000_000_000;
 /// How long a seat that its neighbours have lost may take to report all the same.
 const LAST_WORD_NS: u64 = 500_000_000;
-
-/// What the supervisor must do now.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// All links were up: say so.
-    LinksUp,
-    /// Ask the living seats what they wait for.
-    AskWaiting,
-    /// Ask the living seats how they are.
-    AskStatus,
-    /// Every living GPU node knows its ways: nobody needs the names in the run directory any more.
-    AllMapped,
-    /// Every living seat has said how it is, or time was up.
-    StatusKnown,
-    /// A seat told of an event.
-    Happened(EventRecord),
-    /// Somebody got further.
-    Further,
-    /// A fault of the script begins or ends.
-    Fault(EventRecord),
-    /// Let everybody but this member know that this event of the script was set off.
-    SetOff(usize, usize),
-    /// Set this member going again after so many nanoseconds.
-    ResumeAfter(usize, u64),
-    /// Seat somebody in this member's place after so many nanoseconds.
-    FollowAfter(usize, u64),
-    /// Ask this one to leave: it alone is to go.
-    AskLeave(usize),
-    /// Let this one go.
-    LetGo(usize),
-    /// A member has left in order.
-    Left(usize),
-    /// Ask the living seats for their reports.
-    AskReports,
-    /// Let everybody go.
-    Release,
-    /// Time is up for these: end them.
-    Kill(Vec<usize>),
-    /// Nobody is left.
-    Over,
-}
-
-/// Why the run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Every living GPU node has finished.
-    Complete,
-    /// A seat could not begin.
-    CouldNotStart(String),
-    /// A seat ended before all links were up.
-    LostEarly(String),
-    /// Nobody got further.
-    Stalled,
-    /// The user asked a rack that stays to go.
-    TakenDown,
-    /// Ctrl-C, SIGTERM or SIGHUP.
-    Interrupted,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -108,75 +56,6 @@ enum Phase {
     },
     Killing,
     Over,
-}
-
-/// Whether somebody follows a member in its seat.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Followed {
-    /// Nobody, as far as is known, or somebody has been taken back already.
-    #[default]
-    No,
-    /// After so long; this line then says so.
-    Later { after_ns: u64, ends: Box<EventRecord> },
-    /// Somebody sits there, and is waited for until its links are up, but not for longer than this.
-    Awaited { left_ns: u64 },
-}
-
-/// One member as the supervisor sees it.
-#[derive(Debug, Default)]
-pub(crate) struct Seat {
-    pub(crate) name: String,
-    pub(crate) is_endpoint: bool,
-    /// Nobody has taken it yet.
-    pub(crate) is_vacant: bool,
-    /// Vacant here, because another host runs it.
-    pub(crate) is_elsewhere: bool,
-    pub(crate) pid: u32,
-    /// When it was taken, on the run's clock.
-    pub(crate) taken_at_ns: u64,
-    /// How the process ended before it had reported, if it did.
-    pub(crate) death: Option<String>,
-    /// How those ended who sat here before, oldest first.
-    pub(crate) earlier_deaths: Vec<String>,
-    /// What it waited for when the watchdog asked.
-    pub(crate) waiting: Option<Vec<String>>,
-    /// How it was when it was asked last.
-    pub(crate) status: Option<SeatStatus>,
-    /// What it said last.
-    pub(crate) report: Option<MemberReport>,
-    pub(crate) ended: bool,
-    followed: Followed,
-    /// It was asked to leave; it goes once it has reported.
-    leaves: bool,
-    ready: bool,
-    mapped: bool,
-    links_up: bool,
-    finished: bool,
-    /// GPU nodes that it has lost.
-    lost: Vec<usize>,
-    progress: u64,
-    portion: Option<Portion>,
-}
-
-impl Seat {
-    /// Whether somebody sits in it.
-    pub(crate) fn is_alive(&self) -> bool {
-        !self.ended && !self.is_vacant
-    }
-
-    /// Whether the run may not end yet because of who follows here.
-    fn is_awaited(&self) -> bool {
-        match self.followed {
-            Followed::No => false,
-            Followed::Later { .. } => true,
-            Followed::Awaited { .. } => !self.links_up,
-        }
-    }
-
-    /// Whether every link that can be up has been up.
-    pub(crate) fn is_up(&self) -> bool {
-        self.links_up
-    }
 }
 
 /// All members, and how far the run is.
@@ -523,113 +402,6 @@ impl Rack {
             }
             Phase::Killing | Phase::Over => Vec::new(),
         }
-    }
-
-    fn end(&mut self, ending: Ending) -> Vec<Step> {
-        self.ending.get_or_insert(ending);
-        self.phase = Phase::Reporting { left_ns: FAREWELL_NS };
-        let mut steps = vec![Step::AskReports];
-        steps.extend(self.settle());
-        steps
-    }
-
-    /// The end of the survey, if all have answered or time is up.
-    fn end_survey(&mut self) -> Vec<Step> {
-        let Some(left_ns) = self.survey_left_ns else { return Vec::new() };
-        if left_ns > 0 && !self.all_living(|seat| seat.status.is_some()) {
-            return Vec::new();
-        }
-        self.survey_left_ns = None;
-        vec![Step::StatusKnown]
-    }
-
-    fn kill(&mut self) -> Vec<Step> {
-        self.phase = Phase::Killing;
-        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive() && seat.report.is_none()) {
-            seat.death.get_or_insert_with(|| "gave no report in time".to_owned());
-        }
-        vec![Step::Kill(self.living().collect())]
-    }
-
-    /// Seats that others have lost and that do not report either are not worth the whole farewell.
-    fn give_up_the_hung(&mut self) -> Vec<Step> {
-        let silent = |member: &usize| self.seats[*member].report.is_none();
-        let hung: Vec<_> =
-            self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
-        for member in &hung {
-            let what = "hung: lost by its neighbours, and gave no report";
-            self.seats[*member].death.get_or_insert_with(|| what.to_owned());
-        }
-        if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
-    }
-
-    /// Whether a GPU node that has finished its work has lost this one.
-    fn is_presumed_dead(&self, member: usize) -> bool {
-        self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
-    }
-
-    /// Whether a GPU node that others have lost is alive and not at its end.
-    fn some_lost_work(&self) -> bool {
-        self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished)
-    }
-
-    /// Whether every living GPU node that can still speak has noticed every dead one.
-    fn all_dead_are_named(&self) -> bool {
-        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
-        dead.map(|(member, _)| member).all(|member| {
-            let mut witnesses =
-                self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && seat.finished);
-            witnesses.all(|seat| seat.lost.contains(&member))
-        })
-    }
-
-    /// What follows from what is known now.
-    fn settle(&mut self) -> Vec<Step> {
-        let mut steps = Vec::new();
-        if self.phase == Phase::Opening && self.seats.iter().all(|seat| seat.is_vacant || seat.links_up) {
-            self.phase = Phase::Running;
-            steps.push(Step::LinksUp);
-        }
-        if !self.all_mapped && self.all_living(|seat| seat.mapped || !seat.is_endpoint) {
-            self.all_mapped = true;
-            steps.push(Step::AllMapped);
-        }
-        if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
-            self.phase = Phase::Naming { left_ns: self.naming_ns };
-        }
-        if self.has_finished() && !self.is_held {
-            steps.extend(self.end(Ending::Complete));
-        }
-        if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
-            steps.extend(self.end(Ending::Stalled));
-        }
-        if matches!(self.phase, Phase::Reporting { .. }) && self.all_living(|seat| seat.report.is_some()) {
-            self.phase = Phase::Releasing { left_ns: FAREWELL_NS };
-            steps.push(Step::Release);
-        }
-        let leaving = matches!(self.phase, Phase::Releasing { .. } | Phase::Killing);
-        if leaving && !self.seats.iter().any(Seat::is_alive) {
-            self.phase = Phase::Over;
-            steps.push(Step::Over);
-        }
-        steps
-    }
-
-    fn all_living(&self, is_so: impl Fn(&Seat) -> bool) -> bool {
-        self.seats.iter().all(|seat| !seat.is_alive() || is_so(seat))
-    }
-
-    /// Whether no living GPU node still works, and nobody who follows is waited for. Switches have no work of their own.
-    fn is_finished(&self) -> bool {
-        let is_done = |(member, seat): (usize, &Seat)| {
-            let is_over = seat.ended
-                || seat.finished
-                || seat.is_elsewhere
-                || !seat.is_endpoint
-                || self.is_presumed_dead(member);
-            is_over && !seat.is_awaited()
-        };
-        self.seats.iter().enumerate().all(is_done)
     }
 }
 

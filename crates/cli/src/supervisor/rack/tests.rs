@@ -1,8 +1,10 @@
 //! What follows from what, step by step.
 
-use rackloom_jobs::report::MemberState;
+use rackloom_jobs::Portion;
+use rackloom_jobs::report::{MemberReport, MemberState};
 
 use super::*;
+use crate::control::SeatStatus;
 
 const WATCHDOG_NS: u64 = 10 * TICK_NS;
 
