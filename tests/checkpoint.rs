@@ -25,7 +25,7 @@ fn job_of_seed(rack: &Path, seed: &str) -> Rackloom {
 fn rack() -> PathBuf {
     rack_file(&format!(
         "name: taken-up\nshape: {{ring: {{nodes: {RANKS}}}}}\n\
-         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: 4}}\n"
+         timers: {{heartbeat_interval: 250ms, heartbeat_miss_max: 4}}\n"
     ))
 }
 

@@ -217,7 +217,7 @@ fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
 #[test]
 fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
     let file = rack_file(
-        "name: held\nshape: {full-mesh: {nodes: 2}}\nservers: {box: [n0, n1]}\ntimers: {heartbeat_interval: 50ms}\n",
+        "name: held\nshape: {full-mesh: {nodes: 2}}\nservers: {box: [n0, n1]}\ntimers: {heartbeat_interval: 200ms}\n",
     );
     let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--type", "i32", "--algorithm", "ring"];
     let clean = run(&file).with(&job).finish().passed();
