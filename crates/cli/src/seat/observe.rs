@@ -161,19 +161,10 @@ impl Observer {
 /// By member: the GPU nodes to which a GPU node has a way that leads over no vacant seat.
 fn to_be_met(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
     let (graph, own) = (&config.graph, config.node);
-    let mut met = vec![false; graph.members.len()];
     if graph.members.get(own.index()) != Some(&MemberRole::Endpoint) {
-        return met;
+        return vec![false; graph.members.len()];
     }
-    met[own.index()] = true;
-    let mut members = vec![own];
-    while let Some(member) = members.pop() {
-        for (_, neighbour, _) in graph.ports(member) {
-            if !vacant.contains(&neighbour.0) && !std::mem::replace(&mut met[neighbour.index()], true) {
-                members.push(neighbour);
-            }
-        }
-    }
+    let mut met = graph.reachable(own, |_, neighbour| !vacant.contains(&neighbour.0));
     met[own.index()] = false;
     met.iter_mut().zip(&graph.members).for_each(|(met, role)| *met &= *role == MemberRole::Endpoint);
     met

@@ -119,6 +119,22 @@ impl SharedGraph {
         let begins = &self.0.begins;
         &self.0.links[begins[member.index()] as usize..begins[member.index() + 1] as usize]
     }
+
+    /// By member: whether a way leads there from `own`, itself included, over links of which `passes` holds, told edge and neighbour.
+    #[must_use]
+    pub fn reachable(&self, own: NodeId, passes: impl Fn(u16, NodeId) -> bool) -> Vec<bool> {
+        let mut reached = vec![false; self.members.len()];
+        reached[own.index()] = true;
+        let mut members = vec![own];
+        while let Some(member) = members.pop() {
+            for (edge, neighbour) in self.links(member) {
+                if passes(*edge, *neighbour) && !core::mem::replace(&mut reached[neighbour.index()], true) {
+                    members.push(*neighbour);
+                }
+            }
+        }
+        reached
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +159,24 @@ mod tests {
         }
         assert_eq!(shared.links(NodeId(1)), [(1, NodeId(2)), (0, NodeId(0)), (3, NodeId(2))]);
         assert_eq!(shared.edges, graph.edges);
+    }
+
+    #[test]
+    fn a_way_leads_over_what_passes_and_nothing_else() {
+        let edge = |a: u16, b: u16| {
+            let port = PortId(0);
+            Edge { a: NodeId(a), a_port: port, b: NodeId(b), b_port: port, plane: Plane(0) }
+        };
+        let edges = vec![edge(0, 1), edge(1, 2), edge(2, 3), edge(3, 0)];
+        let ring = SharedGraph::from(Graph { members: vec![MemberRole::Endpoint; 4], edges });
+        let from = |own: u16, passes: &dyn Fn(u16, NodeId) -> bool| ring.reachable(NodeId(own), passes);
+        assert_eq!(from(0, &|_, _| true), [true; 4]);
+        assert_eq!(from(0, &|_, _| false), [true, false, false, false], "itself");
+        assert_eq!(from(0, &|edge, _| edge == 1 || edge == 3), [true, false, false, true]);
+        assert_eq!(
+            from(2, &|_, member| member != NodeId(1)),
+            [true, false, true, true],
+            "the other way round"
+        );
     }
 }

@@ -167,19 +167,8 @@ impl Table {
     /// By member: whether a path leads there once every link is up that has not been up yet.
     #[must_use]
     pub fn may_reach(&self, own: NodeId) -> Vec<bool> {
-        let mut hoped = vec![false; self.hops.len()];
-        hoped[own.index()] = true;
-        let mut members = vec![own];
-        while let Some(member) = members.pop() {
-            for (edge, neighbour) in self.graph.links(member) {
-                let edge = usize::from(*edge);
-                let counts = self.live[edge] || self.is_awaited[edge];
-                if counts && !core::mem::replace(&mut hoped[neighbour.index()], true) {
-                    members.push(*neighbour);
-                }
-            }
-        }
-        hoped
+        self.graph
+            .reachable(own, |edge, _| self.live[usize::from(edge)] || self.is_awaited[usize::from(edge)])
     }
 
     /// The port for a flow; `avoid` tells which ports are second choice.
