@@ -202,6 +202,9 @@ pub enum Comparison {
 pub trait Memory {
     /// Carry out a request. `frame` holds the leased frame of a write. `None`: the answer comes later, through
     /// [`Member::handle_memory_done`].
+    ///
+    /// A signal is asked for right behind its data and must not be raised without it. So a request that fails is answered at once; a
+    /// memory that finds out later does nothing of what it was asked after it, and answers that it failed, too.
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>>;
     /// Copy these ranges of a frame into a region, visibly, before the call ends. False: this memory does not, or could not; then
     /// the same comes as a request.

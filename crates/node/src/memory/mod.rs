@@ -293,8 +293,8 @@ impl HostMemory {
         let (now, troubles) = &mut *trouble;
         let (fails, delays) = (troubles.fails(), troubles.delays());
         let failed = MemoryDone::Failed(MemoryFault::Device);
-        if delays {
-            let done = if fails { Some(failed) } else { self.carry_out(request, frame) };
+        if delays && !fails {
+            let done = self.carry_out(request, frame);
             done.into_iter().for_each(|done| troubles.keep(*now, request.token, &done));
             self.trouble = Some(trouble);
             return None;

@@ -2,7 +2,8 @@
 //!
 //! Whoever carries out what the core asks of memory asks [`Troubles`] first whether it fails, and shows it the answer afterwards: an
 //! answer that is to come late is kept here and given when its time has come, in the order of asking. A failing request touches
-//! no byte. Bytes that late answers speak of may be there before: late is the word, not the deed.
+//! no byte, and its answer is never late, because a signal may not be raised whose data failed. Bytes that late answers speak of may be
+//! there before: late is the word, not the deed.
 //!
 //! No memory is touched here, and reading one's own bytes to send them is not asked about.
 

@@ -172,8 +172,18 @@ impl Endpoint {
         peer: &mut Peer,
     ) {
         peer.receivers[header.class.index()].accept(now, header.ack_now);
-        skip_voided(peer, header.class, header.first_operation);
+        self.skip_voided(peer, header.class, header.first_operation);
         self.carry_out(from, header, operations, peer);
+    }
+
+    /// Operations that their sender gave up keep their numbers: the stream passes over them.
+    #[inline]
+    fn skip_voided(&mut self, peer: &mut Peer, class: Class, first_operation: u32) {
+        if let Some(gap) = peer.gap_before(class, first_operation) {
+            peer.serving_from[class.index()] = gap;
+            peer.serve(class, first_operation, true);
+            self.note_spoilt(peer, class, (gap, first_operation), None);
+        }
     }
 
     /// Carry a packet out, with the oracle of order looking on.
@@ -203,7 +213,7 @@ impl Endpoint {
                 }
                 Early::Taken { first_operation } => {
                     peer.receivers[class.index()].accept(now, false);
-                    skip_voided(peer, class, first_operation);
+                    self.skip_voided(peer, class, first_operation);
                 }
             }
         }
@@ -266,15 +276,6 @@ fn receiver_of<'a>(peer: &'a mut Peer, header: &FabricHeader) -> &'a mut Receive
 fn read(held: &Held) -> Option<(FabricHeader, &[u8])> {
     let end = FABRIC + usize::from(u16_at(&held.bytes, LENGTH));
     Some((FabricHeader::of(&held.bytes).ok()?, held.bytes.get(OPERATIONS..end)?))
-}
-
-/// Operations that their sender gave up keep their numbers: the stream passes over them.
-#[inline]
-fn skip_voided(peer: &mut Peer, class: Class, first_operation: u32) {
-    if let Some(gap) = peer.gap_before(class, first_operation) {
-        peer.serving_from[class.index()] = gap;
-        peer.serve(class, first_operation, true);
-    }
 }
 
 // W-12

@@ -135,7 +135,8 @@ impl Endpoint {
             && !is_ahead(*first, number)
         {
             *slot = slot.or(Some(error));
-        } else {
+        } else if class == Class::Request {
+            // Of a put that was given up its caller has been told.
             peer.posted_error = peer.posted_error.or(Some(OperationError::EarlierFailure));
         }
     }

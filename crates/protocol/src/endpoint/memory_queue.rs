@@ -13,6 +13,8 @@ use crate::operation::{Atomic, OperationId};
 pub(super) enum Purpose {
     /// Remote writes: operations of a stream become visible.
     Visible { class: Class, first: u32, end: u32 },
+    /// A signal, that is the operation `first`, and how many operations before it it counts.
+    Signal { class: Class, first: u32, end: u32, counted: u32 },
     /// A remote load: its bytes go into a reply.
     LoadReply { class: Class, number: u32 },
     /// A remote atomic: its old value goes into a reply.
@@ -127,6 +129,20 @@ impl MemoryQueue {
             Queued::Atomic { offset, atomic } => MemoryAccess::Atomic { offset, atomic },
         };
         Some(MemoryRequest { token, region, access })
+    }
+
+    /// The next request, if it is a signal.
+    pub(super) fn next_signal(&self) -> Option<&Pending> {
+        let (token, ..) = self.queue.front()?;
+        let pending = self.pending.get(token.0 as usize)?.as_ref();
+        pending.filter(|pending| matches!(pending.purpose, Purpose::Signal { .. }))
+    }
+
+    /// The next request, which holds no lease, is not made after all.
+    pub(super) fn forget_next(&mut self) {
+        if let Some((token, ..)) = self.queue.pop_front() {
+            self.close(token);
+        }
     }
 
     /// A request was answered. `None` for a token that is not under way.

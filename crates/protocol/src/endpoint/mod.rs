@@ -1,7 +1,7 @@
 //! A GPU node: forwarder, transports, operations, regions.
 //!
 //! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
-//! carries out remote requests, `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
+//! carries out remote requests (`spoilt` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
 //! several ways, `reach` follows routes, losses and returns, `undrained` keeps buffers back where told to. The state of one
 //! remote node is a `peer::Peer`.
 
@@ -16,6 +16,7 @@ mod peer;
 mod reach;
 mod run;
 mod serving;
+mod spoilt;
 mod straight;
 mod transmit;
 mod undrained;
@@ -62,6 +63,8 @@ pub struct Endpoint {
     flushes: Vec<Flush>,
     matching: Matching,
     memory: MemoryQueue,
+    /// Some operation of somebody did not happen, so signals are looked at before they are asked of memory.
+    has_spoilt: bool,
     ready_data: Vec<PerChannel<VecDeque<(NodeId, Class)>>>,
     ready_acks: Vec<VecDeque<NodeId>>,
     next_deadline: Instant,
@@ -92,6 +95,7 @@ impl Endpoint {
             flushes: Vec::new(),
             matching: Matching::default(),
             memory: MemoryQueue::default(),
+            has_spoilt: false,
             ready_data: (0..ports).map(|_| PerChannel::new(channels, |_| VecDeque::new())).collect(),
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
             next_deadline: Instant::NEVER,
@@ -305,6 +309,9 @@ impl Member for Endpoint {
     }
 
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
+        if self.has_spoilt {
+            self.refuse_hollow_signals();
+        }
         self.memory.poll()
     }
 

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::order::{Overlaps, Witness};
+use super::spoilt::Spoilt;
 use super::ways::Ways;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
@@ -57,6 +58,8 @@ pub(super) struct Peer {
     pub receivers: [Receiver; Class::COUNT],
     /// In the order of their numbers.
     pub serving: [VecDeque<Serving>; Class::COUNT],
+    /// Operations that did not happen.
+    pub spoilt: [Spoilt; Class::COUNT],
     /// The operation that is to be served next of the packet at hand.
     pub serving_from: [u32; Class::COUNT],
     pub outstanding: [Outstanding; Class::COUNT],
@@ -111,6 +114,7 @@ impl Peer {
             senders: core::array::from_fn(|_| Sender::new(limits)),
             receivers: core::array::from_fn(|_| Receiver::new(&config.transport)),
             serving: Default::default(),
+            spoilt: Default::default(),
             serving_from: [0; Class::COUNT],
             witness: Witness::new(config.paths.order),
             overlaps: Overlaps::default(),

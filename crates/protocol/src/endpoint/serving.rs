@@ -103,8 +103,8 @@ impl Endpoint {
             Operation::Atomic { offset, atomic } if is_request => {
                 self.serve_atomic(service, peer, number, offset, atomic)
             }
-            Operation::Signal { offset, kind, value, .. } if is_request => {
-                self.serve_signal(service, peer, number, offset, (kind, value))
+            Operation::Signal { offset, kind, value, counted } if is_request => {
+                self.serve_signal(service, peer, (number, counted), offset, (kind, value))
             }
             Operation::Message { tag, data } if is_request => {
                 let length = data.len() as u64;
@@ -266,7 +266,7 @@ impl Endpoint {
         &mut self,
         service: &mut Service,
         peer: &mut Peer,
-        number: u32,
+        (number, counted): (u32, u32),
         offset: u64,
         (kind, value): (SignalKind, u64),
     ) -> Result<(), OperationError> {
@@ -281,7 +281,7 @@ impl Endpoint {
         };
         let atomic = Atomic { kind, width: Width::Eight, operand: value, compare: 0 };
         let end = number.wrapping_add(1);
-        let purpose = Purpose::Visible { class: service.class, first: number, end };
+        let purpose = Purpose::Signal { class: service.class, first: number, end, counted };
         self.memory.atomic(pending(peer, service.selected.0, purpose), offset, atomic);
         peer.serve(service.class, end, false);
         Ok(())
@@ -319,6 +319,7 @@ impl Endpoint {
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
         peer.refusal_holds.push_back(hold);
+        self.note_spoilt(peer, class, (number, number.wrapping_add(1)), Some(error));
         self.forwarder.push_event(Event::AccessRefused { source: peer.node, region, error });
     }
 
@@ -362,7 +363,7 @@ impl Endpoint {
 
     /// Memory that answers at once does so before its packet is acknowledged. Where it answers later, that acknowledgement has
     /// left, and the sender would hear of what is visible only with the next one.
-    fn tell_if_late(&mut self, peer: &mut Peer, class: Class) {
+    pub(super) fn tell_if_late(&mut self, peer: &mut Peer, class: Class) {
         let receiver = &mut peer.receivers[class.index()];
         if !receiver.owes_ack() {
             receiver.demand_ack();
@@ -372,7 +373,10 @@ impl Endpoint {
 
     fn finish_for_peer(&mut self, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
         match (pending.purpose, done) {
-            (Purpose::Visible { class, first, end }, MemoryDone::Failed(_)) => {
+            (
+                Purpose::Visible { class, first, end } | Purpose::Signal { class, first, end, .. },
+                MemoryDone::Failed(_),
+            ) => {
                 let mut number = first;
                 while number != end {
                     self.refuse(peer, class, number, pending.region, OperationError::MemoryFailed);
@@ -380,7 +384,7 @@ impl Endpoint {
                 }
                 peer.served(class, end);
             }
-            (Purpose::Visible { class, end, .. }, _) => {
+            (Purpose::Visible { class, end, .. } | Purpose::Signal { class, end, .. }, _) => {
                 // The one that must be fast: nothing goes back but an acknowledgement, and that is on its way.
                 peer.served(class, end);
                 self.tell_if_late(peer, class);

@@ -68,10 +68,41 @@ impl Wires for TestWires {
     }
 }
 
+/// Says of a request whether memory fails to carry it out.
+pub type Fails = Box<dyn FnMut(&MemoryRequest<'_>) -> bool>;
+
+/// Memory that may fail.
+#[derive(Default)]
+struct TestMemory {
+    bytes: VectorMemory,
+    fails: Option<Fails>,
+}
+
+impl Memory for TestMemory {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        if self.fails.as_mut().is_some_and(|fails| fails(request)) {
+            return Some(MemoryDone::Failed(MemoryFault::Device));
+        }
+        self.bytes.execute(request, frame)
+    }
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.fails.is_none() && self.bytes.write_at_once(region, ranges, frame)
+    }
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.bytes.read(region, offset, out)
+    }
+    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.bytes.write(region, offset, bytes)
+    }
+}
+
 struct Seat {
     member: AnyMember,
     wires: TestWires,
-    memory: VectorMemory,
+    memory: TestMemory,
     alive: bool,
 }
 
@@ -247,7 +278,24 @@ impl Fabric {
     }
 
     pub fn memory(&mut self, node: usize) -> &mut [u8] {
-        self.seats[node].memory.bytes_mut(REGION)
+        self.memory_of(node, REGION)
+    }
+
+    pub fn memory_of(&mut self, node: usize, region: RegionId) -> &mut [u8] {
+        self.seats[node].memory.bytes.bytes_mut(region)
+    }
+
+    /// From now on memory fails where `fails` says so.
+    pub fn fail_memory(&mut self, node: usize, fails: Fails) {
+        self.seats[node].memory.fails = Some(fails);
+    }
+
+    /// A second region that everybody may use.
+    pub fn add_region(&mut self, node: usize, region: RegionId, length: usize) {
+        self.seats[node].memory.bytes.add(region, length);
+        let tenant = self.endpoint(node).config().tenants[node];
+        let config = RegionConfig { region, length: length as u64, key: KEY, access: Access::ALL, tenant };
+        self.endpoint(node).register(config).expect("a new name");
     }
 
     pub fn counters(&mut self, node: usize, port: u16) -> link::counters::PortCounters {
@@ -499,9 +547,9 @@ pub fn member_config(
 impl Seat {
     fn new(graph: &Graph, node: NodeId, options: &Options, incarnation: Incarnation) -> Self {
         let config = member_config(graph, node, options, incarnation);
-        let mut memory = VectorMemory::default();
+        let mut memory = TestMemory::default();
         let member = if graph.members[node.index()] == MemberRole::Endpoint {
-            memory.add(REGION, REGION_BYTES);
+            memory.bytes.add(REGION, REGION_BYTES);
             let tenant = options.tenants[node.index()];
             let mut endpoint = Endpoint::new(config);
             endpoint

@@ -1,0 +1,147 @@
+//! Operations of a stream that did not happen, for the signals that count them.
+//!
+//! A signal says that its data is there. So what was refused, what memory failed to do and what its sender gave up is kept here by
+//! number, and a signal that counts any of it is refused in its turn: when it is about to be asked of memory, for then memory has answered for what
+//! was asked before it.
+//!
+//! A signal counts what stands right before it. Of everything before the first operation that is not visible yet only the last thing can
+//! still matter, so not much is kept, however much is refused.
+
+use alloc::vec::Vec;
+
+use super::Endpoint;
+use super::memory_queue::{Pending, Purpose};
+use super::peer::Peer;
+use crate::error::OperationError;
+use crate::ids::Class;
+use crate::link::credits::is_ahead;
+
+/// Operations that did not happen, and what their sender has been told; nothing, if it has given them up itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    first: u32,
+    end: u32,
+    error: Option<OperationError>,
+}
+
+/// Of one stream, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Spoilt(Vec<Range>);
+
+impl Spoilt {
+    /// Operations from `first` to before `end` did not happen. Everything before `visible` has been carried out.
+    pub(super) fn note(&mut self, first: u32, end: u32, error: Option<OperationError>, visible: u32) {
+        let place = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
+        match place.checked_sub(1).map(|last| &mut self.0[last]) {
+            Some(last) if last.end == first && last.error == error => last.end = end,
+            _ => self.0.insert(place, Range { first, end, error }),
+        }
+        let past = self.0.iter().take_while(|known| !is_ahead(known.end, visible)).count();
+        self.0.drain(..past.saturating_sub(1));
+    }
+
+    /// What was said of the last of these operations that did not happen, if one did not.
+    fn find(&self, first: u32, end: u32) -> Option<Option<OperationError>> {
+        let meets = |known: &&Range| is_ahead(known.end, first) && is_ahead(end, known.first);
+        self.0.iter().rev().find(meets).map(|known| known.error)
+    }
+}
+
+impl Endpoint {
+    /// Operations of this stream did not happen.
+    pub(super) fn note_spoilt(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        (first, end): (u32, u32),
+        error: Option<OperationError>,
+    ) {
+        let visible = peer.receivers[class.index()].visible;
+        peer.spoilt[class.index()].note(first, end, error, visible);
+        self.has_spoilt = true;
+    }
+
+    // W-40
+    /// Signals that are next to be asked of memory, and whose data is not there, are not asked for.
+    #[cold]
+    pub(super) fn refuse_hollow_signals(&mut self) {
+        while let Some(pending) = self.memory.next_signal().copied() {
+            let Purpose::Signal { class, first, counted, .. } = pending.purpose else { return };
+            let Some(mut peer) = self.peers.get_mut(pending.node.index()).and_then(Option::take) else {
+                return;
+            };
+            // Of a life that is over nobody knows any more what became of the data, and nobody waits.
+            let found = if peer.generation == pending.generation {
+                peer.spoilt[class.index()].find(first.wrapping_sub(counted), first)
+            } else {
+                Some(None)
+            };
+            if let Some(error) = found {
+                self.memory.forget_next();
+                self.refuse_signal(&mut peer, &pending, error);
+            }
+            self.put_back(peer);
+            if found.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn refuse_signal(&mut self, peer: &mut Peer, pending: &Pending, error: Option<OperationError>) {
+        let Purpose::Signal { class, first, end, .. } = pending.purpose else { return };
+        if peer.generation != pending.generation {
+            return;
+        }
+        if let Some(error) = error {
+            self.refuse(peer, class, first, pending.region, error);
+            self.queue_data(peer, class.reply());
+        }
+        peer.served(class, end);
+        self.tell_if_late(peer, class);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: Option<OperationError> = Some(OperationError::MemoryFailed);
+
+    #[test]
+    fn a_signal_that_counts_any_of_it_finds_it_and_its_neighbours_do_not() {
+        let mut spoilt = Spoilt::default();
+        spoilt.note(10, 12, FAILED, 10);
+        for (first, end) in [(0, 11), (10, 20), (11, 12), (5, 30)] {
+            assert_eq!(spoilt.find(first, end), Some(FAILED), "{first} to {end}");
+        }
+        for (first, end) in [(0, 10), (12, 20), (11, 11), (5, 5)] {
+            assert_eq!(spoilt.find(first, end), None, "{first} to {end}");
+        }
+    }
+
+    #[test]
+    fn numbers_run_over_and_come_before_their_turn() {
+        let mut spoilt = Spoilt::default();
+        let visible = u32::MAX - 3;
+        spoilt.note(2, 3, FAILED, visible);
+        spoilt.note(u32::MAX, 1, None, visible);
+        assert_eq!(spoilt.find(u32::MAX - 3, u32::MAX), None);
+        assert_eq!(spoilt.find(u32::MAX - 3, 0), Some(None));
+        assert_eq!(spoilt.find(1, 2), None);
+        assert_eq!(spoilt.find(1, 5), Some(FAILED));
+    }
+
+    #[test]
+    fn of_what_is_past_only_the_last_is_kept() {
+        let mut spoilt = Spoilt::default();
+        for number in 0..1000 {
+            spoilt.note(2 * number, 2 * number + 1, FAILED, 2 * number);
+        }
+        assert!(spoilt.0.len() <= 2, "{spoilt:?}");
+        assert_eq!(spoilt.find(0, 1999), Some(FAILED), "the last of them, which is all that it takes");
+        for number in 2000..3000 {
+            spoilt.note(number, number + 1, FAILED, 1000);
+        }
+        assert!(spoilt.0.len() <= 3, "neighbours are one: {spoilt:?}");
+    }
+}

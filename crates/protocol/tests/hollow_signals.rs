@@ -1,0 +1,199 @@
+//! A signal is never raised without its data: neither where memory fails, nor where a region is revoked half-way, nor where the sender has
+//! given the data up while the signal was under way.
+
+mod harness;
+
+use harness::*;
+use rackloom_protocol::wire::frame::FrameKind;
+use rackloom_protocol::*;
+
+/// Where signals are raised; nothing happens to it.
+const BOARD: RegionId = RegionId(2);
+const BOARD_BYTES: usize = 4096;
+/// Several frames.
+const BYTES: u64 = 20_000;
+
+fn fabric(order: OrderScope) -> Fabric {
+    let mut options = options(RetransmissionMode::Selective);
+    options.paths = PathConfig { policy: PathPolicy::Spray, order, keeps_order: true, relays_choose: false };
+    let mut fabric = Fabric::up(star(2, 4), &options);
+    fabric.add_region(1, BOARD, BOARD_BYTES);
+    fabric
+}
+
+/// Put bytes of node 0 to the same place of node 1, and raise this word of its board.
+fn put_and_raise(id: u64, offset: u64, length: u64, word: u64) -> Command<'static> {
+    let raise = Signal { region: BOARD, offset: 8 * word, key: KEY, kind: SignalKind::Add, value: 1 };
+    let (target, source) = (at(1, offset), local(offset, length));
+    Command::Put { operation: OperationId(id), target, source, signal: Some(raise) }
+}
+
+fn raised(fabric: &mut Fabric, word: u64) -> u8 {
+    fabric.memory_of(1, BOARD)[8 * word as usize]
+}
+
+fn is_write(request: &MemoryRequest<'_>) -> bool {
+    matches!(request.access, MemoryAccess::Write { .. })
+}
+
+/// Fails the write with this number, counted from 0.
+fn fails_once(number: u32) -> Fails {
+    let mut count = 0;
+    Box::new(move |request| {
+        count += u32::from(is_write(request));
+        is_write(request) && count == number + 1
+    })
+}
+
+// W-40
+#[test]
+fn no_part_of_a_put_may_fail_without_its_signal() {
+    for order in OrderScope::ALL {
+        for part in 0..5 {
+            let mut fabric = fabric(order);
+            fabric.memory(0).fill(7);
+            fabric.fail_memory(1, fails_once(part));
+            fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+            fabric.insist(0, put_and_raise(2, 100_000, BYTES, 1));
+            assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed), "{} {part}", order.name());
+            assert_eq!(fabric.finish(2), Ok(0), "{} {part}: the next one is as good as any", order.name());
+            fabric.run_for(1_000_000);
+            assert_eq!(raised(&mut fabric, 0), 0, "{} {part}: raised without its data", order.name());
+            assert_eq!(raised(&mut fabric, 1), 1, "{} {part}", order.name());
+            assert_eq!(fabric.leases_held(1), 0);
+        }
+    }
+}
+
+#[test]
+fn a_signal_in_the_frame_of_its_data_is_refused_with_it() {
+    let mut fabric = fabric(OrderScope::Class);
+    fabric.fail_memory(1, fails_once(0));
+    fabric.insist(0, put_and_raise(1, 0, 64, 0));
+    assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed));
+    assert_eq!(raised(&mut fabric, 0), 0);
+    // Only a signal that counts something depends on anything.
+    fabric.insist(0, put_and_raise(2, 0, 0, 1));
+    assert_eq!(fabric.finish(2), Ok(0));
+    assert_eq!(raised(&mut fabric, 1), 1);
+}
+
+/// The refusal of the data has come home long before the signal arrives.
+#[test]
+fn a_signal_that_comes_late_is_refused_all_the_same() {
+    let mut fabric = fabric(OrderScope::Class);
+    fabric.fail_memory(1, fails_once(0));
+    fabric.filter = Box::new(move |now, _, _, bytes| {
+        if FrameKind::peek(bytes) != Some(FrameKind::Data) || bytes[wire::layout::CLASS] != 2 {
+            return true;
+        }
+        // The packet that carries the signal is lost for a while.
+        wire::layout::u32_at(bytes, wire::layout::PSN) < 4 || now.0 > 3_000_000
+    });
+    fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+    let is_refused = |fabric: &Fabric| {
+        fabric.events.iter().any(|(_, _, event)| matches!(event, Event::AccessRefused { .. }))
+    };
+    fabric.run_until("refusal of the data", is_refused);
+    fabric.run_for(1_000_000);
+    assert_eq!(fabric.outcome(1), None, "the signal is still under way");
+    assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed));
+    assert_eq!(raised(&mut fabric, 0), 0);
+}
+
+// W-40
+#[test]
+fn a_region_revoked_in_the_middle_of_a_put_lets_no_signal_through() {
+    let mut broken_off = 0;
+    for turns in 0..60 {
+        let mut fabric = fabric(OrderScope::Class);
+        fabric.shuffle = Some(turns / 10 + 1);
+        fabric.memory(0).fill(7);
+        fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+        for _ in 0..turns % 10 {
+            fabric.step();
+        }
+        let came = fabric.memory(1)[..BYTES as usize].iter().filter(|byte| **byte == 7).count() as u64;
+        fabric.endpoint(1).revoke(REGION);
+        let ended = fabric.finish(1);
+        fabric.run_for(1_000_000);
+        broken_off += u32::from(came > 0 && came < BYTES);
+        let is_whole = came == BYTES;
+        assert_eq!(ended, if is_whole { Ok(0) } else { Err(OperationError::Revoked) }, "after {turns} turns");
+        assert_eq!(raised(&mut fabric, 0), u8::from(is_whole), "after {turns} turns and {came} bytes");
+    }
+    assert!(broken_off > 5, "none was broken off in the middle");
+}
+
+/// The signal is there and waits for a packet that its sender will not send any more: he has given its target up, and says so when it is
+/// back.
+#[test]
+fn data_that_its_sender_gave_up_takes_its_signal_along() {
+    let mut fabric = fabric(OrderScope::Class);
+    fabric.memory(0).fill(7);
+    let cut = fabric.now.0 + 20 * DELAY_NS;
+    let healed = cut + 3_000_000;
+    fabric.filter = Box::new(move |now, _, _, bytes| {
+        let is_second = FrameKind::peek(bytes) == Some(FrameKind::Data)
+            && bytes[wire::layout::CLASS] == 2
+            && wire::layout::u32_at(bytes, wire::layout::PSN) == 1;
+        now.0 > healed || (now.0 < cut && !is_second)
+    });
+    fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+    assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
+    fabric.run_until("return", |fabric| fabric.everyone_reaches_everyone() && fabric.now.0 > healed);
+    fabric.run_for(2_000_000);
+    assert_eq!(fabric.memory(1)[5000], 0, "a part of the data never came");
+    assert_eq!(raised(&mut fabric, 0), 0, "raised without its data");
+    fabric.insist(0, put_and_raise(2, 0, BYTES, 1));
+    assert_eq!(fabric.finish(2), Ok(0), "the stream goes on");
+    assert_eq!(raised(&mut fabric, 1), 1);
+    fabric.insist(0, Command::Flush { operation: OperationId(3), target: None });
+    assert_eq!(fabric.finish(3), Ok(0), "no posted store has failed");
+}
+
+/// Any write may fail, frames are lost, doubled and late: whoever sees a signal finds its data, and the caller knows which.
+#[test]
+fn signals_and_good_ends_agree_whatever_fails() {
+    let mut failed = 0;
+    for seed in 0..40 {
+        let order = OrderScope::ALL[seed as usize % OrderScope::ALL.len()];
+        let mut fabric = fabric(order);
+        fabric.shuffle = Some(seed + 1);
+        let mut lose = lossy(30, seed);
+        fabric.filter = Box::new(move |now, edge, forward, bytes| match FrameKind::peek(bytes) {
+            Some(FrameKind::Data | FrameKind::Ack) => lose(now, edge, forward, bytes),
+            _ => true,
+        });
+        fabric.memory(0).fill(7);
+        let mut state = seed;
+        fabric.fail_memory(
+            1,
+            Box::new(move |request| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                is_write(request) && state >> 61 == 0
+            }),
+        );
+        for id in 0..60 {
+            let (length, place) = ([64, 300, 5_000, BYTES][id as usize % 4], id % 40);
+            fabric.memory(1)[place as usize * 25_000..][..25_000].fill(0);
+            fabric.insist(0, put_and_raise(id, place * 25_000, length, id));
+            if id % 3 == 2 {
+                for id in id - 2..=id {
+                    let ended = fabric.finish(id);
+                    let length = [64, 300, 5_000, BYTES as usize][id as usize % 4];
+                    let data = &fabric.memory(1)[id as usize % 40 * 25_000..][..length];
+                    let is_whole = data.iter().all(|byte| *byte == 7);
+                    let told = (ended.is_ok(), is_whole, raised(&mut fabric, id));
+                    assert!(
+                        told == (true, true, 1) || told == (false, false, 0),
+                        "{} seed {seed} put {id} ended {ended:?}: {told:?}",
+                        order.name()
+                    );
+                }
+            }
+        }
+        failed += (0..60).filter(|id| fabric.outcome(*id) != Some(Ok(0))).count();
+    }
+    assert!((200..1800).contains(&failed), "{failed} of 2400 failed");
+}
