@@ -93,6 +93,25 @@ fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_o
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
 }
 
+/// Found by a campaign: frames waited for a link that was lost, their way led back over the link on which they had come, and two neighbours
+/// waited for each other's buffers.
+#[test]
+fn neighbours_that_would_send_each_other_frames_back_do_not_stand_still() {
+    let rack = rack_file(
+        "name: sixteen\nshape: {ring: {nodes: 16}}\n\
+         job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 1, warm_up: 0}}\n",
+    );
+    let file = script(
+        "name: back\nevents:\n  \
+         - {what: unplug, where: n10->n11, at: 70804ns, for: 736087267ns}\n  \
+         - {what: down, where: n10->n9, at: 32497ns, for: 2634369ns}\n  \
+         - {what: duplicate, where: n10->n9, rate: 0.6, at: 9145ns, for: 90241049ns}\n\
+         expect: {ends: right-or-clean-error, happen: any, lost: []}\n",
+    );
+    let ended = sim(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish();
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+}
+
 #[test]
 fn every_scenario_holds_in_virtual_time() {
     for scenario in scenarios() {

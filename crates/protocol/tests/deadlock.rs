@@ -40,6 +40,36 @@ fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
     }
 }
 
+// W-51
+#[test]
+fn no_frame_goes_back_to_where_it_came_from() {
+    let mut options = options(RetransmissionMode::Selective);
+    options.credits.limit = 35 * 4;
+    let mut fabric = Fabric::up(ring(4), &options);
+    fabric.memory(0)[..400_000].fill(7);
+    let came_back = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = came_back.clone();
+    // Over link 0, from n1 to n0.
+    fabric.filter = Box::new(move |_, edge, forward, bytes| {
+        let is_data = bytes[wire::layout::VERSION_KIND] & 15 == 1;
+        let is_back = edge == 0 && !forward && is_data;
+        if is_back && wire::layout::u16_at(bytes, wire::layout::SOURCE) == 0 {
+            count.set(count.get() + 1);
+        }
+        true
+    });
+    fabric.command(0, put(1, at(2, 500_000), local(0, 400_000))).unwrap();
+    fabric.run_for(5 * DELAY_NS);
+    // The short way, whichever it is, goes on over one of these.
+    let now = fabric.now;
+    fabric.endpoint(1).administer_link(now, PortId(0), false);
+    assert_eq!(fabric.finish(1), Ok(0));
+    assert!(fabric.memory(2)[500_000..900_000].iter().all(|byte| *byte == 7));
+    assert_eq!(came_back.get(), 0);
+    let dropped: u64 = (0..2).map(|port| fabric.counters(1, port).dropped_for(DropReason::NoRoute)).sum();
+    assert!(dropped > 0, "some were on their way");
+}
+
 #[test]
 fn with_the_bubble_it_delivers_everything() {
     for own_first in [false, true] {

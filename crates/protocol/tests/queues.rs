@@ -205,28 +205,34 @@ impl Bench {
         data
     }
 
+    /// The first half of the ports are inputs and the others outputs, because no frame goes back to where it came from.
     fn slot(&mut self) -> usize {
-        let ports = self.neighbours.len() as u16;
+        let ports = self.width() as u16;
         for node in 0..ports {
             while self.neighbours[usize::from(node)].held < DEPTH {
                 self.random = self
                     .random
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
-                self.send(node, ((self.random >> 33) % u64::from(ports)) as u16);
+                self.send(node, ports + ((self.random >> 33) % u64::from(ports)) as u16);
             }
         }
         self.now = self.now + SLOT_NS;
         self.drain()
     }
 
-    /// Frames per port and slot.
+    /// Inputs, and as many outputs.
+    fn width(&self) -> usize {
+        self.neighbours.len() / 2
+    }
+
+    /// Frames per output and slot.
     fn throughput(&mut self, slots: usize) -> f64 {
         for _ in 0..500 {
             self.slot();
         }
         let frames: usize = (0..slots).map(|_| self.slot()).sum();
-        frames as f64 / (slots * self.neighbours.len()) as f64
+        frames as f64 / (slots * self.width()) as f64
     }
 }
 
@@ -234,14 +240,14 @@ impl Bench {
 #[test]
 fn one_line_for_each_way_in_keeps_what_theory_says() {
     for (ports, theory) in [(2, 0.75), (4, 0.6553), (8, 0.6184)] {
-        let measured = Bench::new(ports, true).throughput(20_000);
+        let measured = Bench::new(2 * ports, true).throughput(20_000);
         assert!((measured - theory).abs() < 0.005, "{ports} ports: {measured}, not {theory}");
     }
 }
 
 #[test]
 fn a_queue_for_each_way_out_blocks_nobody() {
-    let measured = Bench::new(8, false).throughput(4_000);
+    let measured = Bench::new(2 * 8, false).throughput(4_000);
     assert!(measured > 0.97, "{measured}");
 }
 

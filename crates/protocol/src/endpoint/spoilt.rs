@@ -42,7 +42,7 @@ impl Spoilt {
 
     /// What was said of the last of these operations that did not happen, if one did not.
     fn find(&self, first: u32, end: u32) -> Option<Option<OperationError>> {
-        let meets = |known: &&Range| is_ahead(known.end, first) && is_ahead(end, known.first);
+        let meets = |known: &&Range| first != end && is_ahead(known.end, first) && is_ahead(end, known.first);
         self.0.iter().rev().find(meets).map(|known| known.error)
     }
 }

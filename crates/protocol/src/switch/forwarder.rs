@@ -420,13 +420,28 @@ impl Forwarder {
         Ok(Taken::Kept)
     }
 
-    pub(super) fn keep(&mut self, mut transit: Transit) -> Result<(), DropReason> {
-        let chosen = if transit.is_data && self.config.paths.relays_choose {
+    fn onward(&mut self, transit: &Transit) -> Option<PortId> {
+        if transit.is_data && self.config.paths.relays_choose {
             self.choose(transit.destination, transit.channel)
         } else {
             self.route(transit.destination, transit.entropy)
-        };
-        let port = chosen.ok_or(DropReason::NoRoute)?;
+        }
+    }
+
+    fn leads_back(&self, transit: &Transit, port: PortId) -> bool {
+        let neighbour = |port: PortId| self.links[port.index()].config.neighbour;
+        neighbour(port) == neighbour(transit.ingress)
+    }
+
+    pub(super) fn keep(&mut self, mut transit: Transit) -> Result<(), DropReason> {
+        let mut port = self.onward(&transit);
+        // W-51
+        if port.is_some_and(|port| self.leads_back(&transit, port)) {
+            // What has been heard in this turn may know better.
+            self.settle();
+            port = self.onward(&transit).filter(|port| !self.leads_back(&transit, *port));
+        }
+        let port = port.ok_or(DropReason::NoRoute)?;
         let egress = &mut self.egress[port.index()];
         if transit.is_data {
             let over_dateline = self.config.ports[port.index()].is_dateline;
