@@ -5,8 +5,9 @@
 #   scripts/soak.sh [MINUTES] [WIRE]        10 minutes on shared memory, if nothing is said
 #
 # Each round takes a rack, a job and a fault script by the round's number, so a round that fails can be repeated by its line. A round
-# must end right or with a clean error (exit code 0), within its patience. After every round no process and no run directory of it may be
-# left, and at the end this script's own descriptors and the machine's shared memory are what they were. RACKLOOM names the program.
+# must end right or with a clean error (exit code 0), within its patience. After every round no process of it may be left. Beside the
+# rounds another rack works all the time under faults that come again and again; what its processes hold, in descriptors and in memory, is
+# read early and late. RACKLOOM names the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ wire=${2:-shared-memory}
 rackloom=${RACKLOOM:-target/release/rackloom}
 first=${FIRST:-1}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'left_behind | xargs -r kill; rm -rf "$work"' EXIT
 
 say() { printf '%s\n' "$*"; }
 fail() { say "soak: FAILED: $*"; exit 1; }
@@ -26,7 +27,18 @@ fail() { say "soak: FAILED: $*"; exit 1; }
 shmem_kb() { awk '/^Shmem:/ {print $2}' /proc/meminfo; }
 files_open() { awk '{print $1}' /proc/sys/fs/file-nr; }
 # Our own processes only: those whose environment carries this run's mark.
-left_behind() { grep -lsz "^RACKLOOM_SOAK=$work\$" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx "$$" || true; }
+marked() { grep -lsz "^RACKLOOM_SOAK=$work$1\$" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx "$$" || true; }
+left_behind() { marked ""; }
+# Of all processes of the rack that works all the time: how many, descriptors, kB of private memory.
+held() {
+    local pid pids=0 files=0 kb=0
+    for pid in $(marked -steady); do
+        [ -r "/proc/$pid/smaps_rollup" ] || continue
+        pids=$((pids + 1)) files=$((files + $(ls "/proc/$pid/fd" | wc -l)))
+        kb=$((kb + $(awk '/^Private_Dirty:/ {print $2}' "/proc/$pid/smaps_rollup")))
+    done
+    say "$pids $files $kb"
+}
 
 racks=(topologies/ring-4.yaml topologies/full-mesh-4.yaml topologies/star-4.yaml)
 jobs=("--collective all-reduce --bytes 256KiB --repetitions 60 --warm-up 0" "--collective all-gather --bytes 64KiB --repetitions 60 --warm-up 0" "--job litmus")
@@ -52,8 +64,45 @@ event() {
     esac
 }
 
+# One rack after the other, each some thousand sums long, until the time is over. What it held is noted in `steady`.
+steady() {
+    local ends=$1 command early late code runs=0
+    cat > "$work/steady.yaml" <<'FAULTS'
+name: steady
+events:
+  - {what: loss, where: all, rate: 0.5%, at: 100ms, for: 300ms, every: 1s}
+  - {what: corrupt, where: n0--n1, rate: 1%, at: 500ms, for: 200ms, every: 1s}
+  - {what: duplicate, where: n2->n3, rate: 10%, at: 700ms, for: 200ms, every: 1s}
+  - {what: down, where: n1--n2, at: 1s, for: 100ms, every: 2s}
+  - {what: unplug, where: n3->n0, at: 2s, for: 50ms, every: 3s}
+  - {what: pause, where: n3, at: 1500ms, for: 40ms, every: 3s}
+expect: {ends: right, happen: any}
+FAULTS
+    while [ "$SECONDS" -lt "$ends" ]; do
+        command=("$rackloom" run topologies/ring-4.yaml --wire "$wire" --collective all-reduce --algorithm ring --bytes 64KiB
+            --repetitions "${SUMS:-60000}" --warm-up 0 --faults "$work/steady.yaml")
+        RACKLOOM_SOAK=$work-steady "${command[@]}" > "$work/steady-said" 2>&1 &
+        local rack=$!
+        sleep 5
+        early=$(held) late=$early
+        while kill -0 "$rack" 2>/dev/null; do
+            local now
+            now=$(held)
+            [ "${now%% *}" = "${early%% *}" ] && late=$now
+            sleep 5
+        done
+        code=0
+        wait "$rack" || code=$?
+        runs=$((runs + 1))
+        say "$runs $code | $early | $late" >> "$work/steady"
+        [ "$code" = 0 ] || { tail -20 "$work/steady-said"; return; }
+    done
+}
+
 before_kb=$(shmem_kb) before_files=$(files_open)
 began=$SECONDS round=$first right=0 clean=0 verified=0
+steady $((began + minutes * 60)) &
+steady_pid=$!
 while [ $((SECONDS - began)) -lt $((minutes * 60)) ]; do
     RANDOM=$round
     rack=${racks[round % 3]} job=${jobs[(round / 3) % 3]}
@@ -80,6 +129,16 @@ while [ $((SECONDS - began)) -lt $((minutes * 60)) ]; do
     round=$((round + 1))
 done
 
+took=$((SECONDS - began))
+wait "$steady_pid"
 after_kb=$(shmem_kb) after_files=$(files_open)
-say "soak: $((round - first)) rounds on $wire in $((SECONDS - began)) s: $right right, $clean clean errors, 0 wrong; $((verified >> 20)) MiB verified"
+say "soak: $((round - first)) rounds on $wire in $took s: $right right, $clean clean errors, 0 wrong; $((verified >> 20)) MiB verified"
 say "soak: shared memory $before_kb kB before, $after_kb kB after; open files of the machine $before_files before, $after_files after; no process left"
+while IFS='|' read -r which early late; do
+    read -r number code <<< "$which"
+    read -r pids files kb <<< "$early"
+    read -r _ late_files late_kb <<< "$late"
+    say "soak: steady rack $number: $pids processes; descriptors $files early, $late_files late; private memory $kb kB early, $late_kb kB late"
+    [ "$code" = 0 ] || fail "the steady rack ended with $code"
+    [ "$late_files" -le "$files" ] || fail "the steady rack holds more descriptors than at its beginning"
+done < "$work/steady"
