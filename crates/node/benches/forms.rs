@@ -10,8 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rackloom::fabric::{Fabric, Node, Queue, RegionOptions, RemoteAddress};
-use rackloom_plan::Plan;
+use rackloom::fabric::{Fabric, Node, Plan, Queue, RegionOptions, RemoteAddress};
 
 const PLAN: &str = "name: two\nshape: {ring: {nodes: 2}}\ntimers: {heartbeat_interval: 1s}\n";
 const DATA: [u8; 64] = [5; 64];

@@ -12,9 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use rackloom::fabric::{
-    Error, Fabric, Group, GroupOptions, Node, NodeId, Queue, Region, RegionOptions, RemoteAddress,
+    Error, Fabric, Group, GroupOptions, Node, NodeId, Plan, Queue, Region, RegionOptions, RemoteAddress,
 };
-use rackloom_plan::Plan;
 
 /// Numbers of one vertex.
 const FEATURES: usize = 16;

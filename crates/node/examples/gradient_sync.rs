@@ -9,8 +9,7 @@
 
 use std::thread;
 
-use rackloom::fabric::{Error, Fabric, Node, NodeId, RegionOptions};
-use rackloom_plan::Plan;
+use rackloom::fabric::{Error, Fabric, Node, NodeId, Plan, RegionOptions};
 
 const HIDDEN: usize = 8;
 /// Two weights and a bias per hidden unit, one weight to the output, one bias there; and the loss rides along.

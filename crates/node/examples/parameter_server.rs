@@ -8,8 +8,7 @@
 
 use std::thread;
 
-use rackloom::fabric::{Error, Fabric, Node, RegionOptions, RemoteAddress, Width};
-use rackloom_plan::Plan;
+use rackloom::fabric::{Error, Fabric, Node, Plan, RegionOptions, RemoteAddress, Width};
 
 /// One, in the units of the parameters.
 const ONE: f64 = (1 << 20) as f64;

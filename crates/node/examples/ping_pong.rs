@@ -8,9 +8,8 @@
 use std::thread;
 
 use rackloom::fabric::{
-    Condition, Error, Fabric, Node, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
+    Condition, Error, Fabric, Node, Plan, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
 };
-use rackloom_plan::Plan;
 
 const ROUNDS: u64 = 1000;
 const BALL_BYTES: u64 = 64;

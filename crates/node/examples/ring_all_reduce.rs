@@ -9,9 +9,8 @@
 use std::thread;
 
 use rackloom::fabric::{
-    Condition, Error, Fabric, Node, NodeId, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
+    Condition, Error, Fabric, Node, NodeId, Plan, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
 };
-use rackloom_plan::Plan;
 
 /// One node's part. Its region: the vector, then a landing place for each step, then a word for each step.
 struct Rank<'a> {

@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
         let core = held.core();
         let mut taken = 0;
         for (order, context) in &self.orders {
-            match core.submit(order.command, Sink::Queue(Arc::clone(queue), *context)) {
+            match core.give(order, Sink::Queue(Arc::clone(queue), *context)) {
                 Ok(_) => {}
                 Err(Error::Busy { .. }) => break,
                 Err(error) => {

@@ -158,6 +158,11 @@ impl RegionMemory {
         self.regions.iter().any(|(known, _)| *known == region)
     }
 
+    /// Whether a region of this name is only kept for operations that still use it.
+    pub(super) fn is_retired(&self, region: RegionId) -> bool {
+        self.retired.contains(&region)
+    }
+
     pub(super) fn remove(&mut self, region: RegionId) {
         let Self { regions, account, .. } = self;
         regions.retain(|(known, bytes)| {

@@ -16,7 +16,7 @@ use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress}
 use super::engine::{Core, Engine, Held};
 use super::error::Error;
 use super::node::{NAMELESS, Node};
-use super::order::peer_of;
+use super::order::Order;
 use super::queue::Completion;
 use super::region::Region;
 use super::request::{Outcome, Request};
@@ -37,7 +37,7 @@ const LONG_COMPANY: usize = 8;
 ///
 /// ```
 /// # use rackloom::fabric::{Fabric, RegionOptions};
-/// # let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+/// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 /// # let fabric = Fabric::local(&plan)?;
 /// # let [near, far] = fabric.nodes() else { unreachable!() };
 /// let target = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
@@ -126,6 +126,30 @@ impl Driver {
         )
     }
 
+    /// The same, but it is over as soon as the core has it: there is no completion. The source must stay as it is until a flush has
+    /// ended, which also tells of a failure.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`].
+    #[inline]
+    pub fn put_posted(
+        &mut self,
+        source: &Region,
+        bytes: Range<u64>,
+        target: RemoteAddress,
+    ) -> Result<(), Error> {
+        let source = self.local(source, bytes)?;
+        let command = Command::Put { operation: NAMELESS, target, source, signal: None };
+        self.act(|core| {
+            let operation = core.submit_plain(command, target.node, 0)?;
+            core.table.plain.post(operation);
+            if core.is_next_worth_sending(target.node, LONG_COMPANY) {
+                core.visit_to_send();
+            }
+            Ok(())
+        })
+    }
+
     /// Copy bytes at `source` into a region of one's own. Up to 4 GiB - 1.
     ///
     /// # Errors
@@ -152,7 +176,7 @@ impl Driver {
         context: u64,
     ) -> Result<OperationId, Error> {
         let order = request.into_order(self.node.engine())?;
-        self.start(order.command, context)
+        self.start(&order, context)
     }
 
     /// Begin any request of this node, and drive until it has ended. Other completions are kept for the next poll.
@@ -233,12 +257,11 @@ impl Driver {
         })
     }
 
-    fn start(&mut self, command: Command<'_>, context: u64) -> Result<OperationId, Error> {
-        let peer = peer_of(&command);
+    fn start(&mut self, order: &Order<'_>, context: u64) -> Result<OperationId, Error> {
         let (mut held, _) = self.enter();
         let core = held.core();
-        let operation = core.submit(command, Sink::Driver(context))?;
-        if core.is_worth_sending(peer, COMPANY) {
+        let operation = core.give(order, Sink::Driver(context))?;
+        if core.is_worth_sending(order.peer(), COMPANY) {
             core.visit_to_send();
         }
         Ok(operation)

@@ -21,7 +21,7 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use rackloom_protocol::{Endpoint, Instant, NodeId};
+use rackloom_protocol::{Endpoint, Instant, NodeId, RegionId};
 use rustix::thread::sched_yield;
 
 use super::activity::Activities;
@@ -370,6 +370,13 @@ impl Core {
     /// What the core waits for, one line each.
     pub(super) fn waiting_for(&self) -> Vec<String> {
         self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
+    }
+
+    /// Whether a region without a handle is still there, for operations that use it.
+    pub(super) fn keeps_retired(&mut self, region: RegionId) -> bool {
+        let Self { member: Some(member), table, .. } = self else { return false };
+        member.memory_mut().sweep(&table.uses);
+        member.memory_mut().is_retired(region)
     }
 
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {

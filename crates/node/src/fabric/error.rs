@@ -53,11 +53,15 @@ pub enum Error {
     /// The plan has no such other GPU node.
     #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
     NoSuchNode(NodeId),
-    /// A region of this name is registered, or operations under way still use one that was.
-    #[error(
-        "{0} is registered already, or operations under way still use it; hint: choose another name, or deregister it first, which waits for them"
-    )]
+    /// A region of this name is registered.
+    #[error("{0} is registered already; hint: choose another name, or deregister it first")]
     RegionExists(RegionId),
+    /// The last handle of a region of this name is gone, but operations under way still use its bytes. Whatever goes to a peer ends by
+    /// itself, mostly within microseconds; a receive or a wait on a word when it is cancelled.
+    #[error(
+        "operations under way still use {0}; hint: wait for them (Node::wait_until_free), cancel receives and waits, or choose another name"
+    )]
+    RegionInUse(RegionId),
     /// A collective cannot end well any more, though everybody may be alive.
     #[error(
         "the group is broken: {peer} gave up a collective or calls another one; hint: all members join with the same options and the same list of members, call the same collectives in the same order, and form a new group after a failure"

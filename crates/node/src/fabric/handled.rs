@@ -25,6 +25,8 @@ struct Entry {
     is_open: bool,
     /// The driver that began it is gone.
     is_abandoned: bool,
+    /// The driver wants to hear nothing of it; a failure is told by the next flush.
+    is_posted: bool,
 }
 
 /// What was known of an operation that has ended.
@@ -34,6 +36,8 @@ pub(super) struct Over {
     pub(super) context: Option<u64>,
     pub(super) peer: NodeId,
     pub(super) uses: Option<RegionId>,
+    /// The next flush tells of a failure.
+    pub(super) is_posted: bool,
 }
 
 /// All of them at one node.
@@ -68,7 +72,16 @@ impl Handled {
         entry.peer = peer;
         entry.is_open = true;
         entry.is_abandoned = false;
+        entry.is_posted = false;
         OperationId(u64::from(entry.generation) << 32 | MINE | index as u64)
+    }
+
+    /// The operation that was opened last is a posted one.
+    #[inline]
+    pub(super) fn post(&mut self, operation: OperationId) {
+        if let Some(entry) = self.entries.get_mut((operation.0 & (MINE - 1)) as usize) {
+            entry.is_posted = true;
+        }
     }
 
     /// The next entry is in use by an operation that takes longer than those behind it, or all are.
@@ -94,8 +107,9 @@ impl Handled {
         }
         entry.is_open = false;
         self.open_count -= 1;
-        let context = (!entry.is_abandoned).then_some(entry.context);
-        Some(Over { context, peer: entry.peer, uses: entry.uses })
+        let is_heard = !entry.is_abandoned && !entry.is_posted;
+        let context = is_heard.then_some(entry.context);
+        Some(Over { context, peer: entry.peer, uses: entry.uses, is_posted: entry.is_posted })
     }
 
     /// The driver has gone: its operations go on, and nobody is told.
@@ -129,7 +143,7 @@ mod tests {
         assert_eq!(handled.names_in_flight(), [first, second]);
         assert_eq!(
             handled.close(first),
-            Some(Over { context: Some(10), peer: PEER, uses: Some(RegionId(7)) })
+            Some(Over { context: Some(10), peer: PEER, uses: Some(RegionId(7)), is_posted: false })
         );
         assert_eq!(handled.close(first), None, "it is over");
         let third = handled.open(12, PEER, None);
@@ -162,7 +176,8 @@ mod tests {
         let old = handled.open(1, PEER, Some(RegionId(7)));
         handled.abandon();
         let new = handled.open(2, PEER, None);
-        assert_eq!(handled.close(old), Some(Over { context: None, peer: PEER, uses: Some(RegionId(7)) }));
+        let over = handled.close(old);
+        assert_eq!(over, Some(Over { context: None, peer: PEER, uses: Some(RegionId(7)), is_posted: false }));
         assert_eq!(handled.close(new).and_then(|over| over.context), Some(2));
     }
 }

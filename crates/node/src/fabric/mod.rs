@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # use rackloom::fabric::{Fabric, Queue, RegionOptions};
-//! # let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+//! # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 //! # let fabric = Fabric::local(&plan)?;
 //! # let [near, far] = fabric.nodes() else { unreachable!() };
 //! let counter = far.allocate(RegionOptions::new(1, 0x5eed), 8)?;
@@ -47,6 +47,7 @@ mod handled;
 mod join;
 mod node;
 mod order;
+mod posted;
 mod queue;
 mod rack;
 mod region;
@@ -65,6 +66,7 @@ pub use node::Node;
 pub use queue::{Completion, Queue};
 pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
+pub use rackloom_plan::{Plan, PlanError};
 pub use rackloom_protocol::{
     Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
     Width,

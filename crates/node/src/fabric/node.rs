@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, Completion as Level, Condition, Instant, Member, NodeId, OperationId,
-    RegionConfig, RemoteAddress, Signal, Width,
+    RegionConfig, RegionId, RemoteAddress, Signal, Width,
 };
 
 use super::attendant::Attendant;
@@ -201,7 +201,7 @@ impl Node {
     /// A new region of `length` zeroed bytes.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::System`] if there is no memory, [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if there is no memory, [`Error::Closed`].
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
         self.announce(options, Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?)
@@ -210,7 +210,7 @@ impl Node {
     /// A region made of numbers that the caller hands over; [`Region::deregister`] gives them back.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::Closed`].
     pub fn register<T: Element>(&self, options: RegionOptions, values: Vec<T>) -> Result<Region, Error> {
         self.announce(options, Bytes::own(values))
     }
@@ -223,7 +223,7 @@ impl Node {
     /// handles is not enough: an operation in flight may still use the bytes.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::Closed`].
     pub unsafe fn register_raw(
         &self,
         options: RegionOptions,
@@ -240,8 +240,14 @@ impl Node {
         let bytes = Arc::new(bytes);
         let mut held = self.engine.hold();
         let core = held.core();
-        let Core { member: Some(member), table, .. } = core else { return Err(Error::Closed) };
-        member.memory_mut().sweep(&table.uses);
+        if core.keeps_retired(region) {
+            // What has ended meanwhile may not have been heard of.
+            core.visit();
+            if core.keeps_retired(region) {
+                return Err(Error::RegionInUse(region));
+            }
+        }
+        let member = core.member()?;
         if member.memory_mut().holds(region) {
             return Err(Error::RegionExists(region));
         }
@@ -254,6 +260,24 @@ impl Node {
         Ok(Region { inner: Arc::new(inner) })
     }
 
+    /// Wait until a name whose region has been dropped is free again: until the operations that still use its bytes have ended,
+    /// at most for `patience`. At once if there is no such region.
+    ///
+    /// # Errors
+    /// [`Error::RegionExists`] if a handle of the region is alive, [`Error::RegionInUse`] if patience ran out, [`Error::Closed`].
+    pub fn wait_until_free(&self, region: RegionId, patience: Duration) -> Result<(), Error> {
+        let until = self.engine.clock.now() + nanoseconds(patience);
+        let is_free = |core: &mut Core| (!core.keeps_retired(region)).then_some(());
+        let ended = self.engine.wait(until, is_free, |_, _| {});
+        let mut held = self.engine.hold();
+        let is_held = held.core().member()?.memory_mut().holds(region);
+        match ended {
+            None => Err(Error::RegionInUse(region)),
+            Some(()) if is_held => Err(Error::RegionExists(region)),
+            Some(()) => Ok(()),
+        }
+    }
+
     // ---- operations ------------------------------------------------------------------------------------------------
 
     fn request<'a, T: super::request::Outcome>(
@@ -262,7 +286,7 @@ impl Node {
         local: Option<&Region>,
     ) -> Request<'a, T> {
         let is_ours = local.is_none_or(|region| Arc::ptr_eq(&region.inner.engine, &self.engine));
-        let order = Order { command, hold: local.cloned() };
+        let order = Order { command, hold: local.cloned(), is_posted: false };
         let order = is_ours.then_some(order).ok_or(Error::Invalid("the region belongs to another node"));
         Request::new(&self.engine, order)
     }
@@ -277,7 +301,8 @@ impl Node {
         self.store_at_level(target, data, Level::Visible)
     }
 
-    /// The same, but it ends when the core has accepted it. A failure shows in the next [`Node::flush`].
+    /// The same, but it ends when the core has accepted it. A failure shows in the next [`Node::flush`]. Short for
+    /// [`Node::store`] and [`Request::posted`], which does the same to other operations.
     ///
     /// # Errors
     /// When it ends: [`Error::Invalid`], [`Error::NoSuchNode`], [`Error::PeerLost`] or [`Error::PeerLeft`] if the peer is known to be gone, [`Error::Closed`];
@@ -408,12 +433,12 @@ impl Node {
         self.request(Command::Fence { target: peer }, None)
     }
 
-    /// End when everything that was begun before towards `peer` (all if `None`) is visible there. Fails if a posted store
-    /// before it was refused ([`Error::Refused`]), or is lost with its target ([`Error::PeerLost`]), and no flush has
-    /// said so yet. The error names the target; a flush says one failure, the next flush the next.
+    /// End when everything that was begun before towards `peer` (all if `None`) is visible there, and what was read from there is here.
+    /// Fails if a posted operation before it was refused ([`Error::Refused`]), or is lost with its target
+    /// ([`Error::PeerLost`]), and no flush has said so yet. The error names the target; a flush says one failure, the next flush the next.
     ///
     /// # Errors
-    /// When it ends: [`Error::Refused`], [`Error::PeerLost`] or [`Error::PeerLeft`] with the target of a posted store that failed,
+    /// When it ends: [`Error::Refused`], [`Error::PeerLost`] or [`Error::PeerLeft`] with the target of a posted operation that failed,
     /// [`Error::NoSuchNode`], [`Error::Closed`].
     pub fn flush(&self, peer: Option<NodeId>) -> Request<'static, ()> {
         self.request(Command::Flush { operation: NAMELESS, target: peer }, None)

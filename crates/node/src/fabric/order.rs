@@ -9,8 +9,9 @@ use rackloom_protocol::{
 use super::engine::Core;
 use super::error::Error;
 use super::node::NAMELESS;
+use super::posted::Flushes;
 use super::region::Region;
-use super::table::{Entry, Sink};
+use super::table::{Ended, Entry, Sink};
 
 /// What a request asks of the core, and a handle that keeps its memory in place until the core knows.
 #[derive(Clone, Debug)]
@@ -18,9 +19,25 @@ pub(super) struct Order<'a> {
     pub(super) command: Command<'a>,
     #[expect(dead_code, reason = "kept to be given back when the core knows")]
     pub(super) hold: Option<Region>,
+    /// It is over as soon as the core has it; a store says so in its command.
+    pub(super) is_posted: bool,
 }
 
 impl Order<'_> {
+    /// The same, over as soon as the core has it.
+    pub(super) fn posted(mut self) -> Result<Self, Error> {
+        match &mut self.command {
+            Command::Store { completion, .. } => *completion = Level::Accepted,
+            Command::Receive { .. } | Command::WaitUntil { .. } | Command::Flush { .. } => {
+                return Err(Error::Invalid(
+                    "what waits for others cannot be posted; hint: submit it to a queue",
+                ));
+            }
+            _ => self.is_posted = true,
+        }
+        Ok(self)
+    }
+
     /// Whose loss ends it.
     pub(super) const fn peer(&self) -> Option<NodeId> {
         peer_of(&self.command)
@@ -35,18 +52,30 @@ impl Core {
     pub(super) fn submit(&mut self, mut command: Command<'_>, sink: Sink) -> Result<OperationId, Error> {
         let peer = peer_of(&command);
         let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
-        let operation = self.table.open(Entry { sink, peer, uses: region_of(&command), matched: None });
+        let (uses, flushes) = (region_of(&command), Flushes::of(&command));
+        let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
         // The core asks commands for no time; that of the last turn saves a look at the clock.
         let now = member.last_turn();
         let is_silent = is_silent(&command);
         name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
             self.table.close(operation);
-            return Err(self.table.deaths.name(Error::from_refusal(refused, peer)));
+            let error = self.table.deaths.name(Error::from_refusal(refused, peer));
+            return Err(self.table.unsaid.take(flushes).unwrap_or(error));
         }
         if is_silent {
             self.table.succeed(operation);
         }
+        Ok(operation)
+    }
+
+    /// Give the core what a request asks for. Of a posted one the sink hears at once.
+    pub(super) fn give(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
+        if !order.is_posted {
+            return self.submit(order.command, sink);
+        }
+        let operation = self.submit(order.command, Sink::Posted)?;
+        self.table.tell(sink, operation, Ok(Ended::default()));
         Ok(operation)
     }
 
@@ -91,15 +120,19 @@ impl Core {
         Ok(operation)
     }
 
-    /// A command that the core says nothing more about. It leaves now if that helps it to be there sooner: as long as others
+    /// What is over as soon as the core has it. It leaves now if that helps it to be there sooner: as long as others
     /// are on their way and the open packet has room, it waits for company.
-    pub(super) fn post(&mut self, command: Command<'_>) -> Result<(), Error> {
-        let peer = peer_of(&command);
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
-        let now = member.last_turn();
-        let given = member.member_mut().handle_command(now, command);
-        let named = |refused| self.table.deaths.name(Error::from_refusal(refused, peer));
-        given.map_err(named)?;
+    pub(super) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
+        let (command, peer) = (order.command, order.peer());
+        if order.is_posted {
+            self.submit(command, Sink::Posted)?;
+        } else {
+            // It needs no name and no place in the table.
+            let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+            let now = member.last_turn();
+            let given = member.member_mut().handle_command(now, command);
+            given.map_err(|refused| self.table.deaths.name(Error::from_refusal(refused, peer)))?;
+        }
         // One whole packet.
         if self.is_worth_sending(peer, 1) {
             self.visit_to_send();

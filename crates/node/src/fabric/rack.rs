@@ -44,7 +44,7 @@ impl Fabric {
     ///
     /// ```
     /// use rackloom::fabric::{Fabric, RegionOptions};
-    /// let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+    /// let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// let fabric = Fabric::local(&plan)?;
     /// let [near, far] = fabric.nodes() else { unreachable!("the plan has two nodes") };
     /// let region = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;

@@ -42,7 +42,9 @@ impl RegionOptions {
     }
 }
 
-/// A region of this process's own node. Clones are the same region; when the last one goes, remote access ends.
+/// A region of this process's own node. Clones are the same region; when the last one goes, remote access ends at once, and the
+/// name is free as soon as no operation of the node's own uses the bytes any more: at once if none is under way
+/// ([`super::Node::wait_until_free`]).
 ///
 /// `Send` and `Sync`. Every method may be called from several threads; two that touch the same bytes at the same time
 /// see or leave a mixture, except for aligned words of 4 or 8 bytes.
@@ -147,8 +149,8 @@ impl Region {
     /// `T` was handed over with [`super::Node::register`]. When this returns, nobody touches the bytes any more.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are other handles to the region (which stays as it is), or if a wait or receive that
-    /// nobody cancels still uses it after ten seconds (it is then kept for that operation and no longer).
+    /// [`Error::Invalid`] if there are other handles to the region (which stays as it is), [`Error::RegionInUse`] if a
+    /// wait or receive that nobody cancels still uses it after ten seconds (it is then kept for that operation and no longer).
     pub fn deregister<T: Element>(self) -> Result<Option<Vec<T>>, Error> {
         let inner = Arc::try_unwrap(self.inner).map_err(|_| {
             Error::Invalid("other handles or slices of the region are alive; hint: drop them first")
@@ -166,9 +168,7 @@ impl Region {
             },
             |_, _| {},
         );
-        is_free.ok_or(Error::Invalid(
-            "operations still use the region; hint: cancel waits and receives first",
-        ))?;
+        is_free.ok_or(Error::RegionInUse(region))?;
         Ok(Arc::try_unwrap(bytes).ok().and_then(Bytes::into_buffer))
     }
 }

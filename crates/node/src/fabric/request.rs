@@ -155,19 +155,45 @@ impl<'a, T: Outcome> Request<'a, T> {
         }
     }
 
+    /// The same operation, posted: it ends when the core has accepted it, and yields nothing. A failure shows in the next
+    /// [`super::Node::flush`], which also says when it is over. Until then memory that it reads must stay as it is, and memory
+    /// that it writes into is not to be read; the bytes of a store have been copied.
+    ///
+    /// For whatever goes to a peer: stores, puts with and without a signal, gets, loads, sends, and atomics whose old value nobody
+    /// wants. It is what others call an operation without completion, or an implicit one.
+    ///
+    /// ```
+    /// # use rackloom::fabric::{Fabric, Plan, RegionOptions};
+    /// # let fabric = Fabric::local(&Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?)?;
+    /// # let [near, far] = fabric.nodes() else { unreachable!() };
+    /// let rows = near.register(RegionOptions::new(1, 1), vec![7_u64; 512])?;
+    /// let table = far.allocate(RegionOptions::new(1, 2), 8192)?;
+    /// for half in [0, 4096] {
+    ///     near.put(&rows.slice(..), table.address(half)).posted().wait()?;
+    /// }
+    /// near.flush(Some(far.id())).wait()?; // both are visible, or this says what went wrong
+    /// assert_eq!(table.get::<u64>(8184)?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it ends: those of the operation that are known at once. [`Error::Invalid`] for what waits for others: a
+    /// receive, a wait on a word, a flush.
+    pub fn posted(mut self) -> Request<'a, ()> {
+        let order = self.take_order().and_then(|order| order.posted().map_err(Some));
+        Request { engine: Arc::clone(&self.engine), order, begun: None, outcome: PhantomData }
+    }
+
     /// Begin, and leave the completion to `queue`, marked with `context`. Never blocks for long: it only waits for the
-    /// node's lock. A posted store completes at once.
+    /// node's lock. A posted operation completes at once.
     ///
     /// # Errors
     /// [`Error::Busy`] if the queue towards the peer is full: poll and try a new request. Else what is known at once.
     pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
-        let order = match &mut self.order {
-            Ok(order) => order,
-            Err(error) => return Err(error.take().unwrap_or(Error::Closed)),
-        };
+        let order = self.take_order().map_err(|error| error.unwrap_or(Error::Closed))?;
         let mut held = self.engine.hold();
         let core = held.core();
-        let result = core.submit(order.command, Sink::Queue(Arc::clone(queue), context));
+        let result = core.give(&order, Sink::Queue(Arc::clone(queue), context));
         if result.is_ok() {
             core.visit_to_send();
         }
@@ -179,18 +205,25 @@ impl<'a, T: Outcome> Request<'a, T> {
         if !Arc::ptr_eq(&self.engine, engine) {
             return Err(Error::Invalid("the request belongs to another node"));
         }
-        let order = std::mem::replace(&mut self.order, Err(None));
-        order.map_err(|error| error.unwrap_or(Error::Closed))
+        self.take_order().map_err(|error| error.unwrap_or(Error::Closed))
     }
 
-    /// A posted store is over as soon as the core has it: it needs no name and no place in the table. `None` if it is
-    /// something else, or if there is no room.
+    fn take_order(&mut self) -> Result<Order<'a>, Option<Error>> {
+        if self.begun.is_some() {
+            return Err(Some(Error::Invalid("the request has begun; hint: wait for it, or await it")));
+        }
+        std::mem::replace(&mut self.order, Err(None))
+    }
+
+    /// What is posted is over as soon as the core has it. `None` if it is something else, or if there is no room.
     fn post(&mut self) -> Option<Result<Ended, Error>> {
         let order = self.order.as_ref().ok()?;
-        if !matches!(order.command, Command::Store { completion: Level::Accepted, .. }) {
+        let is_posted =
+            order.is_posted || matches!(order.command, Command::Store { completion: Level::Accepted, .. });
+        if !is_posted {
             return None;
         }
-        match self.engine.hold().core().post(order.command) {
+        match self.engine.hold().core().post(order) {
             Ok(()) => Some(Ok(Ended::default())),
             Err(Error::Busy { .. }) => None,
             Err(error) => Some(Err(error)),
@@ -208,7 +241,9 @@ impl<'a, T: Outcome> Request<'a, T> {
             Ok(order) => order,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        match core.submit(order.command, Sink::Asker(None)) {
+        let sink = if order.is_posted { Sink::Posted } else { Sink::Asker(None) };
+        match core.submit(order.command, sink) {
+            Ok(_) if order.is_posted => Some(Ok(Ended::default())),
             Ok(operation) => {
                 self.begun = Some(operation);
                 self.look_again(core)

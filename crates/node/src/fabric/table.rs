@@ -11,7 +11,8 @@ use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 
 use super::deaths::Deaths;
 use super::error::Error;
-use super::handled::Handled;
+use super::handled::{Handled, Over};
+use super::posted::{Flushes, Unsaid};
 use super::queue::{Completion, Queue};
 use super::uses::Uses;
 
@@ -28,7 +29,7 @@ pub struct Ended {
 }
 
 /// Who wants to know.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Sink {
     /// Somebody who comes and asks.
     Asker(Option<Waker>),
@@ -36,18 +37,23 @@ pub(super) enum Sink {
     Queue(Arc<Queue>, u64),
     /// The node's driver, with its context.
     Driver(u64),
+    /// Nobody; a failure is told by the next flush.
+    Posted,
     /// Nobody any more.
+    #[default]
     Nobody,
 }
 
 /// What is kept for an operation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) sink: Sink,
     pub(super) peer: Option<NodeId>,
     /// The operation's own memory.
     pub(super) uses: Option<RegionId>,
     pub(super) matched: Option<(NodeId, u64)>,
+    /// What it speaks for, if it is a flush.
+    pub(super) flushes: Flushes,
 }
 
 #[derive(Debug)]
@@ -81,6 +87,8 @@ pub(super) struct Table {
     pub(super) handled_waker: Option<Waker>,
     /// Regions that operations in flight use.
     pub(super) uses: Uses,
+    /// What went wrong with posted operations.
+    pub(super) unsaid: Unsaid,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -219,7 +227,7 @@ impl Table {
         let Some(over) = self.plain.close(operation) else { return };
         self.ended_count += 1;
         self.uses.end(over.uses);
-        let Some(context) = over.context else { return };
+        let Some(context) = over.context else { return self.end_unheard(&over, result) };
         match result {
             Ok(value) => {
                 self.handled.push(Completion {
@@ -238,6 +246,15 @@ impl Table {
         }
     }
 
+    /// Nobody waits for it.
+    #[inline]
+    fn end_unheard(&mut self, over: &Over, result: Result<u64, OperationError>) {
+        if let (true, Err(error)) = (over.is_posted, result) {
+            let error = self.deaths.name(Error::from_end(error, Some(over.peer)));
+            self.unsaid.note(over.peer, error);
+        }
+    }
+
     fn end_with(
         &mut self,
         operation: OperationId,
@@ -251,21 +268,30 @@ impl Table {
         self.ended_count += 1;
         self.uses.end(entry.uses);
         let result = result(&entry, &self.deaths);
-        match entry.sink {
-            Sink::Asker(waker) => {
-                self.slots[index_of(operation)].state = State::Ended(result);
-                self.to_wake.extend(waker);
-            }
+        let result = self.unsaid.settle(entry.flushes, result);
+        if let Sink::Asker(waker) = entry.sink {
+            self.slots[index_of(operation)].state = State::Ended(result);
+            self.to_wake.extend(waker);
+            return;
+        }
+        self.free.push(index_of(operation) as u32);
+        match (entry.sink, entry.peer, result) {
+            (Sink::Posted, Some(peer), Err(error)) => self.unsaid.note(peer, error),
+            (sink, _, result) => self.tell(sink, operation, result),
+        }
+    }
+
+    /// Tell whoever does not come and ask.
+    pub(super) fn tell(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
+        match sink {
             Sink::Queue(queue, context) => {
-                self.free.push(index_of(operation) as u32);
                 self.to_wake.extend(queue.push(Completion { context, operation, result }));
             }
             Sink::Driver(context) => {
-                self.free.push(index_of(operation) as u32);
                 self.handled.push(Completion { context, operation, result });
                 self.to_wake.extend(self.handled_waker.take());
             }
-            Sink::Nobody => self.free.push(index_of(operation) as u32),
+            Sink::Asker(_) | Sink::Posted | Sink::Nobody => {}
         }
     }
 

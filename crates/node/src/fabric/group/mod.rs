@@ -118,7 +118,7 @@ impl GroupOptions {
 ///
 /// ```
 /// # use rackloom::fabric::{Fabric, Group, GroupOptions, Node, ReduceOperation};
-/// # let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+/// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 /// # let fabric = Fabric::local(&plan)?;
 /// let members: Vec<_> = fabric.nodes().iter().map(Node::id).collect();
 /// std::thread::scope(|scope| {

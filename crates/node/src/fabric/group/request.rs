@@ -384,7 +384,7 @@ impl GroupRequest<'static> {
         let core = held.core();
         core.member()?;
         let sink = Sink::Queue(Arc::clone(queue), context);
-        let operation = core.table.open(Entry { sink, peer: None, uses: None, matched: None });
+        let operation = core.table.open(Entry { sink, ..Entry::default() });
         core.begin(operation, Box::new(self));
         Ok(operation)
     }
