@@ -13,6 +13,7 @@ use rustix::thread::sched_yield;
 use crate::clock::Clock;
 use crate::drops::{DropWatch, Drops};
 use crate::memory::HostMemory;
+use crate::stopwatch::Stopwatch;
 use crate::waiting::{self, SLEEP_NS_MAX, Traffic, WaitPolicy};
 use crate::wires::Ports;
 
@@ -33,6 +34,7 @@ pub struct Runtime<M, R = HostMemory> {
     ports: Ports,
     memory: R,
     clock: Clock,
+    stopwatch: Stopwatch,
     policy: WaitPolicy,
     carriers: Vec<bool>,
     carrier_due: Instant,
@@ -53,6 +55,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             ports,
             memory,
             clock,
+            stopwatch: Stopwatch::new(clock),
             policy,
             carriers,
             carrier_due: Instant::ZERO,
@@ -73,6 +76,12 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    /// The same for who looks often, at half the price.
+    #[inline]
+    pub(crate) fn look_at_stopwatch(&mut self) -> Instant {
+        self.stopwatch.now()
     }
 
     /// One turn without commands. Returns whether anything happened.

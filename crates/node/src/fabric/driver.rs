@@ -205,13 +205,12 @@ impl Driver {
     pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, patience: Duration) -> usize {
         let (mut held, engine) = self.enter();
         let core = held.core();
-        core.visit();
-        let taken = core.table.take_handled(completions);
-        if taken > 0 {
-            return taken;
+        let Some(until) = core.moment_in(patience) else { return core.table.take_handled(completions) };
+        if core.table.has_handled() || patience.is_zero() {
+            core.visit();
+            return core.table.take_handled(completions);
         }
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let until = engine.clock.now() + patience_ns;
+        // Whoever waits makes a turn first.
         let taken = engine.wait_from(
             held,
             until,

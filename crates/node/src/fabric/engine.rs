@@ -235,7 +235,7 @@ impl Engine {
             if let Some(found) = look(held.core()) {
                 return Some(found);
             }
-            if held.core().has_left || self.clock.now() >= until {
+            if held.core().is_over(until) {
                 return None;
             }
             if !held.core().has_driver {
@@ -292,7 +292,7 @@ impl Engine {
             }
             std::hint::spin_loop();
         }
-        let now = self.clock.now();
+        let now = member.look_at_stopwatch();
         let is_recent = now < member.awake_until();
         if is_recent && now < member.next_turn(now) {
             sched_yield();
@@ -325,7 +325,8 @@ impl Core {
         self.company = Company::default();
         let Self { member: Some(member), table, .. } = self else { return false };
         let before = table.ended_count;
-        let progress = member.turn(member.now(), &mut |event| table.hear(event));
+        let now = member.look_at_stopwatch();
+        let progress = member.turn(now, &mut |event| table.hear(event));
         if table.ended_count != before {
             member.memory_mut().sweep(&table.uses);
         }
@@ -359,12 +360,24 @@ impl Core {
         self.company = Company::default();
         let Self { member: Some(member), table, activities, .. } = self else { return };
         self.has_turned = true;
-        let now = member.now();
+        let now = member.look_at_stopwatch();
         if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
             member.finish(now, &mut |event| table.hear(event));
         } else {
             self.turn();
         }
+    }
+
+    /// When so much time will have passed; `None` once the node has left.
+    pub(super) fn moment_in(&mut self, patience: Duration) -> Option<Instant> {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        self.member.as_mut().map(|member| member.look_at_stopwatch() + patience_ns)
+    }
+
+    /// Whether there is nothing more to wait for: the node has left, or it is late.
+    fn is_over(&mut self, until: Instant) -> bool {
+        let Some(member) = &mut self.member else { return true };
+        self.has_left || until != Instant::NEVER && member.look_at_stopwatch() >= until
     }
 
     /// What the core waits for, one line each.

@@ -157,6 +157,12 @@ impl Table {
         }
     }
 
+    /// Whether any of the driver's operations has ended and has not been taken.
+    #[inline]
+    pub(super) const fn has_handled(&self) -> bool {
+        !self.handled.is_empty()
+    }
+
     /// Move what has ended of the driver's operations to the end of `completions`. Returns how many those are.
     #[inline]
     pub(super) fn take_handled(&mut self, completions: &mut Vec<Completion>) -> usize {
