@@ -168,6 +168,10 @@ pub trait Wires {
             self.commit(port, length, true);
         }
     }
+    /// Nothing more leaves through this port for now: the neighbour may be shown what was committed. Who shows it later anyway need not.
+    fn show(&mut self, port: PortId) {
+        let _ = port;
+    }
     /// The bytes of a leased frame.
     fn leased(&self, lease: LeaseId) -> &[u8];
     /// The same, for memory that is about to take what the frame carries.
@@ -271,6 +275,7 @@ where
     let mut from = PortId(0);
     while let Some(port) = member.next_port(now, from) {
         from = PortId(port.0 + 1);
+        let before = core::mem::take(&mut progress);
         while member.wants_transmit(now, port) {
             if member.send_run(now, port, memory, &mut |write| wires.fill(port, write)) {
                 progress = true;
@@ -282,6 +287,10 @@ where
             complete(member, now, port, transmit, wires, memory);
             progress = true;
         }
+        if progress {
+            wires.show(port);
+        }
+        progress |= before;
     }
     progress |= member.must_be_asked_again();
     while let Some(lease) = member.poll_release() {

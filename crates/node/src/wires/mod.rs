@@ -151,6 +151,8 @@ pub trait Device: Send {
             self.commit(length, true);
         }
     }
+    /// Let the neighbour see what was committed, if that costs next to nothing; it need not be woken before the next [`Device::flush`].
+    fn show(&mut self) {}
     /// Send what was committed and is due; give back to the neighbour what was released.
     fn flush(&mut self, now: Instant);
     /// When [`Device::flush`] must be called even if nothing was committed; [`Instant::NEVER`] if the device holds
@@ -217,6 +219,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn fill(&mut self, write: &mut Write<'_>) {
         (**self).fill(write);
+    }
+    fn show(&mut self) {
+        (**self).show();
     }
     fn flush(&mut self, now: Instant) {
         (**self).flush(now);

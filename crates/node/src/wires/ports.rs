@@ -196,6 +196,12 @@ impl Wires for Ports {
         }
     }
 
+    fn show(&mut self, port: PortId) {
+        if let Some(device) = self.devices.get_mut(port.index()) {
+            device.show();
+        }
+    }
+
     fn leased(&self, lease: LeaseId) -> &[u8] {
         let (port, lease) = locate(lease);
         self.devices.get(port).map_or(&[], |device| device.leased(lease))

@@ -91,6 +91,7 @@ impl End {
             my_doorbell: my_doorbell.clone(),
             peer_doorbell: peer_doorbell.clone(),
             ring_peer: false,
+            is_shown: false,
             has_slot: false,
             broken: false,
             counters: DeviceCounters::default(),
@@ -124,6 +125,8 @@ pub struct SharedMemoryDevice {
     my_doorbell: Doorbell,
     peer_doorbell: Doorbell,
     ring_peer: bool,
+    /// Frames have been shown since the last flush, which is to wake the neighbour.
+    is_shown: bool,
     has_slot: bool,
     broken: bool,
     counters: DeviceCounters,
@@ -199,10 +202,15 @@ impl Device for SharedMemoryDevice {
         self.ring_peer |= doorbell;
     }
 
+    fn show(&mut self) {
+        self.is_shown |= self.producer.publish();
+    }
+
     fn flush(&mut self, _now: Instant) {
-        let published = self.producer.publish();
+        self.show();
         self.leases.evacuate(&mut self.consumer);
         let starved = self.consumer.publish();
+        let published = std::mem::take(&mut self.is_shown);
         let ring = published && std::mem::take(&mut self.ring_peer);
         if ring || starved {
             self.peer_doorbell.ring();
