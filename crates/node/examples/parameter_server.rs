@@ -1,8 +1,8 @@
 //! A parameter server without a server program: workers push gradients with atomics and pull parameters with a load.
 //!
 //! Node 0 owns the parameters and computes nothing; its background thread serves the others. Parameters are whole numbers
-//! in units of 2^-20, because an atomic adds integers: so no push is lost, in whatever order they come. The task: find
-//! the straight line through points that each worker has a part of.
+//! in units of 2^-20, because an atomic adds integers: so no push is lost, in whatever order they come. Nobody wants to know what they were
+//! before, so pushes are posted, and one flush waits for both. The task: find the straight line through points that each worker has a part of.
 //!
 //! Run it: `cargo run -p rackloom --example parameter_server`
 
@@ -41,8 +41,9 @@ fn work(node: &Node, slope: RemoteAddress, rounds: usize) -> Result<(), Error> {
         }
         // Adding a negative number wraps as an unsigned one, which is what the word's owner reads as signed.
         let step = |gradient: f64| (-RATE * gradient * ONE).round() as i64 as u64;
-        node.fetch_add(slope, Width::Eight, step(of_a)).wait()?;
-        node.fetch_add(intercept, Width::Eight, step(of_b)).wait()?;
+        node.fetch_add(slope, Width::Eight, step(of_a)).posted().wait()?;
+        node.fetch_add(intercept, Width::Eight, step(of_b)).posted().wait()?;
+        node.flush(Some(slope.node)).wait()?;
     }
     Ok(())
 }

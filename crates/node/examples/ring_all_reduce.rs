@@ -9,7 +9,7 @@
 use std::thread;
 
 use rackloom::fabric::{
-    Condition, Error, Fabric, Node, NodeId, Plan, Region, RegionOptions, RemoteAddress, Signal, SignalKind,
+    Condition, Error, Fabric, Node, NodeId, Plan, Region, RegionOptions, RemoteAddress, Signal,
 };
 
 /// One node's part. Its region: the vector, then a landing place for each step, then a word for each step.
@@ -49,8 +49,7 @@ impl<'a> Rank<'a> {
         let left = NodeId(((rank + self.ranks - 1) % self.ranks) as u16);
         let target = RemoteAddress { node: right, ..self.region.address(self.landing(step)) };
         let word = self.word(step);
-        let signal =
-            Signal { region: target.region, offset: word, key: target.key, kind: SignalKind::Set, value: 1 };
+        let signal = Signal::set(RemoteAddress { offset: word, ..target }, 1);
         let from = passed as u64 * self.chunk_bytes();
         let source = self.region.slice(from..from + self.chunk_bytes());
         self.node.put_with_signal(&source, target, signal).wait()?;

@@ -11,9 +11,7 @@ use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use rackloom::fabric::{
-    Condition, Group, GroupOptions, Node, ReduceOperation, RegionOptions, Signal, SignalKind,
-};
+use rackloom::fabric::{Condition, Group, GroupOptions, Node, ReduceOperation, RegionOptions, Signal};
 
 /// How long the links may take to come up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,10 +26,8 @@ pub(crate) fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Bo
     let theirs = second.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
     let mine = first.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
     mine.write(0, LINE)?;
-    let target = theirs.address(0);
-    let signal =
-        Signal { region: target.region, offset: 1024, key: target.key, kind: SignalKind::Set, value: 1 };
-    let put = first.put_with_signal(&mine.slice(..LINE.len() as u64), target, signal);
+    let signal = Signal::set(theirs.address(1024), 1);
+    let put = first.put_with_signal(&mine.slice(..LINE.len() as u64), theirs.address(0), signal);
     thread::scope(|scope| {
         let put = scope.spawn(|| put.wait());
         second.wait_until(&theirs, 1024, Condition::Equal, 1, first.id()).wait()?;
