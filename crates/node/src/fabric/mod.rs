@@ -23,6 +23,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | to | take |
+//! |---|---|
+//! | read a rack file | [`Plan::parse`], whose error names every mistake with its place |
+//! | be all nodes of a rack, or one of many processes | [`Fabric::local`], [`Node::join`] |
+//! | have memory, ours or your own | [`Node::allocate`], [`Node::register`], [`Node::register_raw`] |
+//! | end an operation by waiting, awaiting, a queue, or not at all | [`Request::wait`], `.await`, [`Request::submit`], [`Request::posted`] |
+//! | have many share frames | [`Node::batch`] |
+//! | issue and poll in a loop, at the least price | [`Node::drive`] |
+//! | order what becomes visible, wait for all of it | [`Node::fence`], [`Node::flush`] |
+//! | do collectives on slices | [`Group`] |
+//! | know what a node does and waits for | [`Node::counters`], [`Node::waiting_for`] |
+//!
+//! Levels of completion: *accepted* (posted: the core has it), *visible* (everything else: the bytes are at their target). Every type says
+//! whether threads may share it; all handles are `Send` and `Sync`. There is no global state: fabrics in one process share nothing.
+//!
 //! Every operation that names a peer ends with [`Error::PeerLost`] when no path to the peer is left, or with
 //! [`Error::PeerLeft`] if the peer has said that it would leave. The bytes of
 //! regions and of numbers in them are as in this machine's memory; all offsets and lengths are in bytes.
