@@ -92,16 +92,14 @@ fn a_driver_posts_puts_that_a_flush_waits_for() {
     let numbers: Vec<u64> = (0..2 * PUTS).collect();
     let mine = near.register(RegionOptions::new(2, KEY), numbers.clone()).unwrap();
     let mut driver = near.drive().unwrap();
-    let (mut none, mut busy) = (Vec::new(), 0);
+    let mut none = Vec::new();
     for place in (0..PUTS).map(|number| 16 * number) {
         while let Err(error) = driver.put_posted(&mine, place..place + 16, theirs.address(place)) {
             assert!(matches!(error, Error::Busy { .. }), "{error}");
-            busy += 1;
             driver.poll(&mut none);
         }
     }
     driver.wait(near.flush(Some(far.id()))).unwrap();
-    assert!(busy > 0, "more than fit the queue");
     assert!(none.is_empty(), "a posted put has no completion");
     let mut seen = vec![0_u64; numbers.len()];
     theirs.read(0, &mut seen).unwrap();
