@@ -38,6 +38,40 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
 }
 
+/// `rackloom ... | head`: whoever read has gone before anything was printed. The command ends as it would have, and does not panic (101).
+#[test]
+fn nobody_who_reads_changes_how_a_command_ends() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    let (runs, reads) = (["--collective", "barrier", "--json", "-"], ["--collective", "all-reduce"]);
+    for (arguments, code) in [
+        (vec!["--help"], 0),
+        (vec!["run", "--help"], 0),
+        (vec!["check", ring], 0),
+        (vec!["schema"], 0),
+        (vec!["experiment", "list"], 0),
+        (vec!["experiment", "list", "--json"], 0),
+        (vec!["experiment", "outstanding-loads", "--reduced"], 0),
+        (vec!["experiment", "outstanding-loads", "--reduced", "--perturb"], 1),
+        ([&["plan", ring], &reads[..]].concat(), 0),
+        ([&["sim", ring], &runs[..]].concat(), 0),
+        ([&["run", ring], &reads[..]].concat(), 0),
+        (vec!["decode", "no-such-capture.pcapng"], 2),
+        (vec!["no-such-command"], 2),
+        (vec!["sim", "no-such-rack.yaml"], 2),
+        (vec!["sim", ring, "--loss", "7"], 2),
+    ] {
+        let nobody = || {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            writer
+        };
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
+        let status = command.current_dir(root()).args(&arguments).stdout(nobody()).stderr(nobody()).status();
+        assert_eq!(status.expect("it starts").code(), Some(code), "{arguments:?}");
+    }
+}
+
 #[test]
 fn every_option_is_in_the_document() {
     let document = std::fs::read_to_string(root().join("docs/cli.md")).expect("docs/cli.md is there");

@@ -73,7 +73,7 @@ pub(crate) fn must_suffice(plan: &Plan, here: &Here) -> Result<(), Failure> {
 /// Say so where the rack may be meant for another machine.
 pub(crate) fn warn_if_short(plan: &Plan) {
     if let Some(what) = shortage(plan, &Here::default()) {
-        eprintln!("warning: {what}\n  hint:  {HINT}");
+        crate::reporting::say_aside(&format!("warning: {what}\n  hint:  {HINT}"));
     }
 }
 

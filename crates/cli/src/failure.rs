@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::exit::Exit;
+use crate::reporting::say_aside;
 
 /// An error for the person at the terminal.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Failure {
     /// Say it on standard error. The mistakes of a rack file bring their own heading.
     pub(crate) fn tell(&self) {
         let heading = if self.what.starts_with("error: ") { "" } else { "error: " };
-        eprintln!("{heading}{self}");
+        say_aside(&format!("{heading}{self}"));
     }
 
     pub(crate) fn at(mut self, place: impl Into<String>) -> Self {

@@ -3,10 +3,11 @@
 use rackloom_gpu::{DeviceInfo, Driver, Machine, PeerInfo, probe};
 use serde_json::{Value, json};
 
-use crate::arguments::{GpuArguments, GpuCommand};
+use crate::arguments::{GpuArguments, GpuCommand, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
+use crate::reporting::say;
 
 /// Obey.
 pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
         Failure::new(Exit::CouldNotStart, what).hint(error.hint())
     })?;
     let text = if json { format!("{:#}\n", as_json(&machine)) } else { as_tables(&machine) };
-    print!("{text}");
+    say(&Output { json: None }, text.trim_end_matches('\n'))?;
     Ok(Exit::Pass)
 }
 

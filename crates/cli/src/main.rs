@@ -6,6 +6,8 @@
 //! · `present`
 //! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
 
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody listens; `reporting` prints.
+
 mod arguments;
 mod arrays;
 mod calibrate;
@@ -105,5 +107,10 @@ fn log_to_stderr(command: &Command) {
         None => tracing_subscriber::EnvFilter::try_from_env(supervisor::LOG_VARIABLE)
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .log_internal_errors(false)
+        .init();
 }

@@ -120,6 +120,12 @@ pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
     }
 }
 
+/// Say something beside the output, on standard error. Nobody may listen there any more (`rackloom ... 2>&1 | head`): that is no mistake,
+/// and whoever does not listen cannot be told of another one.
+pub(crate) fn say_aside(text: &str) {
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Print a block of text; to standard error if standard output belongs to the JSON report.
 pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
     let line = format!("{text}\n");

@@ -88,7 +88,7 @@ pub(super) fn give_later(names: &mut Option<Named>, member: &str, pid: u32) {
         && let Err(error) = names.give(member, pid)
     {
         // Standard error of a rack that stays is its log.
-        eprintln!("{error}");
+        crate::reporting::say_aside(&error.to_string());
     }
 }
 
