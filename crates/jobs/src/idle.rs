@@ -2,6 +2,8 @@
 //!
 //! `--job none` brings links up and ends; a litmus that does not fit into memory fails with words instead of a panic.
 
+use std::collections::BTreeMap;
+
 use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
 use crate::job::{Job, Progress, Seat};
@@ -13,8 +15,11 @@ const INTERVAL_NS: u64 = 1_000_000;
 /// Waits for the others, and ends.
 #[derive(Debug)]
 pub(crate) struct Idle {
-    /// The other ranks, by name.
-    others: Vec<(NodeId, String)>,
+    /// The other ranks that have not been reached yet, and their names.
+    others: BTreeMap<NodeId, String>,
+    /// When they are asked for, one by one; in between it is told who comes. A rack that comes up gives a thousand ranks a thousand
+    /// turns each.
+    next_look: Instant,
     timeout_ns: u64,
     until: Option<Instant>,
     failure: Option<String>,
@@ -24,7 +29,8 @@ pub(crate) struct Idle {
 impl Idle {
     /// Wait until all others can be reached, but no longer than `timeout_ns`.
     pub(crate) fn new(others: Vec<(NodeId, String)>, timeout_ns: u64) -> Self {
-        Self { others, timeout_ns, until: None, failure: None, is_over: false }
+        let (others, next_look) = (others.into_iter().collect(), Instant::ZERO);
+        Self { others, next_look, timeout_ns, until: None, failure: None, is_over: false }
     }
 
     /// A job that cannot even begin.
@@ -34,7 +40,10 @@ impl Idle {
 
     fn turn(&mut self, now: Instant, is_reachable: impl Fn(NodeId) -> bool) -> Progress {
         let until = *self.until.get_or_insert(now + self.timeout_ns);
-        self.others.retain(|(node, _)| !is_reachable(*node));
+        if now >= self.next_look {
+            self.next_look = now + INTERVAL_NS;
+            self.others.retain(|node, _| !is_reachable(*node));
+        }
         if !self.others.is_empty() && now < until {
             return Progress::Running(Some(now + INTERVAL_NS));
         }
@@ -43,7 +52,7 @@ impl Idle {
     }
 
     fn missing(&self) -> String {
-        self.others.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ")
+        self.others.values().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -52,7 +61,11 @@ impl Job for Idle {
         Vec::new()
     }
 
-    fn handle_event(&mut self, _now: Instant, _event: &Event) {}
+    fn handle_event(&mut self, _now: Instant, event: &Event) {
+        if let Event::NodeReached { node } = event {
+            self.others.remove(node);
+        }
+    }
 
     fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
         self.turn(now, |node| seat.is_reachable(node))
@@ -88,7 +101,21 @@ mod tests {
         let mut job = idle();
         assert_ne!(job.turn(Instant(0), |node| node.0 == 1), Progress::Finished);
         assert_eq!(job.waiting_for(), "a path to n2");
-        assert_eq!(job.turn(Instant(1), |node| node.0 == 2), Progress::Finished);
+        assert_ne!(
+            job.turn(Instant(1), |node| node.0 == 2),
+            Progress::Finished,
+            "it does not look at every turn"
+        );
+        job.handle_event(Instant(2), &Event::NodeReached { node: NodeId(2) });
+        assert_eq!(job.turn(Instant(2), |_| false), Progress::Finished);
+        assert!(job.result().is_pass());
+    }
+
+    #[test]
+    fn who_was_reached_before_it_began_is_found_by_looking() {
+        let mut job = idle();
+        assert_ne!(job.turn(Instant(0), |_| false), Progress::Finished);
+        assert_eq!(job.turn(Instant(INTERVAL_NS), |_| true), Progress::Finished);
         assert!(job.result().is_pass());
     }
 

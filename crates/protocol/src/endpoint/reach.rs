@@ -36,13 +36,15 @@ impl Endpoint {
             self.drain_answered(&peer);
             self.put_back(peer);
         }
-        let count = self.config().graph.members.len() as u16;
-        for node in (0..count).map(NodeId) {
-            if node != self.config().node && !self.forwarder.reaches(node) {
-                self.fail_waits(node);
+        if !self.words.is_empty() || !self.matching.is_empty() {
+            let count = self.config().graph.members.len() as u16;
+            for node in (0..count).map(NodeId) {
+                if node != self.config().node && !self.forwarder.reaches(node) {
+                    self.fail_waits(node);
+                }
             }
+            self.fail_receives_from_anybody();
         }
-        self.fail_receives_from_anybody();
         self.end_flushes();
     }
 

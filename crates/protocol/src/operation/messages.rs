@@ -87,6 +87,12 @@ pub struct Matching {
 }
 
 impl Matching {
+    /// Whether nobody waits for a message, and no message for anybody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.posted.is_empty() && self.unexpected.is_empty()
+    }
+
     // W-24
     /// The oldest receive that takes this message.
     pub fn take_posted(&mut self, source: NodeId, tag: u64) -> Option<Posted> {

@@ -3,9 +3,9 @@
 //! Every port on *some* shortest path is kept; a flow picks one by highest random weight over (entropy, link), so that
 //! when a link goes only the flows on it move. A link counts as live if both ends say so.
 //!
-//! A rack comes up link by link, and a member of a large one hears of a thousand of them. A link that comes only makes paths
-//! shorter or more, so what it changes spreads from its ends and stops where nothing changes. When a link goes, everything is
-//! worked out anew, in the same way, from the member itself.
+//! A rack comes up link by link, and a member of a large one hears of a thousand of them. So only links of members that have been heard of
+//! are looked at. A link that comes only makes paths shorter or more: what it changes spreads from its ends and stops where nothing
+//! changes. When a link goes, everything is worked out anew, in the same way, from the member itself.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -36,6 +36,19 @@ pub struct Table {
     changed: VecDeque<NodeId>,
     /// By member: whether it is one of them.
     is_changed: Vec<bool>,
+    /// Members to whom paths were found since this was asked last.
+    found: Vec<NodeId>,
+    /// Paths may have been lost since.
+    is_new: bool,
+}
+
+/// What has become of paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// None was lost, and these members have shorter ones or more.
+    Only(Vec<NodeId>),
+    /// Any may be different.
+    Anew,
 }
 
 impl Table {
@@ -51,23 +64,34 @@ impl Table {
             is_awaited: vec![true; edges],
             changed: VecDeque::new(),
             is_changed: vec![false; members],
+            found: Vec::new(),
+            is_new: true,
         }
     }
 
     /// Bring the table up to date. `ports` are the member's own (port, edge, neighbour), the same at every call; `live` tells
-    /// which edges count.
-    pub fn compute(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)], live: impl Fn(u16) -> bool) {
+    /// which edges count. Since the last call nothing can have changed but the member's own edges and those of members in `heard`.
+    pub fn compute(
+        &mut self,
+        own: NodeId,
+        ports: &[(PortId, u16, NodeId)],
+        heard: &[NodeId],
+        live: impl Fn(u16) -> bool,
+    ) {
         let (mut begins, mut ends) = (Vec::new(), false);
-        for (edge, was_live) in self.live.iter_mut().enumerate() {
-            let is_live = live(edge as u16);
-            if is_live && !*was_live {
-                begins.push(edge as u16);
+        let graph = self.graph.clone();
+        let of_others = heard.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
+        for edge in ports.iter().map(|(_, edge, _)| *edge).chain(of_others) {
+            let is_live = live(edge);
+            let was_live = core::mem::replace(&mut self.live[usize::from(edge)], is_live);
+            if is_live && !was_live {
+                begins.push(edge);
             }
-            ends |= *was_live && !is_live;
-            *was_live = is_live;
-            self.is_awaited[edge] &= !is_live;
+            ends |= was_live && !is_live;
+            self.is_awaited[usize::from(edge)] &= !is_live;
         }
         if ends || self.distance[own.index()] != 0 {
+            self.is_new = true;
             self.hops.iter_mut().for_each(Hops::clear);
             self.distance.fill(UNREACHED);
             self.distance[own.index()] = 0;
@@ -147,8 +171,20 @@ impl Table {
             is_news |= own_hops.insert(*hop);
         }
         if is_news {
+            self.found.push(member);
             self.note(member);
         }
+    }
+
+    /// What has become of paths since this was asked last. Members come in order, each once.
+    pub fn take_found(&mut self) -> Found {
+        let mut found = core::mem::take(&mut self.found);
+        if core::mem::replace(&mut self.is_new, false) {
+            return Found::Anew;
+        }
+        found.sort_unstable();
+        found.dedup();
+        Found::Only(found)
     }
 
     /// Whether a live path leads to the member.
@@ -224,11 +260,15 @@ mod tests {
         Graph { members: vec![MemberRole::Endpoint; usize::from(nodes)], edges }
     }
 
+    fn everybody(graph: &Graph) -> Vec<NodeId> {
+        (0..graph.members.len() as u16).map(NodeId).collect()
+    }
+
     fn table_of_zero(graph: &Graph, dead: &[u16]) -> Table {
         let mut table = Table::new(graph.clone().into());
         let last = graph.members.len() as u16 - 1;
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), last, NodeId(last))];
-        table.compute(NodeId(0), &ports, |edge| !dead.contains(&edge));
+        table.compute(NodeId(0), &ports, &everybody(graph), |edge| !dead.contains(&edge));
         table
     }
 
@@ -257,9 +297,10 @@ mod tests {
         let mut table = table_of_zero(&ring(4), &[0, 2]);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
-        table.compute(NodeId(0), &ports, |edge| edge != 3);
+        let all = everybody(&ring(4));
+        table.compute(NodeId(0), &ports, &all, |edge| edge != 3);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "over the link that came");
-        table.compute(NodeId(0), &ports, |edge| edge != 0 && edge != 2);
+        table.compute(NodeId(0), &ports, &all, |edge| edge != 0 && edge != 2);
         assert_eq!(table.may_reach(NodeId(0)), [true, false, false, true], "all have been up once");
         let mut leaver = table_of_zero(&ring(4), &[0, 1, 2]);
         leaver.await_no_longer(NodeId(1));
@@ -323,13 +364,29 @@ mod tests {
             let graph = Graph { members: vec![MemberRole::Endpoint; members], edges };
             let mut grown = Table::new(graph.clone().into());
             let mut live = vec![false; graph.edges.len()];
+            let mut ways = vec![Vec::new(); members];
+            grown.compute(NodeId(0), &ports, &[], |_| false);
+            assert_eq!(grown.take_found(), Found::Anew);
             for _ in 0..40 {
+                let mut heard = Vec::new();
                 for _ in 0..1 + random(3) {
                     let edge = random(live.len());
                     // More come than go.
                     live[edge] = random(4) != 0;
+                    // Of either end.
+                    heard.push([graph.edges[edge].a, graph.edges[edge].b][random(2)]);
                 }
-                grown.compute(NodeId(0), &ports, |edge| live[usize::from(edge)]);
+                grown.compute(NodeId(0), &ports, &heard, |edge| live[usize::from(edge)]);
+                let found = grown.take_found();
+                for (member, before) in ways.iter_mut().enumerate() {
+                    let now: Vec<_> = grown.ports(NodeId(member as u16)).collect();
+                    let is_told = match &found {
+                        Found::Anew => true,
+                        Found::Only(members) => members.contains(&NodeId(member as u16)),
+                    };
+                    assert!(is_told || now == *before, "nobody was told of new ways to {member}");
+                    *before = now;
+                }
                 let far = distances(&graph, &live);
                 for (member, from_here) in far[0].iter().enumerate().skip(1) {
                     let leads = |(_, edge, neighbour): &&(PortId, u16, NodeId)| {

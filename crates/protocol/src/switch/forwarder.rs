@@ -38,6 +38,10 @@ pub struct Forwarder {
     pub(super) reports: Reports,
     pub(super) table: Table,
     pub(super) table_is_stale: bool,
+    /// Whose reports the table does not know yet.
+    pub(super) heard: Vec<NodeId>,
+    /// Who is reached must be asked of everybody.
+    pub(super) reach_is_stale: bool,
     pub(super) reached: Vec<bool>,
     pub(super) start: super::start::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
@@ -103,6 +107,8 @@ impl Forwarder {
             reports: Reports::new(config.graph.clone(), config.node, config.incarnation),
             table: Table::new(config.graph.clone()),
             table_is_stale: false,
+            heard: Vec::new(),
+            reach_is_stale: true,
             reached: alloc::vec![false; config.graph.members.len()],
             start: super::start::Start::default(),
             own_ports,

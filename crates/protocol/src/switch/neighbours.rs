@@ -8,6 +8,7 @@ use crate::event::{DropReason, Event};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::{Greeting, Link, Move};
 use crate::route::reports::News;
+use crate::route::table::Found;
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello, LifeMark, LinkReport};
 use crate::wire::frame::Frame;
@@ -88,10 +89,11 @@ impl Forwarder {
             News::NewLife => {
                 self.trust.renew();
                 self.new_lives.push(origin);
-                self.table_is_stale = true;
             }
-            News::Changed => self.table_is_stale = true,
+            News::Changed => {}
         }
+        self.table_is_stale = true;
+        self.heard.push(origin);
         if is_farewell {
             self.part_from(now, origin);
         }
@@ -198,9 +200,9 @@ impl Forwarder {
         if !core::mem::take(&mut self.table_is_stale) {
             return;
         }
-        let Self { table, reports, links, config, own_ports, .. } = self;
+        let Self { table, reports, links, config, own_ports, heard, .. } = self;
         let (own, edges) = (config.node, &config.graph.edges);
-        table.compute(own, own_ports, |edge| {
+        table.compute(own, own_ports, heard, |edge| {
             let ends = &edges[usize::from(edge)];
             let own_port = if ends.a == own {
                 ends.a_port
@@ -212,29 +214,35 @@ impl Forwarder {
             let link = &links[own_port.index()];
             link.is_whole() && reports.neighbour_says_up(edge, link.neighbour_life())
         });
+        self.heard.clear();
         self.routes_changed = true;
-        self.note_reach();
+        let found = self.table.take_found();
+        let must_ask_all = core::mem::take(&mut self.reach_is_stale) || self.start.is_awaiting();
+        match found {
+            // A rack that comes up loses nobody, and hears of one member a thousand times over.
+            Found::Only(members) if !must_ask_all => {
+                members.into_iter().for_each(|node| self.note_reach_of(node, None));
+            }
+            _ => {
+                let hoped = self.may_still_reach();
+                let members = 0..self.reached.len() as u16;
+                members.for_each(|node| self.note_reach_of(NodeId(node), hoped.as_deref()));
+            }
+        }
         self.redirect_transit();
     }
 
-    fn note_reach(&mut self) {
-        let hoped = self.may_still_reach();
-        for index in 0..self.reached.len() {
-            let node = NodeId(index as u16);
-            if node == self.config.node {
-                continue;
-            }
-            let reaches = self.table.reaches(node);
-            if reaches != self.reached[index] {
-                if !reaches && hoped.as_ref().is_some_and(|hoped| hoped[index]) {
-                    continue;
-                }
-                self.reached[index] = reaches;
-                self.has_told_of_reach = true;
-                let event = if reaches { Event::NodeReached { node } } else { Event::NodeLost { node } };
-                self.events.push_back(event);
-            }
+    /// Whether a member is reached, if that is news. Those who are hoped for are not called lost.
+    fn note_reach_of(&mut self, node: NodeId, hoped: Option<&[bool]>) {
+        let (index, reaches) = (node.index(), self.table.reaches(node));
+        let is_hoped_for = !reaches && hoped.is_some_and(|hoped| hoped[index]);
+        if node == self.config.node || reaches == self.reached[index] || is_hoped_for {
+            return;
         }
+        self.reached[index] = reaches;
+        self.has_told_of_reach = true;
+        let event = if reaches { Event::NodeReached { node } } else { Event::NodeLost { node } };
+        self.events.push_back(event);
     }
 
     /// Frames in transit that waited for a dead port look for another.

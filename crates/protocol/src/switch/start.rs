@@ -21,6 +21,11 @@ pub(super) enum Start {
 }
 
 impl Start {
+    /// Whether anybody who has been reached is waited for.
+    pub(super) const fn is_awaiting(self) -> bool {
+        matches!(self, Self::Under { is_awaiting: true, .. })
+    }
+
     /// When whoever is being waited for is given up.
     pub(super) const fn deadline(self) -> Instant {
         match self {
@@ -50,6 +55,7 @@ impl Forwarder {
             Start::Under { until, is_awaiting } if now >= until => {
                 self.start = Start::Over;
                 self.table_is_stale |= is_awaiting;
+                self.reach_is_stale = true;
             }
             _ => {}
         }

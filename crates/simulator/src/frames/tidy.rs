@@ -1,7 +1,8 @@
 //! Giving up rooms that are not needed any more.
 //!
 //! Rooms are a stack: the last one freed is the first taken. So as many as were not reached between two tidyings were not needed in
-//! between, and going without them costs nothing as long as the rack goes on as it does.
+//! between, and going without them costs nothing as long as the rack goes on as it does. Rooms that stay move to the front, so that the
+//! frames behind them can go as well.
 
 use super::{FrameSlab, LARGE};
 
@@ -24,7 +25,20 @@ impl FrameSlab {
             }
             self.unused[kind] = self.free[kind].len();
         }
+        self.move_to_the_front();
         self.cut_bare_tail();
+    }
+
+    /// Free frames with a room change places with those in front of them that have none. Nobody knows them by number.
+    fn move_to_the_front(&mut self) {
+        self.bare.sort_unstable();
+        let mut places = self.bare.iter_mut().peekable();
+        for free in self.free.iter_mut().flatten() {
+            if let Some(place) = places.next_if(|place| **place < *free) {
+                self.frames.swap(*place as usize, *free as usize);
+                std::mem::swap(place, free);
+            }
+        }
     }
 
     /// The last frames, as far as they have no room, go as well.
@@ -74,6 +88,9 @@ mod tests {
         let rooms = |frames: &FrameSlab| frames.frames.iter().filter(|frame| !frame.room.is_empty()).count();
         assert!(rooms(&frames) <= 2 * ROOMS_KEPT + 20, "{}", rooms(&frames));
         few.iter().for_each(|id| frames.release(*id));
+        frames.tidy();
+        // The small rooms were all made behind the large ones.
+        assert!(frames.len() <= 2 * ROOMS_KEPT + 20, "{}", frames.len());
         let again = crowd(&mut frames, 1_000);
         assert!(again.iter().all(|id| frames.bytes(*id).len() == 100));
         let distinct: std::collections::BTreeSet<_> = again.iter().map(|id| id.0).collect();
