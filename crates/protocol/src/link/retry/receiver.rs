@@ -4,6 +4,7 @@
 //! names the last frame taken; then nothing more is said until the frame that is missing arrives, however many others come.
 //! The sender's timer covers a refusal, or a repeated frame, that is lost in its turn.
 
+use super::hearing::{HearingState, HearingStimulus, next};
 use crate::config::RetryConfig;
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
@@ -14,10 +15,10 @@ use crate::time::Instant;
 pub struct Receiver {
     spacing_bytes: u32,
     delay_ns: u64,
-    /// The numbers that hold, as the sender called them; `None` before the first.
-    initialisation: Option<u32>,
+    state: HearingState,
+    /// What the sender called the numbers that hold, from the first on.
+    initialisation: u32,
     received: u32,
-    is_refused: bool,
     refusal_due: bool,
     echo_due: bool,
     unacknowledged_bytes: u32,
@@ -43,9 +44,9 @@ impl Receiver {
         Self {
             spacing_bytes: config.ack_spacing_bytes,
             delay_ns: config.ack_delay_ns,
-            initialisation: None,
+            state: HearingState::Unnumbered,
+            initialisation: 0,
             received: 0,
-            is_refused: false,
             refusal_due: false,
             echo_due: false,
             unacknowledged_bytes: 0,
@@ -60,18 +61,25 @@ impl Receiver {
         self.received
     }
 
+    /// Whether that moves it to another state.
+    const fn shift(&mut self, stimulus: HearingStimulus) -> bool {
+        let before = self.state;
+        self.state = next(before, stimulus);
+        before as u8 != self.state as u8
+    }
+
     // W-27
     /// The sender names its last number. Said again, it only wants to hear that it was understood.
     ///
     /// Returns whether numbers begin anew.
     pub fn hear_init(&mut self, initialisation: u32, sequence: u32) -> bool {
         self.echo_due = true;
-        if self.initialisation == Some(initialisation) {
+        if self.state != HearingState::Unnumbered && self.initialisation == initialisation {
             return false;
         }
-        self.initialisation = Some(initialisation);
-        self.received = sequence;
-        (self.is_refused, self.refusal_due) = (false, false);
+        self.shift(HearingStimulus::Numbered);
+        (self.initialisation, self.received) = (initialisation, sequence);
+        self.refusal_due = false;
         self.acknowledge();
         true
     }
@@ -85,25 +93,26 @@ impl Receiver {
         bytes: usize,
         counters: &mut RetryCounters,
     ) -> Arrival {
-        if self.initialisation.is_none() {
+        if self.state == HearingState::Unnumbered {
             return Arrival::OutOfSequence;
         }
         if sequence == self.received.wrapping_add(1) {
             self.received = sequence;
-            self.is_refused = false;
+            self.shift(HearingStimulus::Next);
             counters.rx_ok += 1;
             self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes as u32);
             self.ack_by.get_or_insert(now + self.delay_ns);
             return Arrival::InOrder;
         }
         if is_ahead(sequence, self.received) {
-            if !self.is_refused {
-                (self.is_refused, self.refusal_due) = (true, true);
+            if self.shift(HearingStimulus::Ahead) {
+                self.refusal_due = true;
                 counters.rx_missing_seq += 1;
             }
             return Arrival::OutOfSequence;
         }
         // The sender has not heard that it was taken.
+        self.shift(HearingStimulus::Behind);
         counters.rx_duplicate_seq += 1;
         self.ack_at_once = true;
         Arrival::Duplicate
@@ -138,7 +147,9 @@ impl Receiver {
 
     /// Whether the sender must be told that its numbers hold, and what it called them; asking is taking.
     pub fn take_echo(&mut self) -> Option<u32> {
-        if core::mem::replace(&mut self.echo_due, false) { self.initialisation } else { None }
+        let is_known =
+            core::mem::replace(&mut self.echo_due, false) && self.state != HearingState::Unnumbered;
+        is_known.then_some(self.initialisation)
     }
 
     /// Whether a frame of its own must leave.
