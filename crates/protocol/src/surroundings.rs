@@ -59,10 +59,20 @@ pub trait Member {
         let _ = (now, port, memory, fill);
         false
     }
-    /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it. Called
-    /// between `poll_transmit` and the device, where the frame was [`Passage::Kept`].
-    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
-        let _ = (now, port, frame);
+    /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it, unless the device
+    /// has (`is_kept`). Called between `poll_transmit` and the device, where the frame was [`Passage::Kept`].
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
+        let _ = (now, port, frame, is_kept);
+    }
+    /// How many frames of `port` may have to be sent again, the last one included; `None` where the link repeats nothing.
+    fn repeatable(&self, port: PortId) -> Option<usize> {
+        let _ = port;
+        None
+    }
+    /// A frame that is sent again is in the device's room as it was kept: bring it up to date and seal it. Called where the frame was
+    /// [`Passage::Repeated`].
+    fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
+        let _ = (port, frame);
     }
     /// The next lease that nothing refers to any more.
     fn poll_release(&mut self) -> Option<LeaseId>;
@@ -118,6 +128,8 @@ pub enum Passage {
     Plain,
     /// The member seals the whole frame, and keeps a copy where the link repeats what is lost.
     Kept,
+    /// It was kept and leaves again.
+    Repeated,
     /// It leaves without protection.
     Unprotected,
     /// It does not leave at all.
@@ -149,6 +161,11 @@ pub enum Body {
         /// Number of bytes.
         length: usize,
     },
+    /// All of it, from the frames that the device has kept ([`Wires::keep`]).
+    Kept {
+        /// Frames that were kept after it.
+        behind: usize,
+    },
 }
 
 /// The frame devices of one member. A device may drop, duplicate, reorder and corrupt; it never blocks and never
@@ -160,6 +177,17 @@ pub trait Wires {
     /// Copy `length` bytes at `at` of a leased frame to the same place in the room that [`Wires::slot`] gave. The frame is
     /// not read again under this lease, so a device may move its bytes instead.
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize);
+    /// Keep a copy of the frame of this length in the room that [`Wires::slot`] gave, beside the `others` that were kept last on this port;
+    /// those before them are not needed any more. False: this device never does, and the member keeps bytes itself. A device that is
+    /// only a model need not copy them.
+    fn keep(&mut self, port: PortId, length: usize, others: usize) -> bool {
+        let _ = (port, length, others);
+        false
+    }
+    /// Put a kept frame into the room that [`Wires::slot`] gave: the one after which `behind` were kept on this port.
+    fn recall(&mut self, port: PortId, behind: usize) {
+        let _ = (port, behind);
+    }
     /// Send the first `length` bytes of the room. `doorbell`: wake a sleeping receiver.
     fn commit(&mut self, port: PortId, length: usize, doorbell: bool);
     /// Send frames as `write` writes them, until it writes none or there is no room.
@@ -343,11 +371,20 @@ fn complete<M, W, R>(
     W: Wires + ?Sized,
     R: Memory + ?Sized,
 {
+    if transmit.passage == Passage::Discarded {
+        // Room that is asked for and not committed is given again.
+        return;
+    }
     if let Body::Lease { lease, at, length } = transmit.body {
         wires.copy_lease(port, lease, at, length);
     }
+    if let Body::Kept { behind } = transmit.body {
+        wires.recall(port, behind);
+    }
     if let Body::Memory { region, offset, at, length } = transmit.body {
-        let is_whole = transmit.end_to_end_check || transmit.passage == Passage::Kept;
+        let is_kept = transmit.passage == Passage::Kept;
+        let is_whole = transmit.end_to_end_check
+            || (is_kept && wires.slot(port).is_some_and(|out| wire::is_sealed_as_a_whole(out)));
         if let Some(loan) = memory.lend(region, offset, length, is_whole) {
             wires.load(port, at, length, loan, is_whole);
         } else if let Some(out) = wires.slot(port) {
@@ -364,14 +401,20 @@ fn complete<M, W, R>(
         wire::seal_end_to_end(&mut out[..transmit.length]);
     }
     match transmit.passage {
-        Passage::Plain | Passage::Unprotected => {}
+        Passage::Plain | Passage::Unprotected | Passage::Discarded => {}
         Passage::Kept => {
+            let is_kept = member
+                .repeatable(port)
+                .is_some_and(|frames| wires.keep(port, transmit.length, frames.saturating_sub(1)));
             if let Some(out) = wires.slot(port) {
-                member.keep_sent(now, port, &mut out[..transmit.length]);
+                member.keep_sent(now, port, &mut out[..transmit.length], is_kept);
             }
         }
-        // Room that is asked for and not committed is given again.
-        Passage::Discarded => return,
+        Passage::Repeated => {
+            if let Some(out) = wires.slot(port) {
+                member.refresh_sent(port, &mut out[..transmit.length]);
+            }
+        }
     }
     wires.commit(port, transmit.length, transmit.doorbell);
 }

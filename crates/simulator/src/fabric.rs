@@ -47,17 +47,18 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// The links of a plan. `seed` drives their faults.
+    /// The links of a plan. `has_checks`: frames carry checks. `seed` drives their faults.
     pub(crate) fn new(
         links: &[LinkPlan],
+        has_checks: bool,
         crossing: ForwardingPlan,
         seed: u64,
         room_bytes: usize,
         books: Rc<Books>,
     ) -> Self {
         books.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
-        let keeps = |link: &LinkPlan| link.profile.retry.is_some() || !link.updates.resync;
-        books.is_kept.set(links.iter().any(keeps));
+        let seals = |link: &LinkPlan| link.profile.retry.is_some() || !link.updates.resync;
+        books.is_summed.set(has_checks && links.iter().any(seals));
         let mut channels = Vec::with_capacity(links.len() * 2);
         for link in links {
             let (a, b) = ((link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port));
@@ -75,6 +76,36 @@ impl Fabric {
             channels,
             hook: None,
             witness: None,
+        }
+    }
+
+    /// Keep a copy of the frame in the channel's room, beside so many others.
+    pub(crate) fn keep(&mut self, id: ChannelId, length: usize, others: usize) {
+        self.forget_kept(id, others);
+        let channel = &mut self.channels[id.index()];
+        if let Some(room) = channel.room {
+            channel.kept.push_back((self.frames.keep(room, length), length as u16));
+        }
+    }
+
+    /// Of the frames that were kept for a channel only so many of the last ones are needed any more.
+    pub(crate) fn forget_kept(&mut self, id: ChannelId, others: usize) {
+        let kept = &mut self.channels[id.index()].kept;
+        while kept.len() > others
+            && let Some((frame, _)) = kept.pop_front()
+        {
+            self.frames.release(frame);
+        }
+    }
+
+    /// Put a frame that was kept into the channel's room.
+    pub(crate) fn recall(&mut self, id: ChannelId, behind: usize) {
+        let channel = &self.channels[id.index()];
+        let place = channel.kept.len().checked_sub(behind + 1);
+        if let (Some(room), Some((kept, length))) =
+            (channel.room, place.and_then(|place| channel.kept.get(place)))
+        {
+            self.frames.recall(*kept, room, usize::from(*length));
         }
     }
 

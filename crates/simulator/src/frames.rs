@@ -14,6 +14,7 @@
 //!
 //! Who may touch a room, and when, is decided by the fabric; here it is only written down.
 
+mod kept;
 mod short;
 mod tidy;
 
@@ -172,7 +173,6 @@ impl FrameSlab {
     /// The frame is written: fix its length, and the life of the channel that carries it. Its number may change.
     pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
         let length = length.min(self.large_room_bytes);
-        self.recognise_payload(written, length);
         let left_out = self.left_out(written);
         let stored = length - left_out.len();
         let kind = self.kind_for(stored);
@@ -252,7 +252,7 @@ impl FrameSlab {
             let (end, missing) = (target.payload.end(), usize::from(source.length - source.stored));
             let head = end - missing;
             target.room[at..head].copy_from_slice(&source.room[at..head]);
-            if self.books.is_kept.get() || self.books.is_watched.get() {
+            if self.books.is_summed.get() || self.books.is_watched.get() {
                 target.room[head..end].fill(0);
             }
             let tail = &source.room[head..usize::from(source.stored)];

@@ -14,6 +14,8 @@
 //!
 //! Nothing is scheduled here; the fabric does that.
 
+use std::collections::VecDeque;
+
 use rackloom_plan::faults::Conditions;
 use rackloom_plan::headers::wire_bytes;
 use rackloom_plan::impair::{Direction, Judge, Verdict};
@@ -114,6 +116,8 @@ pub(crate) struct Channel {
     pub(crate) receiver_port: PortId,
     /// The frame that the sender is writing.
     pub(crate) room: Option<FrameId>,
+    /// Copies of frames that the sender may have to send again, and their lengths; the oldest first.
+    pub(crate) kept: VecDeque<(FrameId, u16)>,
     /// The sender has asked in vain and will be told when the channel opens.
     pub(crate) opening_awaited: bool,
     pub(crate) tampering: Tampering,
@@ -146,6 +150,7 @@ impl Channel {
             receiver: receiver.0,
             receiver_port: receiver.1,
             room: None,
+            kept: VecDeque::new(),
             opening_awaited: false,
             tampering: Tampering::default(),
             statistics: LinkStatistics::default(),

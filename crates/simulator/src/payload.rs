@@ -5,7 +5,9 @@
 //! The plan's mode says what is found in the end: the bytes themselves (`full`, see [`crate::loans`]), fingerprints of them (`shadow`,
 //! see [`crate::shadow`]), or nothing (`elided`).
 //!
-//! Where somebody looks at whole frames (a check, a copy for retransmission, a capture, a flipped bit), `full` does without all
+//! A link that repeats what it loses keeps frames as short as they travel ([`crate::frames`]).
+//!
+//! Where somebody looks at whole frames (a check, a capture, a flipped bit), `full` does without all
 //! this and bytes are moved; in the other modes such frames have stand-ins and zeros.
 
 use std::cell::{Cell, RefCell};
@@ -50,8 +52,8 @@ pub(crate) struct Books {
     pub(crate) mode: PayloadMode,
     /// Somebody looks at whole frames under way, or turns their bits over.
     pub(crate) is_watched: Cell<bool>,
-    /// Some link keeps copies of whole frames, or checks them.
-    pub(crate) is_kept: Cell<bool>,
+    /// Some link sums up whole frames, so that they must be the same at both of its ends.
+    pub(crate) is_summed: Cell<bool>,
     /// By node.
     pub(crate) loans: RefCell<Vec<Loans>>,
     /// Of the loan that was given last.
@@ -67,7 +69,7 @@ impl Books {
         Self {
             mode,
             is_watched: Cell::new(false),
-            is_kept: Cell::new(false),
+            is_summed: Cell::new(false),
             loans: RefCell::new((0..members).map(|_| Loans::default()).collect()),
             stand_in: RefCell::default(),
             unloaded: Cell::default(),

@@ -209,6 +209,7 @@ impl Seat {
             let bytes = fabric.deliver(now, frame);
             let stale = self.drops_if_stale(port, bytes);
             self.body.member_mut().handle_frame(now, port, self.leases.give(frame), bytes);
+            self.forget_kept(port, fabric);
             let counters = self.body.member().port_counters(port);
             if let Some(dropped) = stale {
                 let is_used = counters.dropped.iter().sum::<u64>() == dropped;
@@ -226,6 +227,15 @@ impl Seat {
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
         turn.job_advanced = turn.finished || self.job_has_advanced();
         turn
+    }
+
+    /// What came in over a link that repeats may have acknowledged frames that are kept for it.
+    fn forget_kept(&self, port: PortId, fabric: &mut Fabric) {
+        let outgoing = self.outgoing[port.index()];
+        if !fabric.channel(outgoing).kept.is_empty() {
+            let needed = self.body.member().repeatable(port).unwrap_or(0);
+            fabric.forget_kept(outgoing, needed);
+        }
     }
 
     /// Frames dropped at a port so far, if the one at hand carries operations for an earlier life of this member.

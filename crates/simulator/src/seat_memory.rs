@@ -185,7 +185,7 @@ impl Memory for SeatMemory<'_> {
         let (own, books) = (self.memories.node(self.node), &self.memories.books);
         let bytes = range(&own.bytes, region, offset, length)?;
         match books.mode {
-            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_kept.get() => None,
+            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_summed.get() => None,
             PayloadMode::Full => {
                 let mut loans = books.loans.borrow_mut();
                 Some(Loan(loans.get_mut(self.node.index())?.lend(region, offset, length)))

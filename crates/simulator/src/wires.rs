@@ -34,6 +34,15 @@ impl Wires for MemberWires<'_> {
         }
     }
 
+    fn keep(&mut self, port: PortId, length: usize, others: usize) -> bool {
+        self.fabric.keep(self.outgoing[port.index()], length, others);
+        true
+    }
+
+    fn recall(&mut self, port: PortId, behind: usize) {
+        self.fabric.recall(self.outgoing[port.index()], behind);
+    }
+
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
         self.fabric.commit(self.now, self.outgoing[port.index()], length);
     }

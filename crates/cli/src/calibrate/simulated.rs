@@ -99,9 +99,26 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(2e6, 2e6),
             expected: None,
+            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.occurrences / taken.seconds),
+        },
+        Row {
+            name: "simulator-retry-frames",
+            ours: "simulator, data frames of the same",
+            raw: "",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(500e3, 500e3),
+            expected: None,
+            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.data_frames / taken.seconds),
+        },
+        Row {
+            name: "simulator-retry-1024",
+            ours: "simulator, data frames, payload elided, link-level retry on: permutation of 256 KiB by 1024 nodes",
+            raw: "",
+            unit: Unit::PerSecond,
+            goal: Goal::at_least(400e3, 400e3),
+            expected: None,
             begin: |bench| {
-                let scene = Scene { has_retry: true, ..Scene::of(NODES, PayloadMode::Elided) };
-                timed(bench, scene, BYTES, |taken| taken.occurrences / taken.seconds)
+                with_retry(bench, large(bench), BYTES_OF_SCALE, |taken| taken.data_frames / taken.seconds)
             },
         },
         size_row::<16>("simulator-16", "simulator, time per data frame: permutation of 256 KiB by 16 nodes"),
@@ -169,6 +186,16 @@ fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle
         Ok(figure(&taken))
     };
     Ok(Sides { raw: None, ours: Box::new(ours) })
+}
+
+/// With every part of the link layer on, and no payload.
+fn with_retry(
+    bench: &Bench,
+    nodes: u16,
+    bytes: u64,
+    figure: fn(&Taken) -> f64,
+) -> Result<Sides<'_>, Obstacle> {
+    timed(bench, Scene { has_retry: true, ..Scene::of(nodes, PayloadMode::Elided) }, bytes, figure)
 }
 
 fn timed(bench: &Bench, scene: Scene, bytes: u64, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {

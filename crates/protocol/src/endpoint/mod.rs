@@ -357,8 +357,16 @@ impl Member for Endpoint {
         self.send_run(now, port, memory, fill)
     }
 
-    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
-        self.forwarder.keep_sent(now, port, frame);
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
+        self.forwarder.keep_sent(now, port, frame, is_kept);
+    }
+
+    fn repeatable(&self, port: PortId) -> Option<usize> {
+        self.forwarder.repeatable(port)
+    }
+
+    fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
+        self.forwarder.refresh_sent(port, frame);
     }
 
     fn must_be_asked_again(&mut self) -> bool {

@@ -125,9 +125,18 @@ impl Member for Switch {
         transmit
     }
 
-    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
-        self.forwarder.keep_sent(now, port, frame);
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
+        self.forwarder.keep_sent(now, port, frame, is_kept);
         // Its replay timer may have begun to run.
+        self.touch(port);
+    }
+
+    fn repeatable(&self, port: PortId) -> Option<usize> {
+        self.forwarder.repeatable(port)
+    }
+
+    fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
+        self.forwarder.refresh_sent(port, frame);
         self.touch(port);
     }
 

@@ -6,6 +6,7 @@ use super::departures::Numbers;
 use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, PortId};
+use crate::link::retry::buffer::Recalled;
 use crate::link::retry::receiver::Arrival;
 use crate::surroundings::{Body, Passage, Transmit};
 use crate::time::Instant;
@@ -130,12 +131,17 @@ impl Forwarder {
         Numbers { channel, sequence, consumed, is_numbered: true, passage, is_marked: false }
     }
 
-    /// A numbered frame is complete.
-    pub fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8]) {
+    /// A numbered frame is complete. `is_kept`: the device has a copy.
+    pub fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         seal_hop(frame);
         if let Some(retry) = &mut self.links[port.index()].retry {
-            retry.sender.keep(now, frame);
+            retry.sender.keep(now, frame, is_kept);
         }
+    }
+
+    /// Frames that may have to be sent again.
+    pub fn repeatable(&self, port: PortId) -> Option<usize> {
+        self.links[port.index()].retry.as_ref().map(|retry| retry.sender.outstanding_frames())
     }
 
     /// The next frame of retry's own, or the next one that is sent again.
@@ -160,8 +166,10 @@ impl Forwarder {
             retry.receiver.acknowledge();
             return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkAck, 0, true));
         }
-        let length = retry.sender.next_replayed(now, out, counters)?;
-        Some(self.refresh(port, out, length))
+        let Recalled { length, behind } = retry.sender.next_replayed(now, out, counters)?;
+        let body = behind.map_or(Body::Written, |behind| Body::Kept { behind });
+        let passage = Passage::Repeated;
+        Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage })
     }
 
     fn transmit_numbering(&mut self, port: PortId, out: &mut [u8], kind: FrameKind, name: u32) -> Transmit {
@@ -179,20 +187,14 @@ impl Forwarder {
 
     // W-28
     /// A kept frame leaves again: with its own number and credits, and with what is new of the other direction.
-    fn refresh(&mut self, port: PortId, out: &mut [u8], length: usize) -> Transmit {
+    pub fn refresh_sent(&mut self, port: PortId, out: &mut [u8]) {
         let link = &mut self.links[port.index()];
         if let Some(retry) = &mut link.retry {
             put_u32(out, LINK_ACK, retry.receiver.acknowledge());
         }
         put_u32(out, FREED, link.credits_mut(Channel(out[CHANNEL])).announce());
-        seal_hop(&mut out[..length]);
-        self.count_sent(port, length, out[crate::wire::layout::VERSION_KIND] & 15 == FrameKind::Data as u8);
-        Transmit {
-            length,
-            body: Body::Written,
-            end_to_end_check: false,
-            doorbell: true,
-            passage: Passage::Plain,
-        }
+        seal_hop(out);
+        let is_data = FrameKind::peek(out) == Some(FrameKind::Data);
+        self.count_sent(port, out.len(), is_data);
     }
 }

@@ -38,6 +38,12 @@ pub fn end_to_end_check(frame: &[u8]) -> u32 {
     crc32c_of_two(&frame[FABRIC..END_TO_END_CHECK], &frame[OPERATIONS..end])
 }
 
+/// Whether the hop check of a routed frame is there and covers its body.
+#[must_use]
+pub fn is_sealed_as_a_whole(frame: &[u8]) -> bool {
+    frame[FLAGS] & (FLAG_NO_HOP_CHECK | FLAG_HOP_CHECK_OF_ALL) == FLAG_HOP_CHECK_OF_ALL
+}
+
 // W-9
 /// Compute and store the end-to-end check of a complete frame.
 pub fn seal_end_to_end(frame: &mut [u8]) {
@@ -47,8 +53,7 @@ pub fn seal_end_to_end(frame: &mut [u8]) {
 
 /// Compute and store the hop check of a complete routed frame whose check covers the body, if it carries one.
 pub fn seal_hop(frame: &mut [u8]) {
-    let is_wanted = frame[FLAGS] & (FLAG_NO_HOP_CHECK | FLAG_HOP_CHECK_OF_ALL) == FLAG_HOP_CHECK_OF_ALL;
-    let check = if is_wanted { hop_check(frame, true) } else { 0 };
+    let check = if is_sealed_as_a_whole(frame) { hop_check(frame, true) } else { 0 };
     put_u32(frame, HOP_CHECK, check);
 }
 

@@ -18,5 +18,5 @@ pub mod layout;
 pub mod packed;
 pub mod writes;
 
-pub use check::{end_to_end_check, hop_check, seal_end_to_end, seal_hop};
+pub use check::{end_to_end_check, hop_check, is_sealed_as_a_whole, seal_end_to_end, seal_hop};
 pub use frame::{FabricHeader, Frame, FrameKind, LinkHeader};

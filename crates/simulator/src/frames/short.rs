@@ -6,13 +6,8 @@
 
 use std::ops::Range;
 
-use rackloom_plan::PayloadMode;
-use rackloom_protocol::wire::FrameKind;
-use rackloom_protocol::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
-use rackloom_protocol::wire::packed::{Operation, Operations};
-
 use super::{FrameId, FrameSlab};
-use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
+use crate::payload::Payload;
 
 /// Zeros, and the ends of the short frame that was looked at last.
 #[derive(Debug)]
@@ -83,17 +78,6 @@ impl FrameSlab {
         to.body = from.body;
     }
 
-    /// A frame that a link sends again was kept with what stood in for its payload, and comes without a word about it.
-    pub(super) fn recognise_payload(&mut self, id: FrameId, length: usize) {
-        let frame = &mut self.frames[id.index()];
-        if self.books.mode == PayloadMode::Full || !frame.payload.is_none() {
-            return;
-        }
-        if let Some((at, bytes)) = payload_of(&frame.room[..length]) {
-            frame.payload = Payload { at, length: bytes, ..Payload::default() };
-        }
-    }
-
     /// The frame as its receiver sees it.
     pub(crate) fn full(&mut self, id: FrameId) -> &[u8] {
         let frame = &self.frames[id.index()];
@@ -109,24 +93,6 @@ impl FrameSlab {
     pub(crate) fn payload(&self, id: FrameId) -> Payload {
         self.frames[id.index()].payload
     }
-}
-
-/// Where a data frame has the payload of a long transfer, if that is long enough to be lent.
-fn payload_of(frame: &[u8]) -> Option<(u16, u16)> {
-    if frame.len() < OPERATIONS || FrameKind::peek(frame) != Some(FrameKind::Data) {
-        return None;
-    }
-    let list = frame.get(OPERATIONS..FABRIC + usize::from(u16_at(frame, LENGTH)))?;
-    let mut operations = Operations::new(list);
-    while let Some(Ok(operation)) = operations.next() {
-        if let Operation::Put { data, .. } | Operation::GetData { data, .. } = operation
-            && data.len() >= PAYLOAD_BYTES_MIN
-        {
-            let at = OPERATIONS + operations.position() - data.len();
-            return Some((at as u16, data.len() as u16));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -110,6 +110,9 @@ impl Simulation {
         seat.life = Life::Dead;
         let parked = std::mem::take(&mut seat.parked);
         seat.leases.take_all().for_each(|frame| self.fabric.frames.release(frame));
+        for channel in &seat.outgoing {
+            self.fabric.forget_kept(*channel, 0);
+        }
         self.lose_frames(&parked, Fate::ReceiverDead);
     }
 

@@ -106,7 +106,9 @@ impl Simulation {
         });
         let seats: Vec<_> = seats.collect();
         let books = Rc::new(Books::new(plan.payload, seats.len()));
-        let mut simulation = Self::assemble(&plan.links, plan.forwarding, seed, seats, room_bytes, books);
+        let checks = plan.end_to_end_check();
+        let mut simulation =
+            Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, room_bytes, books);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
         for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
@@ -119,13 +121,14 @@ impl Simulation {
     /// Members in their seats, joined by links, at time 0.
     fn assemble(
         links: &[LinkPlan],
+        has_checks: bool,
         crossing: ForwardingPlan,
         seed: u64,
         seats: Vec<Seat>,
         room_bytes: usize,
         books: Rc<Books>,
     ) -> Self {
-        let mut fabric = Fabric::new(links, crossing, seed, room_bytes, Rc::clone(&books));
+        let mut fabric = Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&books));
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
         }

@@ -52,7 +52,7 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
     });
     let seats: Vec<_> = seats.collect();
     let books = Rc::new(Books::new(PayloadMode::Full, seats.len()));
-    (Simulation::assemble(&links, ForwardingPlan::default(), seed, seats, 4_096, books), log)
+    (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, books), log)
 }
 
 /// Two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.

@@ -4,6 +4,9 @@
 //! beginning. Beside the bytes that the configuration grants there is room for one largest frame more, so that an
 //! acknowledgement of the transport, whose length is known only once it is written, need not be refused.
 //!
+//! A device that keeps its frames itself ([`crate::Wires::keep`]) is asked for them: then only their lengths are here, and the block is never
+//! touched.
+//!
 //! It knows lengths and not what the bytes mean.
 
 use alloc::boxed::Box;
@@ -22,6 +25,17 @@ pub struct ReplayBuffer {
 struct Place {
     start: usize,
     length: usize,
+    /// The device has its bytes.
+    is_elsewhere: bool,
+}
+
+/// A kept frame that is to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// Its length.
+    pub length: usize,
+    /// The device has it, and has kept so many after it; `None`: it was copied out.
+    pub behind: Option<usize>,
 }
 
 impl ReplayBuffer {
@@ -53,7 +67,8 @@ impl ReplayBuffer {
     pub fn reserve(&mut self, length: usize) {
         debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
         let start = self.frames.back().map_or(0, |last| last.start + last.length);
-        self.frames.push_back(Place { start: start % self.bytes.len().max(1), length });
+        let start = start % self.bytes.len().max(1);
+        self.frames.push_back(Place { start, length, is_elsewhere: false });
         self.used += length;
     }
 
@@ -65,13 +80,23 @@ impl ReplayBuffer {
         self.bytes[..tail.len()].copy_from_slice(tail);
     }
 
-    /// Copy a kept frame out; its length.
-    pub fn copy_out(&self, index: usize, out: &mut [u8]) -> Option<usize> {
+    /// The bytes of the frame that came last are kept by the device.
+    pub fn leave_last(&mut self) {
+        if let Some(place) = self.frames.back_mut() {
+            place.is_elsewhere = true;
+        }
+    }
+
+    /// Copy a kept frame out, unless it is the device that has it.
+    pub fn recall(&self, index: usize, out: &mut [u8]) -> Option<Recalled> {
         let place = *self.frames.get(index)?;
+        if place.is_elsewhere {
+            return Some(Recalled { length: place.length, behind: Some(self.frames.len() - 1 - index) });
+        }
         let (head, tail) = out.get_mut(..place.length)?.split_at_mut(self.until_the_end(place));
         head.copy_from_slice(&self.bytes[place.start..place.start + head.len()]);
         tail.copy_from_slice(&self.bytes[..tail.len()]);
-        Some(place.length)
+        Some(Recalled { length: place.length, behind: None })
     }
 
     fn until_the_end(&self, place: Place) -> usize {
@@ -115,11 +140,30 @@ mod tests {
             assert_eq!(buffer.used(), kept.iter().map(Vec::len).sum::<usize>());
             for (index, frame) in kept.iter().enumerate() {
                 let mut out = [0; 64];
-                let length = buffer.copy_out(index, &mut out).expect("it is kept");
-                assert_eq!(&out[..length], &frame[..], "round {round}, frame {index}");
+                let recalled = buffer.recall(index, &mut out).expect("it is kept");
+                assert_eq!(recalled, Recalled { length: frame.len(), behind: None });
+                assert_eq!(&out[..recalled.length], &frame[..], "round {round}, frame {index}");
             }
         }
         assert_eq!(buffer.clear(), 2);
         assert!(buffer.is_empty() && buffer.used() == 0);
+    }
+
+    #[test]
+    fn what_the_device_keeps_is_named_by_how_many_it_kept_later() {
+        let mut buffer = ReplayBuffer::new(8, 100);
+        for length in [20, 30, 10] {
+            buffer.reserve(length);
+            buffer.leave_last();
+        }
+        let behind =
+            |buffer: &ReplayBuffer, index| buffer.recall(index, &mut []).map(|recalled| recalled.behind);
+        assert_eq!(
+            [0, 1, 2].map(|index| behind(&buffer, index)),
+            [Some(Some(2)), Some(Some(1)), Some(Some(0))]
+        );
+        buffer.forget(1);
+        assert_eq!(buffer.recall(0, &mut []), Some(Recalled { length: 30, behind: Some(1) }));
+        assert_eq!((behind(&buffer, 2), buffer.used()), (None, 40));
     }
 }

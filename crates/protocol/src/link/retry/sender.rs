@@ -6,7 +6,7 @@
 //!
 //! It never judges why frames are lost, and it counts a replay as vain only until the next acknowledgement.
 
-use super::buffer::ReplayBuffer;
+use super::buffer::{Recalled, ReplayBuffer};
 use super::state::{RetryState, RetryStimulus, next};
 use crate::config::{FlushPolicy, RetryConfig};
 use crate::link::counters::RetryCounters;
@@ -178,9 +178,13 @@ impl Sender {
         (self.sent, Passage::Kept)
     }
 
-    /// The frame that was numbered last is complete: keep a copy.
-    pub fn keep(&mut self, now: Instant, frame: &[u8]) {
-        self.kept.fill_last(frame);
+    /// The frame that was numbered last is complete: keep a copy, unless the device has one.
+    pub fn keep(&mut self, now: Instant, frame: &[u8], is_kept: bool) {
+        if is_kept {
+            self.kept.leave_last();
+        } else {
+            self.kept.fill_last(frame);
+        }
         self.timer_at.get_or_insert(now + self.config.replay_timer_ns);
     }
 
@@ -247,21 +251,21 @@ impl Sender {
         self.state == RetryState::Replay
     }
 
-    /// Write the next frame that must be sent again; its length.
+    /// The next frame that must be sent again, written unless it is the device that has it.
     pub fn next_replayed(
         &mut self,
         now: Instant,
         out: &mut [u8],
         counters: &mut RetryCounters,
-    ) -> Option<usize> {
+    ) -> Option<Recalled> {
         if self.state != RetryState::Replay {
             return None;
         }
-        let length = self.kept.copy_out(self.cursor, out)?;
+        let recalled = self.kept.recall(self.cursor, out)?;
         self.cursor += 1;
         counters.tx_replay += 1;
         self.end_replay_if_over(now);
-        Some(length)
+        Some(recalled)
     }
 
     fn end_replay_if_over(&mut self, now: Instant) {

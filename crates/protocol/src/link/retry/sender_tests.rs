@@ -25,7 +25,7 @@ fn send(sender: &mut Sender, counters: &mut RetryCounters, count: u8) {
         assert!(sender.admits(100));
         let (_, passage) = sender.number(100, counters);
         assert_eq!(passage, Passage::Kept);
-        sender.keep(NOW, &[number; 100]);
+        sender.keep(NOW, &[number; 100], false);
     }
 }
 
