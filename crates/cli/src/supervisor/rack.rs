@@ -307,8 +307,9 @@ impl Rack {
             let seat = &self.seats[member];
             let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
             steps.extend(self.end(Ending::CouldNotStart(what)));
-        } else if self.phase == Phase::Opening {
-            // The fabric will never be whole, and who was never met cannot be missed.
+        } else if self.phase == Phase::Opening && !self.seats[member].links_up {
+            // The fabric will never be whole, and who was never met cannot be missed. Who had met everybody may have died in its job, before
+            // the others came to say that they had, too; they will miss it.
             let seat = &self.seats[member];
             let how = seat.death.as_deref().unwrap_or("ended");
             let what = format!("{} ended before all links were up: {how}", seat.name);

@@ -182,6 +182,18 @@ fn a_death_before_the_links_are_up_ends_the_run_at_once() {
 }
 
 #[test]
+fn a_death_in_the_job_counts_as_one_though_others_have_not_said_yet_that_links_are_up() {
+    let mut rack = rack();
+    rack.heard(1, Notice::LinksUp);
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), []);
+    assert_eq!(rack.ending, None);
+    rack.heard(0, Notice::LinksUp);
+    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
+    rack.heard(0, Notice::Lost { member: 1 });
+    assert_eq!(rack.heard(0, Notice::Finished), [Step::AskReports]);
+}
+
+#[test]
 fn the_slowest_node_that_still_works_says_how_far_the_rack_is() {
     let mut rack = running();
     for (member, done) in [(0, 7), (1, 3)] {
