@@ -123,4 +123,8 @@ step "$test_command"
 readme_names_the_test_command
 run_tests
 
+# The bugs are in no build but this one, of the simulator and what is below it.
+step 'cargo test --package rackloom-simulator --features planted-bugs'
+cargo test --package rackloom-simulator --features planted-bugs --test planted --locked
+
 step 'all steps passed'

@@ -67,7 +67,7 @@ fn plant() -> Result<(), Failure> {
     let Ok(name) = std::env::var("RACKLOOM_PLANT") else { return Ok(()) };
     let bug = PlantedBug::ALL.into_iter().find(|bug| bug.name() == name);
     let names = PlantedBug::ALL.map(PlantedBug::name).join(", ");
-    bug.map(plant).ok_or_else(|| {
+    bug.map(|bug| plant(Some(bug))).ok_or_else(|| {
         Failure::bad_input(format!("there is no bug `{name}` to plant")).hint(format!("there are {names}"))
     })
 }

@@ -51,10 +51,10 @@ impl PlantedBug {
 #[cfg(feature = "planted-bugs")]
 static PLANTED: AtomicU8 = AtomicU8::new(0);
 
-/// Every member of this process has this bug from now on.
+/// Every member of this process has this bug from now on, or none.
 #[cfg(feature = "planted-bugs")]
-pub fn plant(bug: PlantedBug) {
-    PLANTED.store(bug as u8, Ordering::Relaxed);
+pub fn plant(bug: Option<PlantedBug>) {
+    PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::Relaxed);
 }
 
 /// Whether members have this bug.

@@ -40,9 +40,12 @@ pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScrip
         member_name(text).map_err(|complaint| complaint.reworded(format!("{} is no name", quoted(text))))
     });
     let items = reader.items(root.find("events"), "events");
-    let mut events = Vec::new();
+    let (mut events, mut places) = (Vec::new(), Vec::new());
     for (number, item) in items.iter().take(EVENTS_MAX).enumerate() {
-        events.extend(event(&mut reader, plan, item, number + 1));
+        if let Some(event) = event(&mut reader, plan, item, number + 1) {
+            events.push(event);
+            places.push(item.place);
+        }
     }
     if items.len() > EVENTS_MAX {
         let message = format!("the script has {} events, more than {EVENTS_MAX}", items.len());
@@ -54,9 +57,8 @@ pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScrip
     let is_whole = reader.mistakes.is_empty();
     let expect = expectations(&mut reader, plan, &root, &events);
     let script = FaultScript { name, events, expect };
-    if is_whole {
-        check::check(&mut reader, plan, &script, items);
-    }
+    let expect_at = root.find("expect").map_or(value.place, |expect| expect.place);
+    check::check(&mut reader, plan, &script, (&places, expect_at), is_whole);
     let (source, mistakes, _) = reader.finish();
     if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
 }

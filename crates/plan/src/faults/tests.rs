@@ -60,7 +60,7 @@ events:
   - {what: down, where: n0->n1, every: 5ms, for: 9ms}
   - {what: down, where: n0->n1, at: 1ms, after: {frames: 3, way: n0--n1}}
   - {what: drop, where: n0->n1, frames: [0], for: 3ms}
-expect: {ends: rigth, lost: [n9]}
+expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
 ";
     let told = mistakes(text);
     let expected = [
@@ -80,6 +80,7 @@ expect: {ends: rigth, lost: [n9]}
         (12, "cannot last", "leave `for` out"),
         (13, "`rigth` is not a choice", "did you mean `right`?"),
         (13, "there is no member `n9`", "members are"),
+        (13, "cannot be sent again", "swap"),
     ];
     for (line, message, hint) in expected {
         let begin = format!("{line}: ");

@@ -3,7 +3,6 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::document::Value;
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Trigger};
 use crate::job::JobKind;
 use crate::mistake::{Complaint, Place as FilePlace, quoted};
@@ -11,14 +10,26 @@ use crate::plan::{Checks, Plan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::read::fields::Reader;
 
-/// Complain about everything that does not fit together. `items` are the events as they stand in the file.
-pub(super) fn check(reader: &mut Reader<'_>, plan: &Plan, script: &FaultScript, items: &[Value]) {
-    for (event, item) in script.events.iter().zip(items) {
-        of_event(reader, plan, event, item.place);
+/// Complain about everything that does not fit together. `places` say where the events stand in the file, and `expect_at`
+/// where the expectations do; `is_whole`: they are all there
+/// is, and none was left out because it could not be read.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    script: &FaultScript,
+    (places, expect_at): (&[FilePlace], FilePlace),
+    is_whole: bool,
+) {
+    for (event, place) in script.events.iter().zip(places) {
+        of_event(reader, plan, event, *place);
     }
-    of_time(reader, script, items);
-    of_losses(reader, plan, script, items);
-    of_detection(reader, script);
+    of_time(reader, script, places);
+    of_bounds(reader, script, expect_at);
+    // Who misses an event may find it in what could not be read.
+    if is_whole {
+        of_losses(reader, plan, script, places, expect_at);
+        of_detection(reader, script, expect_at);
+    }
 }
 
 fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: FilePlace) {
@@ -59,40 +70,45 @@ fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
 }
 
 /// What begins after the run must be over never happens.
-fn of_time(reader: &mut Reader<'_>, script: &FaultScript, items: &[Value]) {
+fn of_time(reader: &mut Reader<'_>, script: &FaultScript, places: &[FilePlace]) {
     let Some(most_ns) = script.expect.elapsed_max_ns else { return };
-    for (event, item) in script.events.iter().zip(items) {
+    for (event, place) in script.events.iter().zip(places) {
         if let Trigger::At(at_ns) = event.trigger
             && at_ns >= most_ns
         {
             let most = shown(most_ns, Unit::Nanoseconds);
             let message =
                 format!("{} begins after the job's end: `elapsed_max` is {most}", quoted(&event.label));
-            reader.complain(item.place, Complaint::about(message).hint("let it begin earlier"));
+            reader.complain(*place, Complaint::about(message).hint("let it begin earlier"));
         }
     }
 }
 
 /// Who is killed, and who is said to be lost.
-fn of_losses(reader: &mut Reader<'_>, plan: &Plan, script: &FaultScript, items: &[Value]) {
+fn of_losses(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    script: &FaultScript,
+    places: &[FilePlace],
+    expect_at: FilePlace,
+) {
     let name = |node: &NodeId| plan.members[node.index()].name.clone();
     let kills = script.kills();
     let lost = &script.expect.lost;
-    let nowhere = FilePlace::default();
     for node in lost.iter().filter(|node| !kills.contains(node)) {
         let message = format!("{} is expected to be lost, and no event kills it for good", name(node));
         reader.complain(
-            nowhere,
+            expect_at,
             Complaint::about(message).hint("take it from `lost`, or add a `kill` without `for`"),
         );
     }
-    for (event, item) in script.events.iter().zip(items) {
+    for (event, place) in script.events.iter().zip(places) {
         let Fault::Kill(members) = &event.fault else { continue };
         let is_for_good = event.timing.for_ns.is_none();
         for node in members.iter().filter(|node| is_for_good && !lost.contains(node)) {
             let message = format!("{} is killed for good and not expected to be lost", name(node));
             reader.complain(
-                item.place,
+                *place,
                 Complaint::about(message).hint("add it to `lost`, or give the event a `for`"),
             );
         }
@@ -103,40 +119,42 @@ fn of_losses(reader: &mut Reader<'_>, plan: &Plan, script: &FaultScript, items: 
         {
             let message = format!("the job cannot end right without {}, which has a part in it", name(node));
             reader.complain(
-                item.place,
+                *place,
                 Complaint::about(message).hint("expect `ends: right-or-clean-error`, or kill a switch"),
             );
         }
     }
+}
+
+/// Bounds that contradict each other.
+fn of_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
     let expect = &script.expect;
     if let (Some(least), Some(most)) = (expect.retransmitted_min, expect.retransmitted_max)
         && least > most
     {
         let complaint =
             Complaint::about(format!("at least {least} and at most {most} packets cannot be sent again"));
-        reader.complain(nowhere, complaint.hint("swap `retransmitted_min` and `retransmitted_max`"));
+        reader.complain(expect_at, complaint.hint("swap `retransmitted_min` and `retransmitted_max`"));
+    }
+    if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
+        && switched_ns < detected_ns
+    {
+        let complaint = Complaint::about("nobody switches before the fault is detected");
+        reader
+            .complain(expect_at, complaint.hint("make `switched_within` no shorter than `detected_within`"));
     }
 }
 
 /// Bounds for what nobody could detect.
-fn of_detection(reader: &mut Reader<'_>, script: &FaultScript) {
+fn of_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
     let expect = &script.expect;
     let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
     let is_asked = within.iter().any(Option::is_some);
     if is_asked && !script.events.iter().any(|event| event.fault.takes_away()) {
         let complaint = Complaint::about("there is nothing to be detected: no event takes anything away");
         reader.complain(
-            FilePlace::default(),
+            expect_at,
             complaint.hint("leave `detected_within`, `switched_within` and `recovered_within` out, or add a `down`, `unplug`, `partition` or `kill`"),
-        );
-    }
-    if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
-        && switched_ns < detected_ns
-    {
-        let complaint = Complaint::about("nobody switches before the fault is detected");
-        reader.complain(
-            FilePlace::default(),
-            complaint.hint("make `switched_within` no shorter than `detected_within`"),
         );
     }
 }

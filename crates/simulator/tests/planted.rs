@@ -1,0 +1,116 @@
+//! Planted bugs are found by drawn fault scripts, and made small. Built only with the feature `planted-bugs`, which
+//! `scripts/ci.sh` asks for in this crate alone: the bug must reach the protocol, and nothing above the simulator has to be built again.
+//!
+//! What the command makes of the same (files, exit codes) is in `tests/planted.rs` of the whole project.
+
+mod common;
+
+use std::sync::{Mutex, PoisonError};
+
+use common::plan;
+use rackloom_jobs::build;
+use rackloom_plan::faults::{FaultScript, Reach, draw, shrink};
+use rackloom_plan::{Checks, Plan};
+use rackloom_protocol::NodeId;
+use rackloom_protocol::planted::{PlantedBug, plant};
+use rackloom_simulator::{MemberState, Simulation};
+
+/// Scripts until a bug counts as not found.
+const RUNS: u64 = 4_000;
+
+/// A rack in which every kind of operation occurs and each fetch-add is counted.
+const LITMUS: &str =
+    "{name: planted, shape: {ring: {nodes: 3}}, job: {litmus: {bytes_max: 2KiB, rounds: 1}}}";
+/// The same with a switch, so that a neighbour's death is not one's own loss.
+const STAR: &str = "{name: planted, shape: {star: {nodes: 3}}, job: {litmus: {bytes_max: 2KiB, rounds: 1}}}";
+/// Several frames for each signal.
+const SUMS: &str = "{name: planted, shape: {ring: {nodes: 4}}, \
+                    job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 3, warm_up: 1}}}";
+
+/// The bug is the process's, so one test at a time has one.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What is wrong after the run, if anything is: it stood still, an oracle saw something, or bytes are wrong.
+fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
+    let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
+    let mut simulation =
+        Simulation::new(plan, plan.seed, ranks.map(|rank| build(plan, rank, plan.seed)).collect());
+    simulation.limit_occurrences(20_000_000);
+    simulation.watch();
+    simulation.play(script, plan, plan.seed);
+    if let Err(stalled) = simulation.run() {
+        return Some(stalled.to_string());
+    }
+    simulation.heal_and_probe();
+    let seen = simulation.verdicts().failures().into_iter().next();
+    let lives = |rank: usize| simulation.state(NodeId(rank as u16)) != MemberState::Killed;
+    let living: Vec<_> = (0..plan.endpoint_count()).map(lives).collect();
+    let mut jobs = simulation.take_jobs();
+    let results = jobs.iter_mut().zip(living).filter(|(_, lives)| *lives).map(|(job, _)| job.result());
+    let mismatches: u64 = results.map(|result| result.mismatch_count).sum();
+    // Where memory refuses what is right, a job says so, too.
+    seen.or_else(|| (mismatches > 0 && !script.refuses()).then(|| format!("{mismatches} wrong bytes")))
+}
+
+/// Draw scripts until the bug shows, make the script small, and see that nothing is wrong with it when the bug is gone.
+fn is_found_and_small(bug: PlantedBug, rack: &str) {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut plan = plan(rack);
+    plan.change(|plan| plan.checks = Checks::Always);
+    plant(None);
+    let mut undisturbed = Simulation::new(
+        &plan,
+        plan.seed,
+        (0..plan.endpoint_count()).map(|rank| build(&plan, NodeId(rank as u16), plan.seed)).collect(),
+    );
+    let took_ns = undisturbed.run().expect("it ends").ended_at.0;
+    let reach = Reach { begin_ns: 2 * took_ns, last_ns: 2 * plan.timers.detection_ns() };
+    plant(Some(bug));
+    let mut scripts = (1..=RUNS).map(|number| draw(&plan, number, reach));
+    let found = scripts.find(|script| wrong(&plan, script).is_some());
+    let script = found.unwrap_or_else(|| panic!("{} was not found", bug.name()));
+    let small = shrink(&script, 400, |candidate| wrong(&plan, candidate).is_some());
+    let (text, why) = (small.to_text(&plan), wrong(&plan, &small));
+    assert!(small.events.len() <= 3, "{}: not small:\n{text}", bug.name());
+    assert!(why.is_some(), "{}: the small script passes", bug.name());
+    plant(None);
+    assert_eq!(wrong(&plan, &small), None, "{}: it fails without the bug:\n{text}", bug.name());
+}
+
+#[test]
+fn packets_taken_twice_are_found() {
+    is_found_and_small(PlantedBug::TakenTwice, LITMUS);
+}
+
+#[test]
+fn a_signal_that_overtakes_its_data_is_found() {
+    is_found_and_small(PlantedBug::SignalOvertakesData, SUMS);
+}
+
+#[test]
+fn operations_that_are_acknowledged_before_they_are_visible_are_found() {
+    is_found_and_small(PlantedBug::AckBeforeVisible, SUMS);
+}
+
+/// Drawn scripts rarely lose all reports for longer than a link stays down, which is what it takes: this bug has a script of its own.
+#[test]
+fn frames_to_lives_that_are_over_are_found_when_they_are_used() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan = plan(STAR);
+    let text = "name: reborn\nevents:\n  \
+         - {what: loss, where: s0->n0, rate: 1.0, kinds: [report], at: 5us, for: 5s}\n  \
+         - {what: kill, where: n1, at: 10us, for: 20us}\n\
+         expect: {ends: right-or-clean-error, happen: any}\n";
+    let script = FaultScript::parse(text, "reborn", &plan).unwrap_or_else(|error| panic!("{error}"));
+    let sees = |bug| {
+        plant(bug);
+        wrong(&plan, &script).is_some_and(|why| why.contains("oracle lives"))
+    };
+    assert!(sees(Some(PlantedBug::StaleEpochTaken)));
+    assert!(!sees(None));
+}
+
+#[test]
+fn credits_that_leak_are_found() {
+    is_found_and_small(PlantedBug::CreditLeak, SUMS);
+}
