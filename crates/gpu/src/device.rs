@@ -165,6 +165,12 @@ pub trait Device: Send + std::fmt::Debug {
     fn free(&mut self, address: Address) -> Result<(), GpuError>;
     /// Host memory that the device reads and writes at the same address, zeroed.
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError>;
+    /// Let the device read host memory that somebody else owns, at the same address, as if it were pinned. Pages that it cannot
+    /// have are an error, and nothing is changed then.
+    ///
+    /// # Safety
+    /// The range is mapped until the device is dropped.
+    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
     /// A new stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
     /// A new event, done.

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`error`] (what can go wrong) · [`driver`] (the library, opened at run time) · [`mod@probe`] (what the machine can
 //! do) · [`device`] (what every device offers) · [`cuda`] (a real one) · [`fake`] (plain memory that completes late, in
-//! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, told when they are visible).
+//! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, told when they are visible) · [`rows`] (long
+//! transfers out of it, read ahead).
 //!
 //! It fences most of our `unsafe` code, and it is built without CUDA: a machine without a GPU gets a typed error.
 
@@ -15,6 +16,7 @@ pub mod kernels;
 pub mod landing;
 pub mod pinned;
 pub mod probe;
+pub mod rows;
 
 pub use cuda::Cuda;
 pub use driver::Driver;

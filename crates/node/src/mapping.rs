@@ -50,6 +50,8 @@ pub(crate) fn whole_pages(length: u64) -> Option<u64> {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     length: usize,
+    /// Somebody relies on the pages until the process ends.
+    is_kept: bool,
 }
 
 // SAFETY: needed because a device or a memory moves to the thread that drives it. A mapping is an address and a
@@ -75,7 +77,7 @@ impl Mapping {
         // touched.
         let base = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, length })
+        Ok(Self { base, length, is_kept: false })
     }
 
     /// Map `header` bytes and then `body` bytes *twice in a row*, so that a range that runs over the end of the body
@@ -86,7 +88,7 @@ impl Mapping {
         let base = unsafe { mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), MapFlags::PRIVATE)? }
             .cast::<u8>();
         let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { base, length };
+        let mapping = Self { base, length, is_kept: false };
         mapping.place(file, 0, 0, header + body)?;
         mapping.place(file, header + body, header, body)?;
         Ok(mapping)
@@ -116,6 +118,11 @@ impl Mapping {
         self.base.as_ptr()
     }
 
+    /// Never unmap it: a device reads it by its address, and another mapping must not be mistaken for this one.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
     /// Number of bytes mapped.
     #[inline]
     pub(crate) fn length(&self) -> usize {
@@ -125,6 +132,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         // SAFETY: needed to give the pages back. The range was mapped by this value, and every pointer into it is
         // bounded by the lifetime of its owner.
         let result = unsafe { munmap(self.base.as_ptr().cast(), self.length) };

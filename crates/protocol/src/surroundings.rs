@@ -151,6 +151,8 @@ pub enum Body {
         at: usize,
         /// Number of bytes.
         length: usize,
+        /// What follows them.
+        following: Following,
     },
     /// Bytes of a received frame that is passed on.
     Lease {
@@ -166,6 +168,16 @@ pub enum Body {
         /// Frames that were kept after it.
         behind: usize,
     },
+}
+
+/// What leaves behind some bytes of memory, in the same long transfer. Until it has left, nobody changes it, or nobody minds which of its
+/// values leaves, so that memory which takes its time may read it in advance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Following {
+    /// Names the transfer among those of this member; 0 is none.
+    pub transfer: u32,
+    /// So many bytes of it, or more, lie behind the ones in question.
+    pub bytes: u32,
 }
 
 /// The frame devices of one member. A device may drop, duplicate, reorder and corrupt; it never blocks and never
@@ -255,6 +267,17 @@ pub trait Memory {
     /// Read bytes that are about to be sent. The range lies within a registered region; surroundings revoke a region before
     /// they take its bytes away.
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
+    /// The same, and what will be read next.
+    fn read_in_row(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        out: &mut [u8],
+        following: Following,
+    ) -> Result<(), MemoryFault> {
+        let _ = following;
+        self.read(region, offset, out)
+    }
     /// Whether bytes that are about to be sent are read, and never lent: then a member may read them by itself.
     fn reads_at_once(&self) -> bool {
         false
@@ -381,7 +404,7 @@ fn complete<M, W, R>(
     if let Body::Kept { behind } = transmit.body {
         wires.recall(port, behind);
     }
-    if let Body::Memory { region, offset, at, length } = transmit.body {
+    if let Body::Memory { region, offset, at, length, following } = transmit.body {
         let is_kept = transmit.passage == Passage::Kept;
         let is_whole = transmit.end_to_end_check
             || (is_kept && wires.slot(port).is_some_and(|out| wire::is_sealed_as_a_whole(out)));
@@ -390,7 +413,7 @@ fn complete<M, W, R>(
         } else if let Some(out) = wires.slot(port) {
             // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's own
             // caller has broken his promise to keep the source.
-            if memory.read(region, offset, &mut out[at..at + length]).is_err() {
+            if memory.read_in_row(region, offset, &mut out[at..at + length], following).is_err() {
                 out[at..at + length].fill(0);
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let faults = Faults::of(faults.as_ref(), &plan, &config, &start.vacant, start.stays);
     let (devices, cabling) =
         wires::open(&plan, &config, &start.grant, exchanges, watch_port, &faults.edges())?;
-    let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
+    let mut ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
     observer.leads_abroad(&plan, &config, &start.grant);
     let body = match member.role {
@@ -60,6 +60,9 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             };
             let job = rackloom_jobs::build_from(&plan, node, plan.seed, &inputs, checkpoints);
             let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
+            for reason in memory.take_frames_in_place(&mut ports) {
+                tracing::info!("{}: frames are copied once more on their way: {reason}", member.name);
+            }
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };

@@ -48,6 +48,8 @@ pub struct Cuda {
     events: Vec<CUevent>,
     /// What was allocated here and not freed: start and length.
     allocations: BTreeMap<u64, u64>,
+    /// Where pages of somebody else begin that were pinned here.
+    foreign: Vec<u64>,
 }
 
 // SAFETY: needed because a member moves between threads. Streams and events belong to the context, which any thread may use
@@ -73,6 +75,7 @@ impl Cuda {
             streams: Vec::new(),
             events: Vec::new(),
             allocations: BTreeMap::new(),
+            foreign: Vec::new(),
         })
     }
 
@@ -227,6 +230,20 @@ impl Device for Cuda {
         Ok(unsafe { Pinned::new(base, bytes, give_back) })
     }
 
+    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
+        let functions = self.context.driver.functions();
+        // SAFETY: needed because the driver is C. By this function's contract the range is mapped until `self` is dropped, which
+        // gives it back first.
+        unsafe { functions.cuMemHostRegister_v2(base, bytes, PORTABLE_AND_MAPPED)? };
+        self.foreign.push(start);
+        let mut address = 0;
+        // SAFETY: needed because the driver is C. The range was registered just now, and one address is written.
+        unsafe { functions.cuMemHostGetDevicePointer_v2(&raw mut address, base, 0)? };
+        if address == start { Ok(()) } else { Err(GpuError::NotSupported { function: "pages at their own address" }) }
+    }
+
     fn stream(&mut self) -> Result<StreamId, GpuError> {
         self.context.enter()?;
         let mut stream = ptr::null_mut();
@@ -330,6 +347,11 @@ impl Drop for Cuda {
             drop(unsafe {
                 functions.cuStreamSynchronize(stream).and_then(|()| functions.cuStreamDestroy_v2(stream))
             });
+        }
+        for start in self.foreign.drain(..) {
+            let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
+            // SAFETY: as above, for pages that were pinned here once and are still mapped.
+            drop(unsafe { functions.cuMemHostUnregister(base) });
         }
         for event in self.events.drain(..) {
             // SAFETY: as above, for events.

@@ -202,6 +202,12 @@ impl Device for Fake {
         self.store.pin(bytes)
     }
 
+    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> {
+        self.check_health()?;
+        self.store.pin_pages(start, bytes);
+        Ok(())
+    }
+
     fn stream(&mut self) -> Result<StreamId, GpuError> {
         self.streams.push(VecDeque::new());
         Ok(StreamId(self.streams.len() as u32 - 1))

@@ -63,6 +63,11 @@ impl Store {
         Ok(unsafe { Pinned::new(base, bytes, give_back) })
     }
 
+    /// Memory of the host that is somebody else's and stays where it is.
+    pub(super) fn pin_pages(&mut self, start: u64, bytes: usize) {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
+    }
+
     /// Whether a range lies within one allocation.
     pub(super) fn check(&self, address: u64, bytes: u64) -> Result<(), GpuError> {
         let fits =

@@ -35,7 +35,7 @@ const RANGES_MAX: usize = 1024;
 /// The smallest ring: a batch and its records take no more than half of any.
 pub const RING_BYTES_MIN: usize = 16 << 10;
 /// How long a ring may stay full.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is to be done with one word.
 ///
@@ -72,6 +72,8 @@ pub enum Landed<'a> {
 pub struct LandingCounts {
     /// Ranges that were asked for, writes and reads.
     pub ranges: u64,
+    /// Those among them that the device reads where they came in.
+    pub in_place: u64,
     /// Launches of the kernel that moves ranges.
     pub launches: u64,
     /// Copies by the device's engines.
@@ -200,6 +202,13 @@ impl<D: Device + ?Sized> Landing<D> {
             self.plan_move(Move { target: target.0, source, bytes: piece.len() as u64 }, target.0)?;
         }
         Ok(())
+    }
+
+    /// The same with bytes that lie where the device reads them itself, and stay as they are until such a ticket is answered.
+    /// Nobody copies them on the way.
+    pub fn write_in_place(&mut self, target: Address, source: Address, bytes: u64) -> Result<(), GpuError> {
+        self.counts.in_place += 1;
+        self.plan_move(Move { target: target.0, source: source.0, bytes }, target.0)
     }
 
     /// Answer this ticket once everything written before is visible.

@@ -4,6 +4,7 @@
 //! completion or a device that fails, is in `faults`.
 
 mod faults;
+mod in_place;
 mod processes;
 mod real;
 mod rig;

@@ -2,32 +2,35 @@
 //!
 //! The core's requests become writes, reads and atomics of one landing ([`rackloom_gpu::landing`]), which carries them out in the order of
 //! asking; the core's token is the landing's ticket. Bounds are checked here once more, because a wrong range would be a wild
-//! write. What leaves in frames is read at once, which waits for the device; frames that go on where the last one ended
-//! are served from what was read ahead in the same drain, when nobody could have changed it.
+//! write. Frames that lie in pages which the device can read are not copied by us at all. What leaves in frames is read at once, which
+//! waits for the device; of long transfers what follows is read ahead ([`rackloom_gpu::rows`]).
 
 use std::io;
 
 use rackloom_gpu::device::{Address, AtomicKind, Device};
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing, WordChange};
+use rackloom_gpu::rows::Rows;
 use rackloom_gpu::{Cuda, Driver, GpuError};
 use rackloom_protocol::{
-    Atomic, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+    Atomic, Following, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
 };
 
 use super::DeviceChoice;
 
-/// How much is read at once when frames leave in a row.
-const AHEAD_BYTES: u64 = 64 << 10;
-/// A shorter read is not the first of a row.
-const ROW_BYTES_MIN: usize = 512;
+/// From here on bytes of a frame are read by the device where they came in. Shorter ones are copied once more: what is stored
+/// alone must be aligned as its target is, to be seen whole.
+const IN_PLACE_BYTES_MIN: usize = 1024;
 
 /// The regions of one member on one device.
 #[derive(Debug)]
 pub(super) struct DeviceRegions {
     landing: Landing<dyn Device>,
+    /// Long transfers that leave.
+    rows: Rows,
     regions: Vec<DeviceRegion>,
-    ahead: Ahead,
+    /// Pages in which frames lie, which the device reads by itself: first address and the one behind the last.
+    frames: Vec<(usize, usize)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +38,6 @@ struct DeviceRegion {
     region: RegionId,
     address: Address,
     length: u64,
-}
-
-/// Bytes that were read before they were asked for.
-#[derive(Debug)]
-struct Ahead {
-    region: RegionId,
-    offset: u64,
-    bytes: Vec<u8>,
 }
 
 impl DeviceRegions {
@@ -54,9 +49,21 @@ impl DeviceRegions {
             }
             DeviceChoice::Fake(seed) => Box::new(Fake::new(FakePlan::new(seed))),
         };
-        let landing = Landing::new(device).map_err(io::Error::other)?;
-        let ahead = Ahead { region: RegionId(0), offset: 0, bytes: Vec::new() };
-        Ok(Self { landing, regions: Vec::new(), ahead })
+        let mut landing = Landing::new(device).map_err(io::Error::other)?;
+        let rows = Rows::new(landing.device()).map_err(io::Error::other)?;
+        Ok(Self { landing, rows, regions: Vec::new(), frames: Vec::new() })
+    }
+
+    /// Let the device read frames in these pages by itself.
+    ///
+    /// # Safety
+    /// The range is mapped until the process ends, and a frame in it that was given to [`Self::execute`] stays as it is until that
+    /// request is answered.
+    pub(super) unsafe fn take_frames_in_place(&mut self, start: usize, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.landing.device().pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
+        self.frames.push((start, start + bytes));
+        Ok(())
     }
 
     pub(super) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
@@ -75,7 +82,7 @@ impl DeviceRegions {
     pub(super) fn free(&mut self, region: RegionId) -> Option<u64> {
         let place = self.regions.iter().position(|known| known.region == region)?;
         let DeviceRegion { address, length, .. } = self.regions.swap_remove(place);
-        self.ahead.bytes.clear();
+        self.rows.forget();
         // A device that has failed gives nothing back before the process ends; nobody can use the region either way.
         let _ = self.landing.finish().and_then(|()| self.landing.device().free(address));
         Some(length)
@@ -91,13 +98,12 @@ impl DeviceRegions {
 
     /// Begin a request. Its answer comes through [`Self::poll_done`], unless it failed at once.
     pub(super) fn execute(&mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryFault> {
-        self.ahead.bytes.clear();
         let (region, ticket) = (request.region, request.token.0);
         let begun = match request.access {
             MemoryAccess::Write { ranges, .. } => ranges.iter().try_for_each(|range| {
                 let from = range.frame_offset as usize;
                 let bytes = from.checked_add(range.length as usize).and_then(|to| frame.get(from..to));
-                self.write(region, range.region_offset, bytes.ok_or(MemoryFault::Device)?)
+                self.land(region, range.region_offset, bytes.ok_or(MemoryFault::Device)?)
             }),
             MemoryAccess::Read { offset, length } => {
                 let length = length as usize;
@@ -121,8 +127,6 @@ impl DeviceRegions {
 
     /// The next answer, in the order of asking.
     pub(super) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        // A drain begins: what was read ahead belongs to the last one.
-        self.ahead.bytes.clear();
         let (ticket, landed) = self.landing.poll()?;
         let done = match landed {
             Landed::Written => MemoryDone::Written,
@@ -143,35 +147,39 @@ impl DeviceRegions {
         self.landing.read_now(at, out).map_err(fault)
     }
 
-    /// The same for bytes that leave in a frame, probably in a row with the next ones.
-    pub(super) fn read_ahead(
+    /// The same for bytes that leave in a frame, and what leaves behind them.
+    pub(super) fn read_in_row(
         &mut self,
         region: RegionId,
         offset: u64,
         out: &mut [u8],
+        following: Following,
     ) -> Result<(), MemoryFault> {
-        if let Some(found) = self.ahead.find(region, offset, out.len()) {
-            out.copy_from_slice(found);
-            return Ok(());
-        }
-        let length = self.length(region).ok_or(MemoryFault::NotMapped)?;
-        let bytes = AHEAD_BYTES.min(length.saturating_sub(offset)) as usize;
-        if out.len() < ROW_BYTES_MIN || bytes <= out.len() {
-            return self.read(region, offset, out);
-        }
-        let mut row = std::mem::take(&mut self.ahead.bytes);
-        row.resize(bytes, 0);
-        self.read(region, offset, &mut row)?;
-        out.copy_from_slice(&row[..out.len()]);
-        self.ahead = Ahead { region, offset, bytes: row };
-        Ok(())
+        let at = self.range(region, offset, out.len())?;
+        let left = self.length(region).unwrap_or(0).saturating_sub(offset + out.len() as u64);
+        let row = (following.transfer, u64::from(following.bytes).min(left));
+        // What was asked before goes before.
+        self.landing.start().map_err(fault)?;
+        let behind = self.landing.stream();
+        let taken = self.rows.take(self.landing.device(), behind, row, at, out).map_err(fault)?;
+        if taken { Ok(()) } else { self.landing.read_now(at, out).map_err(fault) }
     }
 
     /// Write behind everything that was asked before. Whoever reads through this value sees it.
     pub(super) fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.ahead.bytes.clear();
         let at = self.range(region, offset, bytes.len())?;
         self.landing.write(at, bytes).map_err(fault)
+    }
+
+    /// The same with bytes of a frame, which stay as they are until the request is answered.
+    fn land(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let start = bytes.as_ptr().addr();
+        let is_within = |(from, to): &(usize, usize)| *from <= start && start + bytes.len() <= *to;
+        if bytes.len() < IN_PLACE_BYTES_MIN || !self.frames.iter().any(is_within) {
+            return self.write(region, offset, bytes);
+        }
+        let at = self.range(region, offset, bytes.len())?;
+        self.landing.write_in_place(at, Address(start as u64), bytes.len() as u64).map_err(fault)
     }
 
     /// Address of a range, if it lies within its region.
@@ -181,13 +189,6 @@ impl DeviceRegions {
             Some(end) if end <= found.length => Ok(found.address.plus(offset)),
             _ => Err(MemoryFault::NotMapped),
         }
-    }
-}
-
-impl Ahead {
-    fn find(&self, region: RegionId, offset: u64, length: usize) -> Option<&[u8]> {
-        let from = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        self.bytes.get(from..from.checked_add(length)?).filter(|_| self.region == region)
     }
 }
 

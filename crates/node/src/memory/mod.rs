@@ -24,10 +24,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rackloom_plan::faults::{MemoryConditions, Troubles};
 use rackloom_protocol::{
-    FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+    Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
 };
 
 use crate::mapping::whole_pages;
+use crate::wires::Ports;
 use crate::window::Window;
 
 use device::DeviceRegions;
@@ -138,6 +139,19 @@ impl HostMemory {
         self.on_device().map_or(Ok(()), |mut device| device.allocate(region, length)).map_err(system)?;
         self.ledger.add(length, length);
         Ok(&ON_DEVICE)
+    }
+
+    /// Let a device that holds regions read frames where the ports keep them, so that they are copied once. Returns the reason for each
+    /// port's frames that it cannot read so; they take one copy more. Memory without a device has nothing to do.
+    pub fn take_frames_in_place(&mut self, ports: &mut Ports) -> Vec<io::Error> {
+        let Some(device) = self.on_device_mut() else { return Vec::new() };
+        let take = |(start, bytes)| {
+            // SAFETY: needed because addresses outlive what Rust knows of them. `keep_pages` promises that the pages stay mapped
+            // until the process ends, and that frames given to memory stay as they are until their lease is given back; the
+            // core gives it back when the request is answered.
+            unsafe { device.take_frames_in_place(start, bytes) }.err()
+        };
+        ports.keep_pages().into_iter().filter_map(take).collect()
     }
 
     fn on_device(&self) -> Option<MutexGuard<'_, DeviceRegions>> {
@@ -346,7 +360,20 @@ impl Memory for HostMemory {
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
-            Err(fault) => self.on_device_mut().ok_or(fault)?.read_ahead(region, offset, out),
+            Err(fault) => self.on_device_mut().ok_or(fault)?.read(region, offset, out),
+        }
+    }
+
+    fn read_in_row(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        out: &mut [u8],
+        following: Following,
+    ) -> Result<(), MemoryFault> {
+        match self.regions.found(region) {
+            Ok(found) => found.window().read(offset, out),
+            Err(fault) => self.on_device_mut().ok_or(fault)?.read_in_row(region, offset, out, following),
         }
     }
 

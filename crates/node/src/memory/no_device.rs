@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rackloom_protocol::{MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
+use rackloom_protocol::{Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
 
 use super::DeviceChoice;
 
@@ -15,6 +15,11 @@ impl DeviceRegions {
     pub(super) fn open(_choice: DeviceChoice) -> io::Result<Self> {
         let what = "this program was built without GPUs; hint: build it with the feature `gpu`, or leave `device` out";
         Err(io::Error::new(io::ErrorKind::Unsupported, what))
+    }
+
+    #[allow(unsafe_code, reason = "the same surface as with GPUs")]
+    pub(super) unsafe fn take_frames_in_place(&mut self, _start: usize, _bytes: usize) -> io::Result<()> {
+        match *self {}
     }
 
     pub(super) fn allocate(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
@@ -54,11 +59,12 @@ impl DeviceRegions {
         match *self {}
     }
 
-    pub(super) fn read_ahead(
+    pub(super) fn read_in_row(
         &mut self,
         _region: RegionId,
         _offset: u64,
         _out: &mut [u8],
+        _following: Following,
     ) -> Result<(), MemoryFault> {
         match *self {}
     }

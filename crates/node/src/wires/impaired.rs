@@ -237,6 +237,12 @@ impl<D: Device> Device for Impaired<D> {
         self.device.leased(lease)
     }
 
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        self.device.keep_pages()
+    }
+    fn hold(&mut self, lease: DeviceLease) {
+        self.device.hold(lease);
+    }
     fn release(&mut self, lease: DeviceLease) {
         self.device.release(lease);
     }

@@ -173,6 +173,17 @@ impl Device for Jack {
         self.cables[place].as_ref().map_or(&[], |cable| cable.device.leased(lease))
     }
 
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        self.cable_mut()?.device.keep_pages()
+    }
+
+    fn hold(&mut self, lease: DeviceLease) {
+        let (place, lease) = split(lease);
+        if let Some(cable) = &mut self.cables[place] {
+            cable.device.hold(lease);
+        }
+    }
+
     fn release(&mut self, lease: DeviceLease) {
         let (place, lease) = split(lease);
         if let Some(cable) = &mut self.cables[place] {

@@ -4,7 +4,7 @@
 //! before it is held while a hundred later ones pass. One held frame must not stop the ring, least of all the control
 //! frames behind it. So when more than half of the ring is held, the oldest held frames move to the heap; the lease
 //! stays the same, only its bytes live elsewhere. The heap is bounded too: beyond it the ring does fill, and the
-//! sender feels it.
+//! sender feels it. A frame that a device reads where it lies is not moved; such a device gives it back soon, or fails.
 //!
 //! Nothing is allocated in steady state: slots and heap buffers are used again.
 
@@ -22,6 +22,8 @@ enum Place {
     Free,
     /// In the ring, read by the core.
     Ring(Record),
+    /// The same, and not to be moved: a device reads it there.
+    Held(Record),
     /// In the ring, given back, waiting for older ones.
     Returned(Record),
     /// On the heap; the ring has forgotten it.
@@ -66,9 +68,18 @@ impl Leases {
     /// The bytes under a lease; empty if there is no such lease.
     pub(super) fn bytes<'a>(&'a self, ring: &'a Consumer, lease: DeviceLease) -> &'a [u8] {
         match self.slots.get(lease.0 as usize) {
-            Some(Place::Ring(record)) => ring.bytes(*record),
+            Some(Place::Ring(record) | Place::Held(record)) => ring.bytes(*record),
             Some(Place::Heap(bytes)) => bytes,
             Some(Place::Free | Place::Returned(_)) | None => &[],
+        }
+    }
+
+    /// From now on the bytes under a lease stay where they are, even if the ring is full meanwhile. Whoever asks for it is quick.
+    pub(super) fn hold(&mut self, lease: DeviceLease) {
+        if let Some(place) = self.slots.get_mut(lease.0 as usize)
+            && let Place::Ring(record) = *place
+        {
+            *place = Place::Held(record);
         }
     }
 
@@ -76,7 +87,7 @@ impl Leases {
     pub(super) fn release(&mut self, ring: &mut Consumer, lease: DeviceLease) {
         let Some(place) = self.slots.get_mut(lease.0 as usize) else { return };
         match std::mem::replace(place, Place::Free) {
-            Place::Ring(record) => {
+            Place::Ring(record) | Place::Held(record) => {
                 *place = Place::Returned(record);
                 self.give_back(ring);
             }
@@ -93,8 +104,12 @@ impl Leases {
     pub(super) fn evacuate(&mut self, ring: &mut Consumer) {
         let heap_bytes_max = ring.body_bytes() * HEAP_BYTES_MAX_FACTOR;
         while ring.held_bytes() > ring.body_bytes() / 2 && self.heap_bytes < heap_bytes_max {
-            let Some(slot) = self.order.pop_front() else { return };
+            let Some(&slot) = self.order.front() else { return };
             let place = &mut self.slots[slot as usize];
+            if matches!(place, Place::Held(_)) {
+                return;
+            }
+            self.order.pop_front();
             if let Place::Ring(record) = *place {
                 let mut buffer = self.buffers.pop().unwrap_or_default();
                 buffer.clear();

@@ -135,6 +135,15 @@ pub trait Device: Send {
     }
     /// The bytes of a frame; empty if the lease is not out.
     fn leased(&self, lease: DeviceLease) -> &[u8];
+    /// Where received frames lie, as address and length, if that is one place; it then stays mapped until the process ends, so that
+    /// something else than this processor can read them there.
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        None
+    }
+    /// Somebody reads this frame where it lies: it stays there until it is given back. Only for devices that keep pages.
+    fn hold(&mut self, lease: DeviceLease) {
+        let _ = lease;
+    }
     /// Give a frame back, in any order.
     fn release(&mut self, lease: DeviceLease);
     /// Whether [`Device::receive`] would give a frame.
@@ -204,6 +213,12 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn leased(&self, lease: DeviceLease) -> &[u8] {
         (**self).leased(lease)
+    }
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        (**self).keep_pages()
+    }
+    fn hold(&mut self, lease: DeviceLease) {
+        (**self).hold(lease);
     }
     fn release(&mut self, lease: DeviceLease) {
         (**self).release(lease);

@@ -44,6 +44,8 @@ pub struct Ports {
     devices: Vec<Box<dyn Device>>,
     scratch: Vec<u8>,
     doorbell: Option<Doorbell>,
+    /// Memory reads what it is given where it lies.
+    holds: bool,
 }
 
 impl Ports {
@@ -60,7 +62,7 @@ impl Ports {
             return Err(PortsError::FrameTooLarge { frame_bytes_max });
         }
         let doorbell = common_doorbell(&devices)?;
-        Ok(Self { devices, doorbell, scratch: Vec::with_capacity(FRAME_BYTES_MAX) })
+        Ok(Self { devices, doorbell, scratch: Vec::with_capacity(FRAME_BYTES_MAX), holds: false })
     }
 
     /// Number of ports.
@@ -86,6 +88,13 @@ impl Ports {
             Offered::Taken => Some(None),
             Offered::Leased(lease) => Some(Some(name(port, lease))),
         }
+    }
+
+    /// Where received frames lie, as addresses and lengths, as far as they lie in one place. From now on what memory is given
+    /// stays there until it is given back.
+    pub(crate) fn keep_pages(&mut self) -> Vec<(usize, usize)> {
+        self.holds = true;
+        self.devices.iter_mut().filter_map(|device| device.keep_pages()).collect()
     }
 
     /// Send what is due on every port.
@@ -205,6 +214,16 @@ impl Wires for Ports {
     fn leased(&self, lease: LeaseId) -> &[u8] {
         let (port, lease) = locate(lease);
         self.devices.get(port).map_or(&[], |device| device.leased(lease))
+    }
+
+    fn unload(&mut self, lease: LeaseId) -> &[u8] {
+        if self.holds {
+            let (port, lease) = locate(lease);
+            if let Some(device) = self.devices.get_mut(port) {
+                device.hold(lease);
+            }
+        }
+        self.leased(lease)
     }
 
     fn release(&mut self, lease: LeaseId) {

@@ -311,6 +311,12 @@ impl Consumer {
         unsafe { slice::from_raw_parts(start, record.length as usize) }
     }
 
+    /// Where every record lies, from now on until the process ends: address and length.
+    pub(super) fn keep_pages(&mut self) -> (usize, usize) {
+        self.shared.mapping.keep();
+        (self.shared.mapping.base().expose_provenance(), self.shared.mapping.length())
+    }
+
     /// Bytes read and not given back yet.
     pub(super) fn held_bytes(&self) -> u64 {
         self.read - self.head

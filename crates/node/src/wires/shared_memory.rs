@@ -167,6 +167,14 @@ impl Device for SharedMemoryDevice {
         self.leases.bytes(&self.consumer, lease)
     }
 
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        Some(self.consumer.keep_pages())
+    }
+
+    fn hold(&mut self, lease: DeviceLease) {
+        self.leases.hold(lease);
+    }
+
     fn release(&mut self, lease: DeviceLease) {
         self.leases.release(&mut self.consumer, lease);
     }

@@ -31,6 +31,12 @@ impl<D: Device, W: FnMut(&[u8]) + Send> Device for Tapped<D, W> {
     fn leased(&self, lease: DeviceLease) -> &[u8] {
         self.device.leased(lease)
     }
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        self.device.keep_pages()
+    }
+    fn hold(&mut self, lease: DeviceLease) {
+        self.device.hold(lease);
+    }
     fn release(&mut self, lease: DeviceLease) {
         self.device.release(lease);
     }

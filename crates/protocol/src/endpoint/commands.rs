@@ -314,7 +314,7 @@ impl Endpoint {
         }
         self.queue_bulk(
             peer,
-            |group| Bulk::Put { group, target, source, signal, position: 0, first: None, error: None },
+            |group| Bulk::Put { group, target, source, signal, position: 0, first: None, error: None, transfer: 0 },
             operation,
         )
     }

@@ -8,6 +8,7 @@ use crate::operation::bulk::Bulk;
 use crate::operation::groups::GroupId;
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::{LocalRange, RemoteAddress, Signal};
+use crate::surroundings::Following;
 use crate::transport::packet::PayloadSource;
 use crate::transport::sender::Sender;
 use crate::wire::layout::OPERATIONS;
@@ -66,26 +67,28 @@ impl Endpoint {
 
     /// Cut one packet of a put. True when the put is wholly in packets.
     fn cut_put(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
-        let Bulk::Put { group, target, source, signal, position, first, error } = bulk else { return true };
+        let Bulk::Put { group, target, source, signal, position, first, error, transfer } = bulk else { return true };
         let is_gone = source.length > 0 && !self.regions.holds(source.region, source.offset, source.length);
         if let Some(error) = error.or(is_gone.then_some(OperationError::MemoryFailed)) {
             // What is in flight already is answered for: the put ends once it has been.
             return self.abandon_put(peer, class, group, first, error);
         }
         let length = (source.length - position).min(self.segment_bytes());
+        let transfer = self.name_transfer(position, transfer);
         let sender = &mut peer.senders[class.index()];
         let mut last = sender.next_operation();
         let first = first.unwrap_or(last);
         if source.length > 0 {
-            last = cut_segment(sender, target, source, position, length);
+            last = cut_segment(sender, target, source, position, length, transfer);
         }
         let position = position + length;
         if position < source.length {
-            if let Some(Bulk::Put { position: slot, first: first_slot, .. }) =
+            if let Some(Bulk::Put { position: slot, first: first_slot, transfer: name, .. }) =
                 peer.bulk[class.index()].front_mut()
             {
                 *slot = position;
                 *first_slot = Some(first);
+                *name = transfer;
             }
             return false;
         }
@@ -98,6 +101,16 @@ impl Endpoint {
         let wait = VisibleWait { first, last, command: Waiting::Part(group), error: None };
         peer.outstanding[class.index()].visible.push_back(wait);
         true
+    }
+
+    /// The name of a transfer of which so many bytes are in packets: a new one at its beginning. Names come again after four thousand
+    /// million others.
+    fn name_transfer(&mut self, position: u64, known: u32) -> u32 {
+        if position > 0 {
+            return known;
+        }
+        self.transfers = self.transfers.checked_add(1).unwrap_or(1);
+        self.transfers
     }
 
     fn abandon_put(
@@ -122,27 +135,37 @@ impl Endpoint {
 
     /// Cut one packet of get data. True when the data is wholly in packets, or can no longer be had.
     fn cut_get_data(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
-        let Bulk::GetData { operation, region, offset, length, position } = bulk else { return true };
+        let Bulk::GetData { operation, region, offset, length, position, transfer } = bulk else { return true };
         if !self.regions.holds(region, offset, length) {
             self.refuse(peer, Class::Bulk, operation, region, OperationError::Revoked);
             return true;
         }
         let part = (length - position).min(self.segment_bytes());
+        let transfer = self.name_transfer(position, transfer);
         let source = PayloadSource {
             region,
             offset: offset + position,
             length: part as usize,
             split: 0,
             answers: Some(operation),
+            following: following(transfer, length - position - part),
         };
         peer.senders[class.index()].append_gathered(None, source, |body| {
             get_data_header(body, operation, position as u32, part as usize);
         });
-        if let Some(Bulk::GetData { position: slot, .. }) = peer.bulk[class.index()].front_mut() {
+        if let Some(Bulk::GetData { position: slot, transfer: name, .. }) =
+            peer.bulk[class.index()].front_mut()
+        {
             *slot = position + part;
+            *name = transfer;
         }
         position + part >= length
     }
+}
+
+/// What is cut later. A number that is too large for its field is given as a smaller one.
+fn following(transfer: u32, bytes: u64) -> Following {
+    Following { transfer, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
 }
 
 fn cut_segment(
@@ -151,6 +174,7 @@ fn cut_segment(
     source: LocalRange,
     position: u64,
     length: u64,
+    transfer: u32,
 ) -> u32 {
     let payload = PayloadSource {
         region: source.region,
@@ -158,6 +182,7 @@ fn cut_segment(
         length: length as usize,
         split: 0,
         answers: None,
+        following: following(transfer, source.length - position - length),
     };
     sender.append_gathered(Some((target.region, target.key)), payload, |body| {
         put_header(body, target.offset.wrapping_add(position), target.offset, source.length, length as usize);

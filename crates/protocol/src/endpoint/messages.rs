@@ -15,6 +15,7 @@ use crate::operation::messages::{
 };
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::{LocalRange, OperationId};
+use crate::surroundings::Following;
 use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
 
@@ -73,6 +74,7 @@ impl Endpoint {
                 length,
                 split: 0,
                 answers: None,
+                following: Following::default(),
             };
             sender.append_gathered(None, payload, |body| message_header(body, tag, length))
         };
@@ -100,6 +102,7 @@ impl Endpoint {
             offset: source.offset,
             length: u64::from(length),
             position: 0,
+            transfer: 0,
         });
         Ok(())
     }

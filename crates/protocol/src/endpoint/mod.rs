@@ -73,6 +73,8 @@ pub struct Endpoint {
     /// Since the last turn began, own data has been leaving through this port, which has one channel and where nothing else waited.
     /// Nothing that goes before it can have come since: not by sending, and the time is the same.
     run: Option<PortId>,
+    /// Long transfers that were begun.
+    transfers: u32,
     undrained: Undrained,
 }
 
@@ -102,6 +104,7 @@ impl Endpoint {
             bitmap: Vec::new(),
             ack_operations: Vec::new(),
             run: None,
+            transfers: 0,
         }
     }
 

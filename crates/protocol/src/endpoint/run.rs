@@ -68,7 +68,9 @@ impl Endpoint {
             let read = |source: &PayloadSource, out: &mut [u8]| {
                 let at = OPERATIONS + source.split;
                 let room = out.get_mut(at..at + source.length);
-                room.is_some_and(|room| memory.read(source.region, source.offset, room).is_ok())
+                room.is_some_and(|room| {
+                    memory.read_in_row(source.region, source.offset, room, source.following).is_ok()
+                })
             };
             Some(self.send_next(now, &mut run, out, read)?.length as usize)
         });

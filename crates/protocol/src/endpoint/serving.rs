@@ -299,7 +299,7 @@ impl Endpoint {
         self.close_batch(service, peer);
         let region = service.selected.0;
         let length = u64::from(length);
-        let data = Bulk::GetData { operation: number, region, offset, length, position: 0 };
+        let data = Bulk::GetData { operation: number, region, offset, length, position: 0, transfer: 0 };
         peer.bulk[Class::BulkReply.index()].push_back(data);
         peer.serve(service.class, number.wrapping_add(1), true);
         Ok(())

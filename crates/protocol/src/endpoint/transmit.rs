@@ -296,6 +296,6 @@ pub(super) fn place_operations(packet: &crate::transport::packet::Packet, out: &
 
 /// Payload that goes into that gap.
 pub(super) const fn gathered(source: &PayloadSource) -> Body {
-    let PayloadSource { region, offset, length, split, .. } = *source;
-    Body::Memory { region, offset, at: OPERATIONS + split, length }
+    let PayloadSource { region, offset, length, split, following, .. } = *source;
+    Body::Memory { region, offset, at: OPERATIONS + split, length, following }
 }

@@ -24,6 +24,8 @@ pub enum Bulk {
         first: Option<u32>,
         /// A refusal that has come already: the rest is not sent.
         error: Option<OperationError>,
+        /// Its name among the transfers that have begun.
+        transfer: u32,
     },
     /// Caller's side of a get: the request.
     Get {
@@ -55,5 +57,7 @@ pub enum Bulk {
         length: u64,
         /// Bytes already in packets.
         position: u64,
+        /// Its name among the transfers that have begun.
+        transfer: u32,
     },
 }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::ids::{Key, RegionId};
 use crate::time::Instant;
+use crate::surroundings::Following;
 use crate::wire::packed::Operation;
 
 /// Payload that is gathered at transmission.
@@ -22,6 +23,8 @@ pub struct PayloadSource {
     pub split: usize,
     /// The peer's get that asked for these bytes, by its number in the peer's bulk stream.
     pub answers: Option<u32>,
+    /// What follows them.
+    pub following: Following,
 }
 
 /// One packet.
