@@ -1,7 +1,8 @@
 // target[i] = target[i] (op) source[i]: the arithmetic of collectives, one kernel per operation and type.
 //
 // Small floats are computed as float and rounded to nearest even once per element, as the host does. Sums and products of
-// integers wrap. The minimum and maximum of a number and a NaN is the number.
+// integers wrap. What is not a number is the quiet NaN with no sign and no payload; the minimum and maximum of a number and a NaN
+// is a NaN, and -0 is less than +0. All of this as the host does it, to the bit.
 
 typedef unsigned short u16;
 
@@ -10,25 +11,35 @@ struct bf16 { u16 bits; };
 
 __device__ float widen(f16 value) { float wide; asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits)); return wide; }
 __device__ float widen(bf16 value) { return __uint_as_float((unsigned)value.bits << 16); }
-__device__ void narrow(float wide, f16 &value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(wide)); }
+__device__ void narrow(float wide, f16 &value)
+{
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(wide));
+    if (wide != wide) value.bits = 0x7e00u;
+}
 __device__ void narrow(float wide, bf16 &value)
 {
     unsigned bits = __float_as_uint(wide);
     bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    value.bits = is_nan ? (u16)((bits >> 16) | 0x40u) : (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    value.bits = is_nan ? (u16)0x7fc0u : (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-struct Sum { template <typename T> __device__ static T of(T a, T b) { return a + b; } };
-struct Product { template <typename T> __device__ static T of(T a, T b) { return a * b; } };
+template <typename T> __device__ T one_nan(T value) { return value; }
+__device__ float one_nan(float value) { return value != value ? __uint_as_float(0x7fc00000u) : value; }
+__device__ double one_nan(double value) { return value != value ? __longlong_as_double(0x7ff8000000000000ll) : value; }
+template <typename T> __device__ bool has_nan(T a, T b) { return a != a || b != b; }
+
+// No multiplication is merged with an addition: there is one operation only.
+struct Sum { template <typename T> __device__ static T of(T a, T b) { return one_nan(a + b); } };
+struct Product { template <typename T> __device__ static T of(T a, T b) { return one_nan(a * b); } };
 struct Min {
     template <typename T> __device__ static T of(T a, T b) { return b < a ? b : a; }
-    __device__ static float of(float a, float b) { return fminf(a, b); }
-    __device__ static double of(double a, double b) { return fmin(a, b); }
+    __device__ static float of(float a, float b) { return has_nan(a, b) ? one_nan(a + b) : signbit(a) ? (b < a ? b : a) : (b <= a ? b : a); }
+    __device__ static double of(double a, double b) { return has_nan(a, b) ? one_nan(a + b) : signbit(a) ? (b < a ? b : a) : (b <= a ? b : a); }
 };
 struct Max {
     template <typename T> __device__ static T of(T a, T b) { return a < b ? b : a; }
-    __device__ static float of(float a, float b) { return fmaxf(a, b); }
-    __device__ static double of(double a, double b) { return fmax(a, b); }
+    __device__ static float of(float a, float b) { return has_nan(a, b) ? one_nan(a + b) : signbit(a) ? (a <= b ? b : a) : (a < b ? b : a); }
+    __device__ static double of(double a, double b) { return has_nan(a, b) ? one_nan(a + b) : signbit(a) ? (a <= b ? b : a) : (a < b ? b : a); }
 };
 
 template <typename Op, typename T> __device__ T combine(T a, T b) { return Op::of(a, b); }

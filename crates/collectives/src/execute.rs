@@ -52,6 +52,21 @@ pub trait Surroundings {
     /// # Errors
     /// When there is no such memory.
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Self::Fault>;
+    /// Let own memory combine so many bytes of `source` with those of `target`, or copy them if there is no operation, in the order of
+    /// reads and writes. The ranges are the same or do not overlap. False: it does not do that.
+    ///
+    /// # Errors
+    /// When there is no such memory.
+    fn combine(
+        &mut self,
+        how: Option<(ReduceOperation, ElementType)>,
+        target: (Buffer, usize),
+        source: (Buffer, usize),
+        length: usize,
+    ) -> Result<bool, Self::Fault> {
+        let _ = (how, target, source, length);
+        Ok(false)
+    }
     /// Write own memory, `offset` in bytes.
     ///
     /// # Errors
@@ -227,6 +242,10 @@ fn work<S: Surroundings>(
     (blocks, budget): (&mut Blocks, usize),
 ) -> Result<usize, S::Fault> {
     let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+    if *worked == 0 && combine(around, (program, piece), blocks)? {
+        *worked = target_bytes;
+        return Ok(0);
+    }
     let operands = program.sources(&piece).len().max(1);
     // Each block of a fold reads a block from every operand, and a turn has no more than its share of time.
     let block_bytes =
@@ -239,6 +258,51 @@ fn work<S: Surroundings>(
         moved += length * operands;
     }
     Ok(moved)
+}
+
+/// Have memory do a whole piece of work, if it does such things.
+fn combine<S: Surroundings>(
+    around: &mut S,
+    (program, piece): (&Program, Local),
+    blocks: &Blocks,
+) -> Result<bool, S::Fault> {
+    let how = Some((blocks.operation, blocks.element));
+    let bytes = |span: Span| span.bytes(blocks.element.bytes());
+    let place = |span: Span| (span.buffer, bytes(span).start);
+    let target = piece.target();
+    let length = bytes(target).len();
+    let are_apart = |source: Span| {
+        let (source_bytes, target_bytes) = (bytes(source), bytes(target));
+        source.buffer != target.buffer
+            || source_bytes.end <= target_bytes.start
+            || target_bytes.end <= source_bytes.start
+    };
+    match piece {
+        Local::Copy { source, .. } if are_apart(source) => {
+            around.combine(None, place(target), place(source), length)
+        }
+        Local::Reduce { source, .. } if are_apart(source) => {
+            around.combine(how, place(target), place(source), length)
+        }
+        Local::Fold { .. } if !blocks.folded.is_wider() => {
+            let Some((&first, rest)) = program.sources(&piece).split_first() else { return Ok(false) };
+            if !rest.iter().all(|source| are_apart(*source))
+                || !(place(first) == place(target) || are_apart(first))
+            {
+                return Ok(false);
+            }
+            let is_begun =
+                place(first) == place(target) || around.combine(None, place(target), place(first), length)?;
+            for source in rest {
+                // Memory that does one of these things does them all, so nothing is left half done.
+                if !is_begun || !around.combine(how, place(target), place(*source), length)? {
+                    return Ok(false);
+                }
+            }
+            Ok(is_begun)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// Do a part of a piece of work, counted in bytes from the beginning of its target.

@@ -184,6 +184,17 @@ pub trait Device: Send + std::fmt::Debug {
         source: Address,
         bytes: u64,
     ) -> Result<(), GpuError>;
+    /// The same for several ranges that do not overlap, in any order. The device's copy engines do it, which run beside kernels, and
+    /// beside those of other processes.
+    fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError>;
+    /// Write an aligned word of 4 or 8 bytes, whole, once everything that was put on the stream before is visible.
+    fn write_word(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        width: u32,
+        value: u64,
+    ) -> Result<(), GpuError>;
     /// Move `count` ranges, all at the same time: none may overlap with what another writes. The [`Move`]s lie at `records`.
     fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError>;
     /// Carry out `count` atomics one after another, atomically with respect to every kernel. The [`Atomic`]s lie at `records`.

@@ -115,7 +115,8 @@ impl Rows {
     ) -> Result<bool, GpuError> {
         self.reads += 1;
         let end = source.0.saturating_add(out.len() as u64);
-        let known = self.rows.iter().position(|row| row.name == name && row.next == source.0 && end <= row.end);
+        let known =
+            self.rows.iter().position(|row| row.name == name && row.next == source.0 && end <= row.end);
         let Some(index) = known.or_else(|| self.place_for_new(name, out.len() as u64 + rest)) else {
             return Ok(false);
         };
@@ -145,7 +146,8 @@ impl Rows {
         if name == 0 || bytes < ROW_BYTES_MIN {
             return None;
         }
-        let (oldest, row) = self.rows.iter().enumerate().min_by_key(|(_, row)| (row.name != 0, row.used_at))?;
+        let (oldest, row) =
+            self.rows.iter().enumerate().min_by_key(|(_, row)| (row.name != 0, row.used_at))?;
         (row.name == 0 || row.used_at + READS_UNTIL_OLD < self.reads).then_some(oldest)
     }
 

@@ -50,6 +50,8 @@ pub use operation::{
 };
 pub use route::channels::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Rise};
 pub use route::graph::{Edge, Graph, MemberRole};
-pub use surroundings::{Comparison, Following, Fill, Loan, Member, Memory, Wires, Write, drain};
+pub use surroundings::{
+    Arithmetic, Combine, Comparison, Fill, Following, Loan, Member, Memory, Number, Wires, Write, drain,
+};
 pub use switch::Switch;
 pub use time::Instant;

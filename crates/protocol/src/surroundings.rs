@@ -227,6 +227,41 @@ pub trait Wires {
     fn release(&mut self, lease: LeaseId);
 }
 
+/// Values of one range become those of another, or are combined with them one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combine {
+    /// Where the result goes, and the left-hand values lie.
+    pub target: (RegionId, u64),
+    /// Where the right-hand values lie. The ranges are the same or do not overlap.
+    pub source: (RegionId, u64),
+    /// Bytes of either.
+    pub length: u64,
+    /// How; `None` copies.
+    pub how: Option<(Arithmetic, Number)>,
+}
+
+/// What two values become. What that means to the bit is said where collectives are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub enum Arithmetic {
+    Sum,
+    Min,
+    Max,
+    Product,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub enum Number {
+    F32,
+    F64,
+    F16,
+    Bf16,
+    I32,
+    I64,
+}
+
 /// What memory lends to its own wires: a number that means something to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loan(pub u32);
@@ -300,6 +335,12 @@ pub trait Memory {
         let found = &mut found[..expected.len()];
         self.read(region, offset, found)?;
         Ok(if found == expected { Comparison::Same } else { Comparison::Different })
+    }
+    /// Work on values within this memory, where memory does such work by itself: whatever is asked later finds it done. False: this
+    /// memory does not, and nothing has changed.
+    fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
+        let _ = combine;
+        Ok(false)
     }
     /// Write bytes on behalf of the member's own caller.
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;

@@ -14,14 +14,14 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUevent, CUstream};
+use cudarc::driver::sys::{CUevent, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
 
 pub use self::ipc::{EventHandle, MemoryHandle};
 pub use self::pool::{PointerHandle, Pool, PoolStatistics, Reuse};
 
 use self::context::Context;
 use self::modules::Modules;
-use crate::device::{Address, Device, Element, EventId, Reduction, StreamId};
+use crate::device::{Address, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::driver::Driver;
 use crate::error::GpuError;
 use crate::pinned::Pinned;
@@ -50,6 +50,15 @@ pub struct Cuda {
     allocations: BTreeMap<u64, u64>,
     /// Where pages of somebody else begin that were pinned here.
     foreign: Vec<u64>,
+    batch: Batch,
+}
+
+/// What the driver wants to know about several copies; kept for the next ones.
+#[derive(Debug, Default)]
+struct Batch {
+    targets: Vec<u64>,
+    sources: Vec<u64>,
+    bytes: Vec<usize>,
 }
 
 // SAFETY: needed because a member moves between threads. Streams and events belong to the context, which any thread may use
@@ -76,6 +85,7 @@ impl Cuda {
             events: Vec::new(),
             allocations: BTreeMap::new(),
             foreign: Vec::new(),
+            batch: Batch::default(),
         })
     }
 
@@ -147,6 +157,39 @@ impl Cuda {
     fn blocks(&self, threads: u64) -> u32 {
         let wanted = threads.div_ceil(u64::from(BLOCK)).max(1);
         wanted.min(u64::from(self.multiprocessors) * 8) as u32
+    }
+
+    /// Several copies by one call, which drivers have from CUDA 12.8 on.
+    fn copy_batch(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
+        let stream = self.raw_stream(stream)?;
+        let Batch { targets, sources, bytes } = &mut self.batch;
+        targets.clear();
+        sources.clear();
+        bytes.clear();
+        for one in moves {
+            targets.push(one.target);
+            sources.push(one.source);
+            bytes.push(one.bytes as usize);
+        }
+        // SAFETY: needed because the driver's structure is C. It is plain numbers, of which all zeros is a value.
+        let mut attributes: CUmemcpyAttributes = unsafe { std::mem::zeroed() };
+        attributes.srcAccessOrder = CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        let (mut first, mut failed) = (0, 0);
+        // SAFETY: needed because the driver is C. Three arrays of equal length, one set of attributes that holds from the first copy on,
+        // all read before this returns; that the ranges are the caller's is his promise.
+        unsafe {
+            self.context.driver.functions().cuMemcpyBatchAsync(
+                targets.as_mut_ptr(),
+                sources.as_mut_ptr(),
+                bytes.as_mut_ptr(),
+                moves.len(),
+                &raw mut attributes,
+                &raw mut first,
+                1,
+                &raw mut failed,
+                stream,
+            )
+        }
     }
 
     fn launch(
@@ -241,7 +284,11 @@ impl Device for Cuda {
         let mut address = 0;
         // SAFETY: needed because the driver is C. The range was registered just now, and one address is written.
         unsafe { functions.cuMemHostGetDevicePointer_v2(&raw mut address, base, 0)? };
-        if address == start { Ok(()) } else { Err(GpuError::NotSupported { function: "pages at their own address" }) }
+        if address == start {
+            Ok(())
+        } else {
+            Err(GpuError::NotSupported { function: "pages at their own address" })
+        }
     }
 
     fn stream(&mut self) -> Result<StreamId, GpuError> {
@@ -269,6 +316,39 @@ impl Device for Cuda {
         // SAFETY: needed because the driver is C. With unified addresses it finds out by itself where either side lies; that
         // both ranges are the caller's is his promise.
         unsafe { self.context.driver.functions().cuMemcpyAsync(target.0, source.0, bytes as usize, stream) }
+    }
+
+    fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
+        if let [only] = moves {
+            return self.copy(stream, Address(only.target), Address(only.source), only.bytes);
+        }
+        self.context.enter()?;
+        match self.copy_batch(stream, moves) {
+            Err(GpuError::SymbolMissing { .. } | GpuError::NotSupported { .. }) => {}
+            result => return result,
+        }
+        for one in moves {
+            self.copy(stream, Address(one.target), Address(one.source), one.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_word(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        width: u32,
+        value: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (stream, functions) = (self.raw_stream(stream)?, self.context.driver.functions());
+        // SAFETY: needed because the driver is C. That the word is the caller's is his promise; flag 0 is a barrier before it.
+        unsafe {
+            match width {
+                4 => functions.cuStreamWriteValue32_v2(stream, target.0, value as u32, 0),
+                _ => functions.cuStreamWriteValue64_v2(stream, target.0, value, 0),
+            }
+        }
     }
 
     fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {

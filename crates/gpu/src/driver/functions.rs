@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
     CUipcEventHandle, CUipcMemHandle, CUmemAccessDesc, CUmemAllocationHandleType, CUmemPool_attribute,
-    CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUmodule, CUstream, CUuuid,
+    CUmemPoolProps, CUmemPoolPtrExportData, CUmemcpyAttributes, CUmemoryPool, CUmodule, CUstream, CUuuid,
 };
 
 use super::Library;
@@ -93,6 +93,12 @@ functions! {
     cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, host: *mut c_void, flags: c_uint);
     cuMemsetD8Async(address: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream);
     cuMemcpyAsync(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemcpyBatchAsync(
+        targets: *mut CUdeviceptr, sources: *mut CUdeviceptr, bytes: *mut usize, count: usize, attributes: *mut CUmemcpyAttributes,
+        first_of: *mut usize, attribute_count: usize, failed: *mut usize, stream: CUstream,
+    );
+    cuStreamWriteValue32_v2(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint);
+    cuStreamWriteValue64_v2(stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint);
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
     cuStreamDestroy_v2(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);

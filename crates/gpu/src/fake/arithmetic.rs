@@ -42,10 +42,12 @@ fn combine(reduction: Reduction, element: Element, ours: &mut [u8], theirs: &[u8
                 f64::from(f32::from_bits(word(ours) as u32)),
                 f64::from(f32::from_bits(word(theirs) as u32)),
             );
-            ours.copy_from_slice(&(value as f32).to_le_bytes());
+            let value = if value.is_nan() { 0x7fc0_0000 } else { (value as f32).to_bits() };
+            ours.copy_from_slice(&value.to_le_bytes());
         }
         Element::F64 => {
             let value = float(reduction, f64::from_bits(word(ours)), f64::from_bits(word(theirs)));
+            let value = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
             ours.copy_from_slice(&value.to_le_bytes());
         }
         // Both are exact in 32 bits, sum and product of two of them are rounded there once, and then once more.
@@ -73,8 +75,22 @@ fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
     match reduction {
         Reduction::Sum => a + b,
         Reduction::Product => a * b,
-        Reduction::Min => a.min(b),
-        Reduction::Max => a.max(b),
+        Reduction::Min | Reduction::Max if a.is_nan() || b.is_nan() => f64::NAN,
+        // The total order puts -0 before +0.
+        Reduction::Min => {
+            if a.total_cmp(&b).is_lt() {
+                a
+            } else {
+                b
+            }
+        }
+        Reduction::Max => {
+            if a.total_cmp(&b).is_gt() {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 

@@ -56,6 +56,7 @@ pub struct Fake {
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Copy { target: u64, source: u64, bytes: u64 },
+    Word { target: u64, width: u32, value: u64 },
     Moves { records: u64, count: u32 },
     Atomics { records: u64, count: u32 },
     Reduce { work: (Reduction, Element), target: u64, source: u64, count: u64 },
@@ -141,6 +142,9 @@ impl Fake {
                 if first > 0 {
                     self.streams[stream].push_front(Operation::Copy { target, source, bytes: first });
                 }
+            }
+            Operation::Word { target, width, value } => {
+                self.store.write(target, &value.to_le_bytes()[..width as usize])?;
             }
             Operation::Moves { records, count } => self.moves(records, count)?,
             Operation::Atomics { records, count } => self.atomics_now(records, count)?,
@@ -228,6 +232,29 @@ impl Device for Fake {
         self.bound(target.0, bytes)?;
         self.bound(source.0, bytes)?;
         self.put(stream, Operation::Copy { target: target.0, source: source.0, bytes })
+    }
+
+    fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
+        let mut moves = moves.to_vec();
+        for place in (1..moves.len()).rev() {
+            moves.swap(place, self.random.below(place as u64 + 1) as usize);
+        }
+        let mut each = moves.iter();
+        each.try_for_each(|one| self.copy(stream, Address(one.target), Address(one.source), one.bytes))
+    }
+
+    fn write_word(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        width: u32,
+        value: u64,
+    ) -> Result<(), GpuError> {
+        if !matches!(width, 4 | 8) || target.0 % u64::from(width) != 0 {
+            return Err(GpuError::NotSupported { function: "write_word" });
+        }
+        self.bound(target.0, width.into())?;
+        self.put(stream, Operation::Word { target: target.0, width, value })
     }
 
     fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {

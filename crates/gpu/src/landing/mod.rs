@@ -1,7 +1,7 @@
 //! Many small accesses to device memory, carried out in the order of asking and told when they are *visible*.
 //!
 //! Bytes that came in frames are copied once, into a ring of pinned memory. From there they are moved by a stream of our own: neighbours
-//! become one range, small ranges share one launch of a kernel that reads the ring itself, long ones are copied by
+//! become one range, many small ranges share one launch of a kernel that reads the ring itself, long ones and few are copied by
 //! the device's engines. An event behind each batch says when all of it is done; only then are its tickets answered, in
 //! order, and only then is its part of the ring used again. Reads and atomics go the same way, so whoever asks later sees what
 //! was asked before.
@@ -10,24 +10,20 @@
 //! knowledge of who asks: a ticket is a number.
 
 mod claims;
+mod planned;
 mod ring;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use self::claims::Claims;
+use self::planned::{COPY_BYTES_MIN, Planned, are_few, is_continued, pieces, word};
 use self::ring::Ring;
-use crate::device::{Address, Atomic, AtomicKind, Device, EventId, Move, StreamId};
+use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::error::GpuError;
 
 /// Pinned memory of one landing.
 pub const RING_BYTES: usize = 8 << 20;
-/// From here on a range is copied by the engines instead of by a kernel.
-const COPY_BYTES_MIN: u64 = 32 << 10;
-/// A warp of a kernel moves so much and no more: its reads from the ring cross the bus, and few of them are under way at a time.
-const PIECE_BYTES: u64 = 1 << 10;
-/// Neighbours that are shorter stay apart, so that a word that somebody polls is written whole.
-const MERGE_BYTES_MIN: u64 = 64;
 /// A batch that holds so much is started without waiting for more; less where the ring is small.
 const BATCH_BYTES_MAX: u64 = 256 << 10;
 /// A launch that moves so many ranges takes no more; fewer where the ring is small.
@@ -90,7 +86,7 @@ pub struct Landing<D: Device + ?Sized> {
     ring: Ring,
     stream: StreamId,
     idle_events: Vec<EventId>,
-    moves: Vec<Move>,
+    moves: Vec<Planned>,
     claims: Claims,
     atomics: Vec<Atomic>,
     /// Bytes put on the stream or about to be, since the last batch was closed.
@@ -109,6 +105,8 @@ pub struct Landing<D: Device + ?Sized> {
     counts: LandingCounts,
     batch_bytes_max: u64,
     ranges_max: usize,
+    /// Ranges that are about to be copied; empty in between.
+    ranges: Vec<Move>,
     /// Dropped last: the ring is the device's.
     device: Box<D>,
 }
@@ -164,6 +162,7 @@ impl<D: Device + ?Sized> Landing<D> {
             counts: LandingCounts::default(),
             batch_bytes_max: BATCH_BYTES_MAX.min(ring_bytes as u64 / 8),
             ranges_max: RANGES_MAX.min(ring_bytes / 256),
+            ranges: Vec::new(),
             device,
         })
     }
@@ -199,7 +198,8 @@ impl<D: Device + ?Sized> Landing<D> {
             let place = self.room(piece.len(), target.0)?;
             self.ring.write(place, piece)?;
             let source = self.ring.address(place).0;
-            self.plan_move(Move { target: target.0, source, bytes: piece.len() as u64 }, target.0)?;
+            let range = Move { target: target.0, source, bytes: piece.len() as u64 };
+            self.plan(Planned { range, word: word(target, piece) }, target.0)?;
         }
         Ok(())
     }
@@ -208,7 +208,8 @@ impl<D: Device + ?Sized> Landing<D> {
     /// Nobody copies them on the way.
     pub fn write_in_place(&mut self, target: Address, source: Address, bytes: u64) -> Result<(), GpuError> {
         self.counts.in_place += 1;
-        self.plan_move(Move { target: target.0, source: source.0, bytes }, target.0)
+        let range = Move { target: target.0, source: source.0, bytes };
+        self.plan(Planned { range, word: None }, target.0)
     }
 
     /// Answer this ticket once everything written before is visible.
@@ -238,6 +239,40 @@ impl<D: Device + ?Sized> Landing<D> {
         self.is_open = true;
         self.tickets.push_back((ticket, Wanted::Value { place }));
         Ok(())
+    }
+
+    /// Set a word of 8 bytes once everything that was asked before is visible, and answer the ticket when it is set.
+    pub fn set(&mut self, ticket: u32, target: Address, value: u64) -> Result<(), GpuError> {
+        self.submit()?;
+        let written = self.device.write_word(self.stream, target, 8, value);
+        self.noted(written)?;
+        self.ticket(ticket);
+        Ok(())
+    }
+
+    /// `target[i] = target[i] (reduction) source[i]`, behind everything that was asked before and before everything that is asked
+    /// later.
+    pub fn reduce(
+        &mut self,
+        work: (Reduction, Element),
+        target: Address,
+        source: Address,
+        count: u64,
+    ) -> Result<(), GpuError> {
+        self.submit()?;
+        let reduced = self.device.reduce(self.stream, work, target, source, count);
+        self.noted(reduced)?;
+        self.is_open = true;
+        self.start()
+    }
+
+    /// Copy within the device, in the same order. The ranges do not overlap.
+    pub fn copy(&mut self, target: Address, source: Address, bytes: u64) -> Result<(), GpuError> {
+        self.submit()?;
+        let copied = self.device.copy(self.stream, target, source, bytes);
+        self.noted(copied)?;
+        self.is_open = true;
+        self.start()
     }
 
     /// Read at once, behind everything that was asked before: waits for the device.
@@ -326,29 +361,31 @@ impl<D: Device + ?Sized> Landing<D> {
     fn fetch_to(&mut self, place: usize, source: Address, bytes: usize) -> Result<(), GpuError> {
         let target = self.ring.address(place).0;
         self.is_open = true;
-        self.plan_move(Move { target, source: source.0, bytes: bytes as u64 }, source.0)
+        let range = Move { target, source: source.0, bytes: bytes as u64 };
+        self.plan(Planned { range, word: None }, source.0)
     }
 
     /// Add a range to the launch that is being collected; `claimed`: which side of it is the device's.
-    fn plan_move(&mut self, planned: Move, claimed: u64) -> Result<(), GpuError> {
+    fn plan(&mut self, planned: Planned, claimed: u64) -> Result<(), GpuError> {
+        let bytes = planned.range.bytes;
         self.counts.ranges += 1;
-        if planned.bytes == 0 {
+        if bytes == 0 {
             return Ok(());
         }
         // Atomics that were asked for before go before.
         if !self.atomics.is_empty() || self.moves.len() >= self.ranges_max {
             self.submit()?;
         }
-        if !self.claims.claim(claimed, planned.bytes) {
+        if !self.claims.claim(claimed, bytes) {
             self.submit()?;
-            self.claims.claim(claimed, planned.bytes);
+            self.claims.claim(claimed, bytes);
         }
         match self.moves.last_mut() {
-            Some(last) if is_continued(last, &planned) => last.bytes += planned.bytes,
+            Some(Planned { range: last, .. }) if is_continued(last, &planned.range) => last.bytes += bytes,
             _ => self.moves.push(planned),
         }
         self.is_open = true;
-        self.open_bytes += planned.bytes;
+        self.open_bytes += bytes;
         if self.open_bytes >= self.batch_bytes_max {
             self.start()?;
         }
@@ -376,15 +413,27 @@ impl<D: Device + ?Sized> Landing<D> {
         }
         let mut moves = std::mem::take(&mut self.moves);
         self.claims.clear();
-        for long in moves.iter().filter(|planned| planned.bytes >= COPY_BYTES_MIN) {
-            let (target, source) = (Address(long.target), Address(long.source));
-            let result = self.device.copy(self.stream, target, source, long.bytes);
-            self.noted(result)?;
-            self.counts.copies += 1;
+        let long = |planned: &Planned| planned.range.bytes >= COPY_BYTES_MIN;
+        let few =
+            are_few(moves.iter().map(|planned| planned.range).filter(|range| range.bytes < COPY_BYTES_MIN));
+        self.ranges.clear();
+        for planned in moves.iter().filter(|planned| few || long(planned)) {
+            let Planned { range: Move { target, bytes, .. }, word } = *planned;
+            if let Some(word) = word {
+                let written = self.device.write_word(self.stream, Address(target), bytes as u32, word);
+                self.noted(written)?;
+            } else {
+                self.ranges.push(planned.range);
+            }
         }
-        moves.retain(|planned| planned.bytes < COPY_BYTES_MIN);
+        if !self.ranges.is_empty() {
+            let copied = self.device.copy_ranges(self.stream, &self.ranges);
+            self.noted(copied)?;
+            self.counts.copies += self.ranges.len() as u64;
+        }
+        moves.retain(|planned| !few && !long(planned));
         if !moves.is_empty() {
-            let records: Vec<Move> = moves.iter().flat_map(|planned| pieces(*planned)).collect();
+            let records: Vec<Move> = moves.iter().flat_map(|planned| pieces(planned.range)).collect();
             let place = self.room_without_submitting(size_of_val(records.as_slice()), 0)?;
             self.ring.put_all(place, &records)?;
             let result = self.device.move_ranges(self.stream, self.ring.address(place), records.len() as u32);
@@ -460,21 +509,6 @@ impl<D: Device + ?Sized> Landing<D> {
         }
         result
     }
-}
-
-/// A range as the warps of a kernel share it.
-fn pieces(planned: Move) -> impl Iterator<Item = Move> {
-    (0..planned.bytes).step_by(PIECE_BYTES as usize).map(move |at| Move {
-        target: planned.target + at,
-        source: planned.source + at,
-        bytes: PIECE_BYTES.min(planned.bytes - at),
-    })
-}
-
-/// Whether a range goes on where another ends, on both sides.
-fn is_continued(last: &Move, next: &Move) -> bool {
-    let is_long = last.bytes >= MERGE_BYTES_MIN && next.bytes >= MERGE_BYTES_MIN;
-    is_long && last.target + last.bytes == next.target && last.source + last.bytes == next.source
 }
 
 /// What a ticket of a batch that is done is answered with.

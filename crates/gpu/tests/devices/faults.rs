@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rackloom_gpu::GpuError;
-use rackloom_gpu::device::{Address, Device, Element, EventId, Reduction, StreamId};
+use rackloom_gpu::device::{Address, Device, Element, EventId, Move, Reduction, StreamId};
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing};
 use rackloom_gpu::pinned::Pinned;
@@ -56,6 +56,8 @@ impl Device for Hasty {
     fn stream(&mut self) -> Result<StreamId, GpuError> { self.0.stream() }
     fn event(&mut self) -> Result<EventId, GpuError> { self.0.event() }
     fn copy(&mut self, stream: StreamId, to: Address, from: Address, bytes: u64) -> Result<(), GpuError> { self.0.copy(stream, to, from, bytes) }
+    fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> { self.0.copy_ranges(stream, moves) }
+    fn write_word(&mut self, stream: StreamId, to: Address, width: u32, value: u64) -> Result<(), GpuError> { self.0.write_word(stream, to, width, value) }
     fn move_ranges(&mut self, stream: StreamId, at: Address, count: u32) -> Result<(), GpuError> { self.0.move_ranges(stream, at, count) }
     fn atomics(&mut self, stream: StreamId, at: Address, count: u32) -> Result<(), GpuError> { self.0.atomics(stream, at, count) }
     fn reduce(&mut self, stream: StreamId, work: (Reduction, Element), to: Address, from: Address, count: u64) -> Result<(), GpuError> { self.0.reduce(stream, work, to, from, count) }

@@ -34,7 +34,8 @@ fn bytes_land_from_where_they_are_wherever_that_is() {
         for ticket in 0..200 {
             for _ in 0..1 + random.below(6) {
                 // Every alignment of either side against the other, the very ends of the pages included.
-                let length = [1, 8, 16, 100, 127, 128, 129, 200, 1000, 1024, 1500, 8192][random.below(12) as usize];
+                let length =
+                    [1, 8, 16, 100, 127, 128, 129, 200, 1000, 1024, 1500, 8192][random.below(12) as usize];
                 let length = length + random.below(20) as usize;
                 let last = LENGTH - length;
                 let place = |random: &mut Random| match random.below(8) {

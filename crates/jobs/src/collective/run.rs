@@ -4,11 +4,15 @@
 //! a schedule knows no clock.
 
 use rackloom_collectives::execute::{self, Surroundings};
-use rackloom_collectives::{Buffer, ElementType, ReduceError, Schedule, Span, Transfer, TransferId};
-use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
+use rackloom_collectives::{
+    Buffer, ElementType, ReduceError, ReduceOperation, Schedule, Span, Transfer, TransferId,
+};
+use rackloom_protocol::{
+    Arithmetic, Combine, Condition, Instant, LocalRange, NodeId, Number, Signal, SignalKind,
+};
 
 use super::room::SIGNALS;
-use super::work::{Blocks, read, region_of, write};
+use super::work::{Blocks, combine, read, region_of, write};
 use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
@@ -90,7 +94,7 @@ impl Surroundings for OnTurn<'_, '_> {
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.issuer.is_idle()
+        self.turn.issuer.is_idle() && !self.turn.memory.is_busy()
     }
 
     fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
@@ -134,8 +138,48 @@ impl Surroundings for OnTurn<'_, '_> {
         Ok(read(self.turn.memory, region_of(buffer), offset, out)?)
     }
 
+    fn combine(
+        &mut self,
+        how: Option<(ReduceOperation, ElementType)>,
+        target: (Buffer, usize),
+        source: (Buffer, usize),
+        length: usize,
+    ) -> Result<bool, Fault> {
+        let how = match how.map(|(operation, element)| (arithmetic(operation), number(element))) {
+            None => None,
+            Some((Some(operation), Some(element))) => Some((operation, element)),
+            // Nobody but the host knows how.
+            Some(_) => return Ok(false),
+        };
+        let place = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
+        let (target, source, length) = (place(target), place(source), length as u64);
+        combine(self.turn.memory, &Combine { target, source, length, how }).map_err(Fault)
+    }
+
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
         Ok(write(self.turn.memory, region_of(buffer), offset, bytes)?)
+    }
+}
+
+fn arithmetic(operation: ReduceOperation) -> Option<Arithmetic> {
+    match operation {
+        ReduceOperation::Sum => Some(Arithmetic::Sum),
+        ReduceOperation::Min => Some(Arithmetic::Min),
+        ReduceOperation::Max => Some(Arithmetic::Max),
+        ReduceOperation::Product => Some(Arithmetic::Product),
+        _ => None,
+    }
+}
+
+fn number(element: ElementType) -> Option<Number> {
+    match element {
+        ElementType::F32 => Some(Number::F32),
+        ElementType::F64 => Some(Number::F64),
+        ElementType::F16 => Some(Number::F16),
+        ElementType::Bf16 => Some(Number::Bf16),
+        ElementType::I32 => Some(Number::I32),
+        ElementType::I64 => Some(Number::I64),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! What is done in it, the room of the schedules says; memory may be shared with other processes, so it is never borrowed.
 
 use rackloom_collectives::Buffer;
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::{Combine, Memory, RegionId};
 
 use super::room::{INPUT, OUTPUT, SCRATCH};
 
@@ -27,6 +27,11 @@ pub(crate) fn read(
     memory
         .read(region, offset as u64, out)
         .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
+}
+
+/// Have own memory work on its values.
+pub(super) fn combine(memory: &mut dyn Memory, what: &Combine) -> Result<bool, String> {
+    memory.combine(what).map_err(|fault| format!("own memory cannot be worked on: {fault:?}: {what:?}"))
 }
 
 /// Write own memory.

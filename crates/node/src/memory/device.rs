@@ -7,13 +7,14 @@
 
 use std::io;
 
-use rackloom_gpu::device::{Address, AtomicKind, Device};
+use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction};
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing, WordChange};
 use rackloom_gpu::rows::Rows;
 use rackloom_gpu::{Cuda, Driver, GpuError};
 use rackloom_protocol::{
-    Atomic, Following, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+    Arithmetic, Atomic, Combine, Following, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
+    MemoryToken, Number, RegionId, Width,
 };
 
 use super::DeviceChoice;
@@ -111,11 +112,16 @@ impl DeviceRegions {
                 return found.and_then(|at| self.landing.read(ticket, at, length).map_err(fault)).err();
             }
             MemoryAccess::Atomic { offset, atomic } => {
+                if atomic.kind == rackloom_protocol::AtomicKind::Set && atomic.width == Width::Eight {
+                    // Nobody asks what was there before.
+                    let found = self.range(region, offset, 8).and_then(aligned_to(8));
+                    return found
+                        .and_then(|at| self.landing.set(ticket, at, atomic.operand).map_err(fault))
+                        .err();
+                }
                 let change = change(&atomic);
                 let found = self.range(region, offset, change.width as usize);
-                let aligned = found.and_then(|at| {
-                    if at.0 % u64::from(change.width) == 0 { Ok(at) } else { Err(MemoryFault::Device) }
-                });
+                let aligned = found.and_then(aligned_to(change.width));
                 return aligned.and_then(|at| self.landing.atomic(ticket, at, change).map_err(fault)).err();
             }
         };
@@ -145,6 +151,25 @@ impl DeviceRegions {
     pub(super) fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let at = self.range(region, offset, out.len())?;
         self.landing.read_now(at, out).map_err(fault)
+    }
+
+    /// Work on values that are all on this device. False: some are not.
+    pub(super) fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
+        let Combine { target, source, length, how } = *combine;
+        if self.length(target.0).is_none() || self.length(source.0).is_none() {
+            return Ok(false);
+        }
+        let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
+        let (to, from) = (self.range(target.0, target.1, bytes)?, self.range(source.0, source.1, bytes)?);
+        let Some((arithmetic, number)) = how else {
+            return self.landing.copy(to, from, length).map(|()| true).map_err(fault);
+        };
+        let work = (reduction(arithmetic), element(number));
+        let size = work.1.bytes();
+        if !length.is_multiple_of(size) || to.0 % size != 0 || from.0 % size != 0 {
+            return Ok(false);
+        }
+        self.landing.reduce(work, to, from, length / size).map(|()| true).map_err(fault)
     }
 
     /// The same for bytes that leave in a frame, and what leaves behind them.
@@ -189,6 +214,30 @@ impl DeviceRegions {
             Some(end) if end <= found.length => Ok(found.address.plus(offset)),
             _ => Err(MemoryFault::NotMapped),
         }
+    }
+}
+
+fn aligned_to(width: u32) -> impl Fn(Address) -> Result<Address, MemoryFault> {
+    move |at| if at.0 % u64::from(width) == 0 { Ok(at) } else { Err(MemoryFault::Device) }
+}
+
+const fn reduction(arithmetic: Arithmetic) -> Reduction {
+    match arithmetic {
+        Arithmetic::Sum => Reduction::Sum,
+        Arithmetic::Min => Reduction::Min,
+        Arithmetic::Max => Reduction::Max,
+        Arithmetic::Product => Reduction::Product,
+    }
+}
+
+const fn element(number: Number) -> Element {
+    match number {
+        Number::F32 => Element::F32,
+        Number::F64 => Element::F64,
+        Number::F16 => Element::F16,
+        Number::Bf16 => Element::Bf16,
+        Number::I32 => Element::I32,
+        Number::I64 => Element::I64,
     }
 }
 

@@ -24,12 +24,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rackloom_plan::faults::{MemoryConditions, Troubles};
 use rackloom_protocol::{
-    Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+    Combine, Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
+    MemoryToken, RegionId,
 };
 
 use crate::mapping::whole_pages;
-use crate::wires::Ports;
 use crate::window::Window;
+use crate::wires::Ports;
 
 use device::DeviceRegions;
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
@@ -377,6 +378,10 @@ impl Memory for HostMemory {
         }
     }
 
+    fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
+        self.on_device_mut().map_or(Ok(false), |device| device.combine(combine))
+    }
+
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.regions.found(region) {
             Ok(found) => found.window().write(offset, bytes),
@@ -409,6 +414,14 @@ impl Memory for HostView<'_> {
             Ok(found) => found.window().read(offset, out),
             Err(fault) => self.memory.on_device().ok_or(fault)?.read(region, offset, out),
         }
+    }
+
+    fn is_busy(&self) -> bool {
+        Memory::is_busy(self.memory)
+    }
+
+    fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
+        self.memory.on_device().map_or(Ok(false), |mut device| device.combine(combine))
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rackloom_protocol::{Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
+use rackloom_protocol::{Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
 
 use super::DeviceChoice;
 
@@ -56,6 +56,10 @@ impl DeviceRegions {
         _offset: u64,
         _out: &mut [u8],
     ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(super) fn combine(&mut self, _combine: &Combine) -> Result<bool, MemoryFault> {
         match *self {}
     }
 

@@ -314,7 +314,16 @@ impl Endpoint {
         }
         self.queue_bulk(
             peer,
-            |group| Bulk::Put { group, target, source, signal, position: 0, first: None, error: None, transfer: 0 },
+            |group| Bulk::Put {
+                group,
+                target,
+                source,
+                signal,
+                position: 0,
+                first: None,
+                error: None,
+                transfer: 0,
+            },
             operation,
         )
     }

@@ -67,7 +67,9 @@ impl Endpoint {
 
     /// Cut one packet of a put. True when the put is wholly in packets.
     fn cut_put(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
-        let Bulk::Put { group, target, source, signal, position, first, error, transfer } = bulk else { return true };
+        let Bulk::Put { group, target, source, signal, position, first, error, transfer } = bulk else {
+            return true;
+        };
         let is_gone = source.length > 0 && !self.regions.holds(source.region, source.offset, source.length);
         if let Some(error) = error.or(is_gone.then_some(OperationError::MemoryFailed)) {
             // What is in flight already is answered for: the put ends once it has been.
@@ -135,7 +137,9 @@ impl Endpoint {
 
     /// Cut one packet of get data. True when the data is wholly in packets, or can no longer be had.
     fn cut_get_data(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
-        let Bulk::GetData { operation, region, offset, length, position, transfer } = bulk else { return true };
+        let Bulk::GetData { operation, region, offset, length, position, transfer } = bulk else {
+            return true;
+        };
         if !self.regions.holds(region, offset, length) {
             self.refuse(peer, Class::Bulk, operation, region, OperationError::Revoked);
             return true;
