@@ -1,4 +1,5 @@
-// Moves many small ranges in one launch: a warp per range. Either side may be pinned memory of the host, so the same kernel
+// Moves many small ranges in one launch: so many warps per range as its longest takes, a KiB for each, because their reads cross the
+// bus and few of them are under way at a time. Either side may be pinned memory of the host, so the same kernel
 // lands stores that came in frames and gathers what remote loads ask for.
 //
 // A range that is one aligned word of 4 or 8 bytes is written whole: a kernel that polls the word sees the old value or the
@@ -80,27 +81,39 @@ __device__ void move_crooked(unsigned long long target, unsigned long long sourc
     }
 }
 
-extern "C" __global__ void move_ranges(const Move *moves, unsigned count)
+const unsigned long long PIECE_BYTES = 1024;
+
+__device__ void move_piece(unsigned long long target, unsigned long long source, unsigned long long bytes, unsigned lane)
+{
+    bool is_even = (target ^ source) % 16 == 0;
+    if (bytes >= 128 || (is_even && bytes >= 32)) {
+        unsigned long long head = (16 - target % 16) % 16;
+        move_words<unsigned char>(target, source, head, lane);
+        unsigned long long body = (bytes - head) & ~15ull;
+        if (is_even) move_wide(target + head, source + head, body, lane);
+        else move_crooked(target + head, source + head, body, lane);
+        move_words<unsigned char>(target + head + body, source + head + body, bytes - head - body, lane);
+    } else if ((target | source | bytes) % 8 == 0) {
+        move_words<word8>(target, source, bytes, lane);
+    } else if ((target | source | bytes) % 4 == 0) {
+        move_words<unsigned>(target, source, bytes, lane);
+    } else {
+        move_words<unsigned char>(target, source, bytes, lane);
+    }
+}
+
+extern "C" __global__ void move_ranges(const Move *moves, unsigned count, unsigned warps_per_range)
 {
     unsigned lane = threadIdx.x % 32;
     unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     unsigned warps = gridDim.x * blockDim.x / 32;
-    for (unsigned at = warp; at < count; at += warps) {
-        unsigned long long target = moves[at].target, source = moves[at].source, bytes = moves[at].bytes;
-        bool is_even = (target ^ source) % 16 == 0;
-        if (bytes >= 128 || (is_even && bytes >= 32)) {
-            unsigned long long head = (16 - target % 16) % 16;
-            move_words<unsigned char>(target, source, head, lane);
-            unsigned long long body = (bytes - head) & ~15ull;
-            if (is_even) move_wide(target + head, source + head, body, lane);
-            else move_crooked(target + head, source + head, body, lane);
-            move_words<unsigned char>(target + head + body, source + head + body, bytes - head - body, lane);
-        } else if ((target | source | bytes) % 8 == 0) {
-            move_words<word8>(target, source, bytes, lane);
-        } else if ((target | source | bytes) % 4 == 0) {
-            move_words<unsigned>(target, source, bytes, lane);
-        } else {
-            move_words<unsigned char>(target, source, bytes, lane);
+    for (unsigned at = warp; at < count * warps_per_range; at += warps) {
+        const Move &move = moves[at / warps_per_range];
+        unsigned long long target = move.target, source = move.source, bytes = move.bytes;
+        unsigned long long step = warps_per_range * PIECE_BYTES;
+        for (unsigned long long from = at % warps_per_range * PIECE_BYTES; from < bytes; from += step) {
+            unsigned long long left = bytes - from;
+            move_piece(target + from, source + from, left < PIECE_BYTES ? left : PIECE_BYTES, lane);
         }
     }
     // Visible to the host and to other devices before the launch counts as done.

@@ -195,8 +195,15 @@ pub trait Device: Send + std::fmt::Debug {
         width: u32,
         value: u64,
     ) -> Result<(), GpuError>;
-    /// Move `count` ranges, all at the same time: none may overlap with what another writes. The [`Move`]s lie at `records`.
-    fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError>;
+    /// Move `count` ranges, all at the same time: none may overlap with what another writes. The [`Move`]s lie at `records`; the
+    /// longest has `bytes_max` bytes.
+    fn move_ranges(
+        &mut self,
+        stream: StreamId,
+        records: Address,
+        count: u32,
+        bytes_max: u64,
+    ) -> Result<(), GpuError>;
     /// Carry out `count` atomics one after another, atomically with respect to every kernel. The [`Atomic`]s lie at `records`.
     fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError>;
     /// `target[i] = target[i] (reduction) source[i]` for `count` elements.

@@ -33,6 +33,8 @@ const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 const NON_BLOCKING: u32 = 1;
 /// Events that only order, and do so faster.
 const WITHOUT_TIMING: u32 = 2;
+/// What a warp moves of a range, as `move.cu` has it.
+const PIECE_BYTES: u64 = 1 << 10;
 /// Threads of a block, a multiple of the warp.
 const BLOCK: u32 = 256;
 
@@ -351,11 +353,19 @@ impl Device for Cuda {
         }
     }
 
-    fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+    fn move_ranges(
+        &mut self,
+        stream: StreamId,
+        records: Address,
+        count: u32,
+        bytes_max: u64,
+    ) -> Result<(), GpuError> {
         self.context.enter()?;
         let (mut records, mut count) = (records.0, count);
-        let blocks = self.blocks(u64::from(count) * 32);
-        let mut parameters = [(&raw mut records).cast(), (&raw mut count).cast()];
+        let mut warps_per_range = bytes_max.div_ceil(PIECE_BYTES).clamp(1, 32) as u32;
+        let blocks = self.blocks(u64::from(count) * u64::from(warps_per_range) * 32);
+        let mut parameters =
+            [(&raw mut records).cast(), (&raw mut count).cast(), (&raw mut warps_per_range).cast()];
         self.launch(stream, self.modules.move_ranges, (blocks, BLOCK), &mut parameters)
     }
 

@@ -250,14 +250,20 @@ impl Device for Fake {
         width: u32,
         value: u64,
     ) -> Result<(), GpuError> {
-        if !matches!(width, 4 | 8) || target.0 % u64::from(width) != 0 {
+        if !matches!(width, 4 | 8) || !target.0.is_multiple_of(u64::from(width)) {
             return Err(GpuError::NotSupported { function: "write_word" });
         }
         self.bound(target.0, width.into())?;
         self.put(stream, Operation::Word { target: target.0, width, value })
     }
 
-    fn move_ranges(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+    fn move_ranges(
+        &mut self,
+        stream: StreamId,
+        records: Address,
+        count: u32,
+        _bytes_max: u64,
+    ) -> Result<(), GpuError> {
         self.put(stream, Operation::Moves { records: records.0, count })
     }
 

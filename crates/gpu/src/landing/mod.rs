@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use self::claims::Claims;
-use self::planned::{COPY_BYTES_MIN, Planned, are_few, is_continued, pieces, word};
+use self::planned::{COPY_BYTES_MIN, Planned, are_few, is_continued, word};
 use self::ring::Ring;
 use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::error::GpuError;
@@ -105,7 +105,7 @@ pub struct Landing<D: Device + ?Sized> {
     counts: LandingCounts,
     batch_bytes_max: u64,
     ranges_max: usize,
-    /// Ranges that are about to be copied; empty in between.
+    /// Ranges that are about to be moved.
     ranges: Vec<Move>,
     /// Dropped last: the ring is the device's.
     device: Box<D>,
@@ -433,10 +433,13 @@ impl<D: Device + ?Sized> Landing<D> {
         }
         moves.retain(|planned| !few && !long(planned));
         if !moves.is_empty() {
-            let records: Vec<Move> = moves.iter().flat_map(|planned| pieces(planned.range)).collect();
-            let place = self.room_without_submitting(size_of_val(records.as_slice()), 0)?;
-            self.ring.put_all(place, &records)?;
-            let result = self.device.move_ranges(self.stream, self.ring.address(place), records.len() as u32);
+            let bytes_max = moves.iter().map(|planned| planned.range.bytes).max().unwrap_or(0);
+            self.ranges.clear();
+            self.ranges.extend(moves.iter().map(|planned| planned.range));
+            let place = self.room_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
+            self.ring.put_all(place, &self.ranges)?;
+            let (at, count) = (self.ring.address(place), moves.len() as u32);
+            let result = self.device.move_ranges(self.stream, at, count, bytes_max);
             self.noted(result)?;
             self.counts.launches += 1;
         }

@@ -7,8 +7,6 @@ use crate::device::{Address, Move};
 
 /// From here on a range is copied by the engines instead of by a kernel.
 pub(super) const COPY_BYTES_MIN: u64 = 32 << 10;
-/// A warp of a kernel moves so much and no more: its reads from the ring cross the bus, and few of them are under way at a time.
-const PIECE_BYTES: u64 = 1 << 10;
 /// Neighbours that are shorter stay apart, so that a word that somebody polls is written whole.
 const MERGE_BYTES_MIN: u64 = 64;
 /// So few ranges are copied by the engines: kernels of several processes take turns on a device, and a turn costs some hundred
@@ -40,15 +38,6 @@ pub(super) fn word(target: Address, bytes: &[u8]) -> Option<u64> {
     let mut wide = [0; 8];
     wide.get_mut(..bytes.len()).filter(|_| is_word)?.copy_from_slice(bytes);
     Some(u64::from_le_bytes(wide))
-}
-
-/// A range as the warps of a kernel share it.
-pub(super) fn pieces(planned: Move) -> impl Iterator<Item = Move> {
-    (0..planned.bytes).step_by(PIECE_BYTES as usize).map(move |at| Move {
-        target: planned.target + at,
-        source: planned.source + at,
-        bytes: PIECE_BYTES.min(planned.bytes - at),
-    })
 }
 
 /// Whether a range goes on where another ends, on both sides.

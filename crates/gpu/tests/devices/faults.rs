@@ -58,7 +58,7 @@ impl Device for Hasty {
     fn copy(&mut self, stream: StreamId, to: Address, from: Address, bytes: u64) -> Result<(), GpuError> { self.0.copy(stream, to, from, bytes) }
     fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> { self.0.copy_ranges(stream, moves) }
     fn write_word(&mut self, stream: StreamId, to: Address, width: u32, value: u64) -> Result<(), GpuError> { self.0.write_word(stream, to, width, value) }
-    fn move_ranges(&mut self, stream: StreamId, at: Address, count: u32) -> Result<(), GpuError> { self.0.move_ranges(stream, at, count) }
+    fn move_ranges(&mut self, stream: StreamId, at: Address, count: u32, most: u64) -> Result<(), GpuError> { self.0.move_ranges(stream, at, count, most) }
     fn atomics(&mut self, stream: StreamId, at: Address, count: u32) -> Result<(), GpuError> { self.0.atomics(stream, at, count) }
     fn reduce(&mut self, stream: StreamId, work: (Reduction, Element), to: Address, from: Address, count: u64) -> Result<(), GpuError> { self.0.reduce(stream, work, to, from, count) }
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> { self.0.record(event, stream) }

@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 
 use rackloom_gpu::cuda::{EventHandle, MemoryHandle, PointerHandle};
 use rackloom_gpu::device::{Address, Device};
-use rackloom_gpu::{Cuda, Driver, GpuError};
+use rackloom_gpu::{Cuda, Driver, GpuError, probe};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -114,6 +114,30 @@ fn memory_and_events_of_one_process_work_in_another() {
 }
 
 #[test]
+fn memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s() {
+    let Some((mut cuda, _turn)) = gpu("memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s") else {
+        return;
+    };
+    let driver = Driver::open().unwrap();
+    let count = driver.device_count();
+    let reaches =
+        probe(&driver).unwrap().peers.iter().any(|peer| (peer.source, peer.target) == (1, 0) && peer.access);
+    if count < 2 || !reaches {
+        let why = format!("this machine has {count} GPUs, and the second must reach the first");
+        return say(&format!("SKIPPED (1): memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s: {why}"));
+    }
+    let mut other = Other::start("peer");
+    let memory = cuda.allocate(BYTES).unwrap();
+    fill(&mut cuda, memory, 0x66);
+    other.socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
+    say(&other.hear());
+    assert_eq!(other.hear(), "closed");
+    assert_eq!(byte_at(&mut cuda, memory.plus(BYTES - 1)), 0x77);
+    other.end();
+    cuda.free(memory).unwrap();
+}
+
+#[test]
 fn a_pool_of_one_process_is_used_in_another() {
     let Some((mut cuda, _turn)) = gpu("a_pool_of_one_process_is_used_in_another") else { return };
     let mut other = Other::start("pool");
@@ -166,6 +190,7 @@ fn other() {
     let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
     match role.as_str() {
         "importer" => import(&mut cuda, &mut socket),
+        "peer" => import_from_peer(&mut socket),
         "pool" => import_pool(&mut cuda, &mut socket),
         "exporter" => {
             let memory = cuda.allocate(BYTES).unwrap();
@@ -219,6 +244,24 @@ fn rate(cuda: &mut Cuda, target: Address, source: Address) -> f64 {
     }
     rates.sort_by(f64::total_cmp);
     rates[7]
+}
+
+/// On the second GPU, with memory of a process on the first.
+fn import_from_peer(socket: &mut UnixStream) {
+    let driver = Driver::open().unwrap();
+    let (mut first, mut second) = (Cuda::open(&driver, 0).unwrap(), Cuda::open(&driver, 1).unwrap());
+    second.enable_peer(&first).unwrap();
+    let memory = second.open_memory(&MemoryHandle(handle(socket))).unwrap();
+    assert_eq!(byte_at(&mut second, memory), 0x66);
+    let (own, peer) = (second.allocate(BYTES).unwrap(), first.allocate(BYTES).unwrap());
+    fill(&mut second, own, 0x77);
+    let (ipc, raw) = (rate(&mut second, memory, own), rate(&mut second, peer, own));
+    let line = format!(
+        "copy of 64 MiB across GPUs: {ipc:.0} GB/s into another process, {raw:.0} GB/s as a peer copy\n"
+    );
+    socket.write_all(line.as_bytes()).unwrap();
+    second.close_memory(memory).unwrap();
+    socket.write_all(b"closed\n").unwrap();
 }
 
 fn cycles(cuda: &Cuda, handle: &MemoryHandle) {

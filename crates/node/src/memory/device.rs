@@ -166,7 +166,7 @@ impl DeviceRegions {
         };
         let work = (reduction(arithmetic), element(number));
         let size = work.1.bytes();
-        if !length.is_multiple_of(size) || to.0 % size != 0 || from.0 % size != 0 {
+        if ![length, to.0, from.0].into_iter().all(|number| number.is_multiple_of(size)) {
             return Ok(false);
         }
         self.landing.reduce(work, to, from, length / size).map(|()| true).map_err(fault)
@@ -218,7 +218,7 @@ impl DeviceRegions {
 }
 
 fn aligned_to(width: u32) -> impl Fn(Address) -> Result<Address, MemoryFault> {
-    move |at| if at.0 % u64::from(width) == 0 { Ok(at) } else { Err(MemoryFault::Device) }
+    move |at| if at.0.is_multiple_of(u64::from(width)) { Ok(at) } else { Err(MemoryFault::Device) }
 }
 
 const fn reduction(arithmetic: Arithmetic) -> Reduction {
