@@ -12,12 +12,13 @@
 mod claims;
 mod planned;
 mod ring;
+mod submit;
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::claims::Claims;
-use self::planned::{COPY_BYTES_MIN, Planned, are_few, is_continued, word};
+use self::planned::{Planned, word};
 use self::ring::Ring;
 use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::error::GpuError;
@@ -363,115 +364,6 @@ impl<D: Device + ?Sized> Landing<D> {
         self.is_open = true;
         let range = Move { target, source: source.0, bytes: bytes as u64 };
         self.plan(Planned { range, word: None }, source.0)
-    }
-
-    /// Add a range to the launch that is being collected; `claimed`: which side of it is the device's.
-    fn plan(&mut self, planned: Planned, claimed: u64) -> Result<(), GpuError> {
-        let bytes = planned.range.bytes;
-        self.counts.ranges += 1;
-        if bytes == 0 {
-            return Ok(());
-        }
-        // Atomics that were asked for before go before.
-        if !self.atomics.is_empty() || self.moves.len() >= self.ranges_max {
-            self.submit()?;
-        }
-        if !self.claims.claim(claimed, bytes) {
-            self.submit()?;
-            self.claims.claim(claimed, bytes);
-        }
-        match self.moves.last_mut() {
-            Some(Planned { range: last, .. }) if is_continued(last, &planned.range) => last.bytes += bytes,
-            _ => self.moves.push(planned),
-        }
-        self.is_open = true;
-        self.open_bytes += bytes;
-        if self.open_bytes >= self.batch_bytes_max {
-            self.start()?;
-        }
-        Ok(())
-    }
-
-    fn submit(&mut self) -> Result<(), GpuError> {
-        self.submit_moves()?;
-        if self.atomics.is_empty() {
-            return Ok(());
-        }
-        let atomics = std::mem::take(&mut self.atomics);
-        let place = self.room_without_submitting(size_of_val(atomics.as_slice()), 0)?;
-        self.ring.put_all(place, &atomics)?;
-        let result = self.device.atomics(self.stream, self.ring.address(place), atomics.len() as u32);
-        self.noted(result)?;
-        self.atomics = atomics;
-        self.atomics.clear();
-        Ok(())
-    }
-
-    fn submit_moves(&mut self) -> Result<(), GpuError> {
-        if self.moves.is_empty() {
-            return Ok(());
-        }
-        let mut moves = std::mem::take(&mut self.moves);
-        self.claims.clear();
-        let long = |planned: &Planned| planned.range.bytes >= COPY_BYTES_MIN;
-        let few =
-            are_few(moves.iter().map(|planned| planned.range).filter(|range| range.bytes < COPY_BYTES_MIN));
-        self.ranges.clear();
-        for planned in moves.iter().filter(|planned| few || long(planned)) {
-            let Planned { range: Move { target, bytes, .. }, word } = *planned;
-            if let Some(word) = word {
-                let written = self.device.write_word(self.stream, Address(target), bytes as u32, word);
-                self.noted(written)?;
-            } else {
-                self.ranges.push(planned.range);
-            }
-        }
-        if !self.ranges.is_empty() {
-            let copied = self.device.copy_ranges(self.stream, &self.ranges);
-            self.noted(copied)?;
-            self.counts.copies += self.ranges.len() as u64;
-        }
-        moves.retain(|planned| !few && !long(planned));
-        if !moves.is_empty() {
-            let bytes_max = moves.iter().map(|planned| planned.range.bytes).max().unwrap_or(0);
-            self.ranges.clear();
-            self.ranges.extend(moves.iter().map(|planned| planned.range));
-            let place = self.room_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
-            self.ring.put_all(place, &self.ranges)?;
-            let (at, count) = (self.ring.address(place), moves.len() as u32);
-            let result = self.device.move_ranges(self.stream, at, count, bytes_max);
-            self.noted(result)?;
-            self.counts.launches += 1;
-        }
-        moves.clear();
-        self.moves = moves;
-        Ok(())
-    }
-
-    /// Room in the ring, once the device has given some back.
-    fn room(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
-        if let Some(place) = self.ring.take(bytes, like) {
-            return Ok(place);
-        }
-        self.start()?;
-        self.room_without_submitting(bytes, like)
-    }
-
-    fn room_without_submitting(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
-        let begun = Instant::now();
-        loop {
-            if let Some(place) = self.ring.take(bytes, like) {
-                return Ok(place);
-            }
-            if self.collect()? {
-                continue;
-            }
-            if begun.elapsed() > PATIENCE || self.batches.is_empty() {
-                let stuck = GpuError::Stuck { waited_ms: begun.elapsed().as_millis() as u64 };
-                return self.noted(Err(stuck));
-            }
-            std::hint::spin_loop();
-        }
     }
 
     /// Take back what is done. Whether anything was.

@@ -52,7 +52,10 @@ impl Device for Hasty {
     fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError> { self.0.allocate(bytes) }
     fn free(&mut self, address: Address) -> Result<(), GpuError> { self.0.free(address) }
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> { self.0.pin(bytes) }
-    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> { unsafe { self.0.pin_pages(start, bytes) } }
+    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.pin_pages(start, bytes) }
+    }
     fn stream(&mut self) -> Result<StreamId, GpuError> { self.0.stream() }
     fn event(&mut self) -> Result<EventId, GpuError> { self.0.event() }
     fn copy(&mut self, stream: StreamId, to: Address, from: Address, bytes: u64) -> Result<(), GpuError> { self.0.copy(stream, to, from, bytes) }

@@ -1,0 +1,215 @@
+//! What every device offers, on a real one: each operation is one or two calls of the driver.
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::{BLOCK, Cuda, WITHOUT_TIMING};
+use crate::device::{Address, Device, Element, EventId, Move, Reduction, StreamId};
+use crate::error::GpuError;
+use crate::pinned::Pinned;
+
+/// Pinned memory is for every context and has one address for both sides.
+const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+/// A stream that does not wait for the default stream.
+const NON_BLOCKING: u32 = 1;
+/// What a warp moves of a range, as `move.cu` has it.
+const PIECE_BYTES: u64 = 1 << 10;
+
+impl Device for Cuda {
+    fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.context.enter()?;
+        let functions = self.context.driver.functions();
+        let mut address = 0;
+        // SAFETY: needed because the driver is C. One address is written.
+        unsafe { functions.cuMemAlloc_v2(&raw mut address, bytes.max(1) as usize)? };
+        self.allocations.insert(address, bytes);
+        // SAFETY: as above; the range was allocated just now. The default stream is named by null.
+        unsafe {
+            functions.cuMemsetD8Async(address, 0, bytes as usize, ptr::null_mut())?;
+            functions.cuStreamSynchronize(ptr::null_mut())?;
+        }
+        Ok(Address(address))
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), GpuError> {
+        self.context.enter()?;
+        if self.allocations.remove(&address.0).is_none() {
+            return Err(GpuError::OutOfRange { offset: address.0, bytes: 0, length: 0 });
+        }
+        // SAFETY: needed because the driver is C. It was allocated here and not freed before, and the driver waits for what
+        // still uses it.
+        unsafe { self.context.driver.functions().cuMemFree_v2(address.0) }
+    }
+
+    fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {
+        self.context.enter()?;
+        let mut base = ptr::null_mut();
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { self.context.driver.functions().cuMemHostAlloc(&raw mut base, bytes, PORTABLE_AND_MAPPED)? };
+        let base =
+            NonNull::new(base.cast::<u8>()).ok_or(GpuError::OutOfMemory { function: "cuMemHostAlloc" })?;
+        // SAFETY: needed because the memory is the driver's and no Rust value. All of it was allocated just now.
+        unsafe { ptr::write_bytes(base.as_ptr(), 0, bytes) };
+        let context = Arc::clone(&self.context);
+        let give_back = move |base: NonNull<u8>| {
+            // SAFETY: needed to give it back. It came from `cuMemHostAlloc` of this context, and is given back once.
+            let result = context
+                .enter()
+                .and_then(|()| unsafe { context.driver.functions().cuMemFreeHost(base.as_ptr().cast()) });
+            // A device that has failed cannot be tidied up; the process's end does it.
+            drop(result);
+        };
+        // SAFETY: the memory is valid until `give_back`, which keeps the context.
+        Ok(unsafe { Pinned::new(base, bytes, give_back) })
+    }
+
+    unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
+        let functions = self.context.driver.functions();
+        // SAFETY: needed because the driver is C. By this function's contract the range is mapped until `self` is dropped, which
+        // gives it back first.
+        unsafe { functions.cuMemHostRegister_v2(base, bytes, PORTABLE_AND_MAPPED)? };
+        self.foreign.push(start);
+        let mut address = 0;
+        // SAFETY: needed because the driver is C. The range was registered just now, and one address is written.
+        unsafe { functions.cuMemHostGetDevicePointer_v2(&raw mut address, base, 0)? };
+        if address == start {
+            Ok(())
+        } else {
+            Err(GpuError::NotSupported { function: "pages at their own address" })
+        }
+    }
+
+    fn stream(&mut self) -> Result<StreamId, GpuError> {
+        self.context.enter()?;
+        let mut stream = ptr::null_mut();
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { self.context.driver.functions().cuStreamCreate(&raw mut stream, NON_BLOCKING)? };
+        self.streams.push(stream);
+        Ok(StreamId(self.streams.len() as u32 - 1))
+    }
+
+    fn event(&mut self) -> Result<EventId, GpuError> {
+        self.make_event(WITHOUT_TIMING)
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        source: Address,
+        bytes: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let stream = self.raw_stream(stream)?;
+        // SAFETY: needed because the driver is C. With unified addresses it finds out by itself where either side lies; that
+        // both ranges are the caller's is his promise.
+        unsafe { self.context.driver.functions().cuMemcpyAsync(target.0, source.0, bytes as usize, stream) }
+    }
+
+    fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
+        if let [only] = moves {
+            return self.copy(stream, Address(only.target), Address(only.source), only.bytes);
+        }
+        self.context.enter()?;
+        match self.copy_batch(stream, moves) {
+            Err(GpuError::SymbolMissing { .. } | GpuError::NotSupported { .. }) => {}
+            result => return result,
+        }
+        for one in moves {
+            self.copy(stream, Address(one.target), Address(one.source), one.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_word(
+        &mut self,
+        stream: StreamId,
+        target: Address,
+        width: u32,
+        value: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (stream, functions) = (self.raw_stream(stream)?, self.context.driver.functions());
+        // SAFETY: needed because the driver is C. That the word is the caller's is his promise; flag 0 is a barrier before it.
+        unsafe {
+            match width {
+                4 => functions.cuStreamWriteValue32_v2(stream, target.0, value as u32, 0),
+                _ => functions.cuStreamWriteValue64_v2(stream, target.0, value, 0),
+            }
+        }
+    }
+
+    fn move_ranges(
+        &mut self,
+        stream: StreamId,
+        records: Address,
+        count: u32,
+        bytes_max: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (mut records, mut count) = (records.0, count);
+        let mut warps_per_range = bytes_max.div_ceil(PIECE_BYTES).clamp(1, 32) as u32;
+        let blocks = self.blocks(u64::from(count) * u64::from(warps_per_range) * 32);
+        let mut parameters =
+            [(&raw mut records).cast(), (&raw mut count).cast(), (&raw mut warps_per_range).cast()];
+        self.launch(stream, self.modules.move_ranges, (blocks, BLOCK), &mut parameters)
+    }
+
+    fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (mut records, mut count) = (records.0, count);
+        let mut parameters = [(&raw mut records).cast(), (&raw mut count).cast()];
+        self.launch(stream, self.modules.atomics, (1, 1), &mut parameters)
+    }
+
+    fn reduce(
+        &mut self,
+        stream: StreamId,
+        (reduction, element): (Reduction, Element),
+        target: Address,
+        source: Address,
+        count: u64,
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let kernel = self.modules.reduction(reduction, element)?;
+        let (mut target, mut source, mut count) = (target.0, source.0, count);
+        let blocks = self.blocks(count.div_ceil(16 / element.bytes()));
+        let mut parameters = [(&raw mut target).cast(), (&raw mut source).cast(), (&raw mut count).cast()];
+        self.launch(stream, kernel, (blocks, BLOCK), &mut parameters)
+    }
+
+    fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (event, stream) = (self.raw_event(event)?, self.raw_stream(stream)?);
+        // SAFETY: needed because the driver is C. Both live as long as `self`.
+        unsafe { self.context.driver.functions().cuEventRecord(event, stream) }
+    }
+
+    fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (event, stream) = (self.raw_event(event)?, self.raw_stream(stream)?);
+        // SAFETY: as above; the only flag is 0.
+        unsafe { self.context.driver.functions().cuStreamWaitEvent(stream, event, 0) }
+    }
+
+    fn is_done(&mut self, event: EventId) -> Result<bool, GpuError> {
+        self.context.enter()?;
+        let event = self.raw_event(event)?;
+        // SAFETY: as above.
+        match unsafe { self.context.driver.functions().cuEventQuery(event) } {
+            Ok(()) => Ok(true),
+            Err(GpuError::NotReady) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn synchronize(&mut self, stream: StreamId) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let stream = self.raw_stream(stream)?;
+        // SAFETY: as above.
+        unsafe { self.context.driver.functions().cuStreamSynchronize(stream) }
+    }
+}
