@@ -45,6 +45,22 @@ want_tshark() {
         echo 'tshark cannot be installed; the dissector is not tried'
 }
 
+# Kernels are compiled where NVIDIA's run-time compiler is to be had; it needs no GPU. Without it the tests say so.
+want_nvrtc() {
+    local folder=target/nvrtc library
+    [ -z "${RACKLOOM_NVRTC:-}" ] && [ "$(uname -m)" = x86_64 ] || return 0
+    if [ ! -d "$folder" ]; then
+        step 'fetching NVRTC'
+        python3 -m pip install --quiet --no-deps --target "$folder" nvidia-cuda-nvrtc-cu12 || {
+            echo 'NVRTC cannot be fetched; kernels are not compiled'
+            rm -rf "$folder"
+            return 0
+        }
+    fi
+    library=$(find "$PWD/$folder" -name 'libnvrtc.so.*' | head -n 1)
+    if [ -n "$library" ]; then export RACKLOOM_NVRTC=$library; fi
+}
+
 need_toolchain() {
     # shellcheck disable=SC1091
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
@@ -109,6 +125,7 @@ need_linker
 need_toolchain
 want_numpy
 want_tshark
+want_nvrtc
 
 step 'cargo fmt --all --check'
 cargo fmt --all --check
