@@ -35,7 +35,7 @@ pub use config::{
     PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RetransmissionMode,
     RetryConfig, SharedBufferConfig, TransportConfig,
 };
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Farewell};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;

@@ -98,3 +98,41 @@ fn what_others_have_in_flight_to_a_leaver_ends_and_a_later_life_is_met_as_any_ot
     fabric.command(0, store(2, at(LEAVER as u16, 0), &[7])).unwrap();
     assert_eq!(fabric.finish(2), Ok(0));
 }
+
+// W-50
+#[test]
+fn a_lasting_farewell_is_said_until_it_is_heard_and_not_for_ever() {
+    for is_heard in [true, false] {
+        let mut fabric = five();
+        let said = Rc::new(Cell::new(0));
+        let count = said.clone();
+        let is_report = |frame: &[u8]| frame[layout::VERSION_KIND] & 15 == 5;
+        fabric.filter = Box::new(move |_, edge, forward, bytes| {
+            let is_leavers = [(LEAVER, true), (LEAVER - 1, false)].contains(&(usize::from(edge), forward));
+            if is_leavers && is_report(bytes) {
+                count.set(count.get() + 1);
+            }
+            is_heard || !is_report(bytes)
+        });
+        let mut farewell = Farewell::default();
+        assert!(!farewell.has_begun());
+        let begun = fabric.now;
+        let mut looks = 0;
+        loop {
+            let now = fabric.now;
+            let Some(again) = farewell.advance(now, fabric.endpoint(LEAVER)) else { break };
+            assert!(again > now, "whoever waits until then does not wait in vain");
+            fabric.run_for(again.since(now));
+            looks += 1;
+        }
+        assert!(farewell.has_begun());
+        let lasted = fabric.now.since(begun);
+        if is_heard {
+            assert_eq!(looks, 1, "heard the first time");
+            assert!(fabric.endpoint(LEAVER).is_parted());
+        } else {
+            assert!(said.get() >= 2 * looks && looks > 1, "{looks} times on two links, said {}", said.get());
+            assert!(lasted <= 2 * TIMERS.heartbeat_interval_ns, "it ends by itself, after {lasted} ns");
+        }
+    }
+}

@@ -5,16 +5,14 @@
 
 use std::sync::Arc;
 
-use rackloom_protocol::{Endpoint, Instant};
+use rackloom_protocol::{Endpoint, Farewell, Instant};
 
 use crate::interruption::Interruption;
 
 /// What was begun may take so long to end.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// A farewell is told so often: wires may lose it.
-const FAREWELLS_MAX: u32 = 8;
-/// And so often in a heartbeat's interval.
-const FAREWELLS_PER_INTERVAL: u64 = 4;
+/// How often it looks in that time.
+const LOOKS_PER_INTERVAL: u64 = 4;
 
 /// Whether the seat is to go, and how far it is with that.
 #[derive(Debug, Default)]
@@ -23,8 +21,7 @@ pub(super) struct Leave {
     asked: Option<Arc<Interruption>>,
     /// Until when it waits for what was begun, once it was asked to go.
     begun_by: Option<Instant>,
-    farewells: u32,
-    farewell_due: Instant,
+    farewell: Farewell,
 }
 
 /// What the seat does next.
@@ -56,20 +53,10 @@ impl Leave {
             self.begun_by = Some(now + PATIENCE_NS);
             return Next::Dismiss;
         };
-        let pause_ns = endpoint.config().timers.heartbeat_interval_ns / FAREWELLS_PER_INTERVAL;
-        if self.farewells == 0 && endpoint.operations_in_progress() > 0 && now < begun_by {
+        if !self.farewell.has_begun() && endpoint.operations_in_progress() > 0 && now < begun_by {
+            let pause_ns = endpoint.config().timers.heartbeat_interval_ns / LOOKS_PER_INTERVAL;
             return Next::Wait(begun_by.min(now + pause_ns));
         }
-        if self.farewells > 0
-            && (endpoint.is_parted() || self.farewells == FAREWELLS_MAX && now >= self.farewell_due)
-        {
-            return Next::Go;
-        }
-        if now >= self.farewell_due {
-            endpoint.bid_farewell(now);
-            self.farewells += 1;
-            self.farewell_due = now + pause_ns;
-        }
-        Next::Wait(self.farewell_due)
+        self.farewell.advance(now, endpoint).map_or(Next::Go, Next::Wait)
     }
 }

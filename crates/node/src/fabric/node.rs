@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, Completion as Level, Condition, Instant, Member, NodeId, OperationId,
-    RegionConfig, RegionId, RemoteAddress, Signal, Width,
+    Atomic, AtomicKind, Command, Completion as Level, Condition, Farewell, Instant, Member, NodeId,
+    OperationId, RegionConfig, RegionId, RemoteAddress, Signal, Width,
 };
 
 use super::attendant::Attendant;
@@ -151,16 +151,14 @@ impl Node {
             let waited_ms = nanoseconds(patience) / 1_000_000;
             return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
         }
-        let timers = self.with_core(|core| core.member().map(|member| member.member().config().timers))?;
-        for _ in 0..FAREWELLS_MAX {
-            self.with_core(|core| {
-                let member = core.member()?;
-                let now = member.now();
-                member.member_mut().bid_farewell(now);
-                core.turn();
-                Ok::<_, Error>(())
-            })?;
-            let until = self.engine.clock.now() + timers.heartbeat_interval_ns / FAREWELLS_PER_INTERVAL;
+        let mut farewell = Farewell::default();
+        while let Some(until) = self.with_core(|core| {
+            let member = core.member()?;
+            let now = member.now();
+            let again = farewell.advance(now, member.member_mut());
+            core.turn();
+            Ok::<_, Error>(again)
+        })? {
             if self.wait_for(until, |endpoint| endpoint.is_parted()) {
                 break;
             }
@@ -534,11 +532,6 @@ impl Node {
         taken
     }
 }
-
-/// A farewell is told so often: wires may lose it.
-const FAREWELLS_MAX: u32 = 8;
-/// And so often in a heartbeat's interval.
-const FAREWELLS_PER_INTERVAL: u64 = 4;
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

@@ -2,13 +2,14 @@
 //!
 //! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
 //! carries out remote requests (`spoilt` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
-//! several ways, `reach` follows routes, losses and returns, `undrained` keeps buffers back where told to. The state of one
+//! several ways, `reach` follows routes, losses and returns, `farewell` leaves in order, `undrained` keeps buffers back where told to. The state of one
 //! remote node is a `peer::Peer`.
 
 mod arrivals;
 mod commands;
 mod completions;
 mod cutting;
+mod farewell;
 mod memory_queue;
 mod messages;
 mod order;
@@ -46,6 +47,7 @@ use crate::surroundings::{Fill, Member, Memory, Transmit};
 use crate::switch::forwarder::Forwarder;
 use crate::switch::waits::Wait;
 use crate::time::Instant;
+pub use farewell::Farewell;
 use memory_queue::MemoryQueue;
 use peer::Peer;
 use undrained::Undrained;
@@ -160,8 +162,8 @@ impl Endpoint {
 
     // W-50
     /// Tell all members that this one leaves, so that its loss is no death to them. To be called when nothing is in progress,
-    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames; afterwards nothing more is to be
-    /// begun.
+    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames, as a [`Farewell`] does; afterwards nothing more
+    /// is to be begun.
     pub fn bid_farewell(&mut self, now: Instant) {
         self.forwarder.bid_farewell(now);
     }
