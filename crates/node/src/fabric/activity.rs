@@ -5,7 +5,7 @@
 
 use rackloom_protocol::OperationId;
 
-use super::engine::Core;
+use super::core::Core;
 use super::error::Error;
 use super::table::Ended;
 

@@ -16,8 +16,9 @@ use rackloom_protocol::{Member, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::core::Core;
 use super::ear::Ear;
-use super::engine::{Core, Engine};
+use super::engine::Engine;
 use super::report;
 use crate::seat::wires::Cabling;
 use crate::seat::{NewCable, descriptors};

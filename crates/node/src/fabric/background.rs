@@ -9,7 +9,8 @@ use std::thread::{Builder, JoinHandle};
 
 use rackloom_protocol::Instant;
 
-use super::engine::{Core, Engine};
+use super::core::Core;
+use super::engine::Engine;
 
 /// Start it.
 pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{Member, PortId};
 
-use super::engine::Core;
+use super::core::Core;
 
 /// Counts since the node began. They only grow, until the node leaves: its ports go with it, and their frames.
 ///

@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
-use super::engine::{Core, Engine, Held};
+use super::core::Core;
+use super::engine::Engine;
 use super::error::Error;
+use super::held::Held;
 use super::node::{NAMELESS, Node};
 use super::order::Order;
 use super::queue::Completion;

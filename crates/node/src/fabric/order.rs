@@ -6,7 +6,7 @@ use rackloom_protocol::{
     Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
 };
 
-use super::engine::Core;
+use super::core::Core;
 use super::error::Error;
 use super::node::NAMELESS;
 use super::posted::Flushes;

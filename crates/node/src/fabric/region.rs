@@ -9,8 +9,9 @@ use std::sync::Arc;
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionId, RemoteAddress};
 
 use super::bytes::Bytes;
+use super::core::Core;
 use super::element::{Element, bytes_of, bytes_of_mut};
-use super::engine::{Core, Engine};
+use super::engine::Engine;
 use super::error::Error;
 
 /// Name, key and permissions of a region, all chosen by its owner. How peers learn them is up to the program.

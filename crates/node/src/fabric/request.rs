@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
-use super::engine::{Core, Engine, Held};
+use super::core::Core;
+use super::engine::Engine;
 use super::error::Error;
+use super::held::Held;
 use super::order::Order;
 use super::queue::Queue;
 use super::table::{Ended, Sink};

@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::Inner;
 use super::inquiry::{CallName, Headline, Question, Whereabouts};

@@ -8,7 +8,7 @@
 
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
 use super::ground::HEADLINE;

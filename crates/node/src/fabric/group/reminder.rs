@@ -9,7 +9,7 @@ use std::task::Waker;
 use rackloom_protocol::Instant;
 
 use super::super::activity::Activity;
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::{Entry, Sink};
 

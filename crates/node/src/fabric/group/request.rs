@@ -18,7 +18,7 @@ use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
 use super::super::activity::Activity;
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::super::queue::Queue;
 use super::super::table::{Entry, Sink};

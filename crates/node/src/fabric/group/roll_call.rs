@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use rackloom_protocol::{Instant, OperationError};
 
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::inquiry::{Headline, Question};
 use super::running::Place;

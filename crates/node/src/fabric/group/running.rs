@@ -10,7 +10,7 @@ use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
 use rackloom_collectives::{Buffer, ReduceError, Schedule, Span, Transfer, TransferId};
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, RemoteAddress, Signal};
 
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::super::region::Region;
 use super::super::table::Sink;

@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
-use super::super::engine::Core;
+use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
 use super::Inner;
