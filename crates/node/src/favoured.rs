@@ -72,13 +72,15 @@ impl<T> Favoured<T> {
         }
     }
 
-    /// Enter through the gate if nobody holds that.
+    /// Enter through the gate if there is nobody to wait for: nobody holds it, and there is no favourite, who may be inside for long
+    /// unless it is told that somebody waits.
     pub(crate) fn try_enter(&self) -> Option<Inside<'_, T>> {
-        match self.gate.try_lock() {
-            Ok(gate) => Some(self.pass(gate)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(self.pass(poisoned.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let gate = match self.gate.try_lock() {
+            Ok(gate) => gate,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        (!gate.has_favourite).then(|| self.pass(gate))
     }
 
     /// Enter through the gate.
@@ -285,6 +287,18 @@ mod tests {
         assert!(wrong.is_err());
         first.dismiss(favour);
         assert!(first.appoint().is_some());
+    }
+
+    #[test]
+    fn who_does_not_want_to_wait_is_told_that_there_is_a_favourite() {
+        let lock = Favoured::new(0);
+        let Some(favour) = lock.appoint() else {
+            no_barriers();
+            return;
+        };
+        assert!(lock.try_enter().is_none());
+        lock.dismiss(favour);
+        assert!(lock.try_enter().is_some());
     }
 
     #[test]

@@ -47,3 +47,50 @@ fn live(engine: &Engine) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use crate::fabric::{Condition, Fabric, Plan, RegionOptions, Width};
+
+    const LOOKS: usize = 50;
+
+    /// Who lets the background thread in while he waits must not look like a visitor: it would come again after 100 us, for ever, and
+    /// each time the driver would have to give it the lock.
+    #[test]
+    fn who_waits_for_long_is_left_alone() {
+        let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+        let fabric = Fabric::local(&plan).unwrap();
+        let [near, far] = fabric.nodes() else { unreachable!() };
+        let words = far.allocate(RegionOptions::new(1, 0x5eed), 16).unwrap();
+        let is_over = AtomicBool::new(false);
+        let left_alone = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut driver = far.drive().unwrap();
+                while !far.engine().hold_for_task().core().is_resting {
+                    driver.poll(&mut Vec::new());
+                }
+                driver.wait(far.wait_until(&words, 0, Condition::AtLeast, 1, near.id())).unwrap();
+            });
+            // What keeps the driver awake.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    near.fetch_add(words.address(8), Width::Eight, 1).wait().unwrap();
+                }
+                near.store(words.address(0), &1_u64.to_ne_bytes()).wait().unwrap();
+            });
+            // To look is to come in as well, so it is done rarely.
+            let look = |_: &usize| {
+                thread::park_timeout(Duration::from_millis(10));
+                far.engine().hold_for_task().core().is_aside
+            };
+            let left_alone = (0..LOOKS).filter(look).count();
+            is_over.store(true, Ordering::Relaxed);
+            left_alone
+        });
+        assert!(left_alone > LOOKS / 2, "at {left_alone} of {LOOKS} looks");
+    }
+}

@@ -43,6 +43,8 @@ pub(super) struct Core {
     pub(super) is_aside: bool,
     /// The background thread is about to look whether visits go on.
     pub(super) is_resting: bool,
+    /// For how long it does so next, if not for the first time in a row.
+    pub(super) rest: Duration,
     /// A future is pending, and the background thread has not slept since.
     pub(super) is_entrusted: bool,
     /// Visits since the background thread went to sleep at the doorbell.
@@ -73,6 +75,7 @@ impl Core {
             is_called: false,
             is_aside: false,
             is_resting: false,
+            rest: Duration::ZERO,
             is_entrusted: false,
             visits: 0,
             has_turned: false,
@@ -133,6 +136,14 @@ impl Core {
         } else {
             self.turn();
         }
+    }
+
+    /// How long this node may be silent without a neighbour or a peer having doubts about it: a quarter of what they wait for at least.
+    pub(super) fn patience_of_peers(&self) -> Duration {
+        let Some(member) = &self.member else { return Duration::ZERO };
+        let config = member.member().config();
+        let shortest_ns = config.transport.timeout_min_ns.min(config.timers.heartbeat_interval_ns);
+        Duration::from_nanos(shortest_ns / 4)
     }
 
     /// When so much time will have passed; `None` once the node has left.

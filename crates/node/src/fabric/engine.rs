@@ -118,6 +118,12 @@ impl Engine {
         self.attended.swap(false, Ordering::Relaxed)
     }
 
+    /// Nobody attends to the node from now on.
+    pub(super) fn wake_from_rest(&self) {
+        self.attended.store(false, Ordering::Relaxed);
+        self.call_background();
+    }
+
     pub(super) fn call_background(&self) {
         if let Some(thread) = self.background.get() {
             thread.unpark();
@@ -236,7 +242,7 @@ impl Engine {
         core.table.end_all();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
-        self.call_background();
+        self.wake_from_rest();
         self.bell.arm();
         self.bell.ring();
         drop(held);

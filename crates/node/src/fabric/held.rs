@@ -18,9 +18,12 @@ use crate::favoured::Inside;
 
 /// Longest sleep at the doorbell: also how soon a node at rest notices what nobody rings for.
 const SLEEP_NS: u64 = 100_000_000;
-/// How often the background thread looks whether an attended node still is. This is also how long a frame may wait when the
-/// visits stop; waking a thread on another processor takes as long.
-const REST: Duration = Duration::from_micros(100);
+/// After how long the background thread looks for the first time whether an attended node still is. This is also how long a frame may
+/// wait when the visits stop; waking a thread on another processor takes as long.
+const REST_MIN: Duration = Duration::from_micros(100);
+/// The same for a node that has been attended for long. Each look takes some 40 us of a processor in a virtual machine, where a timer is a
+/// matter for the host: mostly of the very processor of the thread that attends to the node.
+const REST_MAX: Duration = Duration::from_millis(2);
 /// Visits, while the background thread sleeps at the doorbell, after which it is told that the node is attended.
 const VISITS_UNTIL_ATTENDED: u32 = 8;
 
@@ -71,8 +74,7 @@ impl<'e> Held<'e> {
         let is_asleep = core.asleep > 0 && !core.has_driver;
         drop(self);
         if is_resting {
-            engine.attended.store(false, Ordering::Relaxed);
-            engine.call_background();
+            engine.wake_from_rest();
         } else if is_asleep {
             engine.bell.arm();
             engine.bell.ring();
@@ -122,18 +124,42 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Leave the node to those who visit it, as long as they do, and do not touch the lock meanwhile.
+    /// Leave the node to those who visit it, as long as they do, and do not touch the lock meanwhile. Who has come for some time is
+    /// believed to come for as long again.
     pub(super) fn rest(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
-        self.core().is_resting = true;
+        let core = self.core();
+        core.is_resting = true;
+        let longest = core.patience_of_peers().clamp(REST_MIN, REST_MAX);
+        let mut rest = core.rest.clamp(REST_MIN, longest);
         drop(self);
         loop {
-            std::thread::park_timeout(REST);
+            std::thread::park_timeout(rest);
             if !engine.is_attended() {
-                let mut held = engine.hold_as(role);
-                held.core().is_resting = false;
-                return held;
+                break;
             }
+            rest = next_rest(rest, longest);
+        }
+        let mut held = engine.hold_as(role);
+        let core = held.core();
+        core.is_resting = false;
+        if core.has_driver {
+            // He has let this thread in, which looks like a visit; but he has been here all the time, and says when he goes.
+            engine.is_attended();
+            core.rest = rest;
+        } else {
+            core.rest = REST_MIN;
+        }
+        held
+    }
+
+    /// Who has attended to the node goes, and says so: the background thread need not find it out.
+    pub(super) fn part(mut self) {
+        let engine = self.engine;
+        let is_resting = std::mem::take(&mut self.core().is_resting);
+        drop(self);
+        if is_resting {
+            engine.wake_from_rest();
         }
     }
 
@@ -201,5 +227,27 @@ impl Drop for Held<'_> {
         self.core = None;
         drop(ended);
         to_wake.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// For how long an attended node is left alone next.
+fn next_rest(rest: Duration, longest: Duration) -> Duration {
+    longest.min(rest * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_attends_for_long_is_looked_at_rarely_and_believed_for_no_longer_than_he_has_come() {
+        let (mut attended, mut rest, mut looks) = (Duration::ZERO, REST_MIN, 0);
+        while attended < Duration::from_secs(1) {
+            assert!(rest <= attended + REST_MIN && rest <= REST_MAX);
+            attended += rest;
+            looks += 1;
+            rest = next_rest(rest, REST_MAX);
+        }
+        assert!(looks <= 510, "{looks} looks in a second");
     }
 }
