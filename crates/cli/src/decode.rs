@@ -34,6 +34,7 @@ const OPERATIONS: [&str; 15] = [
     "get-data",
     "refusal",
     "received",
+    "void",
 ];
 
 /// What `--kind` knows: kinds of frames, then kinds of operations.
