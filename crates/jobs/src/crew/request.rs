@@ -192,8 +192,8 @@ impl Failure {
         )
     }
 
-    /// Whether a new life in the target's place explains it, which does not do the job: one whose forebear died before this rank had met it,
-    /// so that nobody could say that it was lost.
+    /// Whether a new life in the target's place explains it, which does not do the job: one whose forebear died before this rank had
+    /// met it, so that nobody could say that it was lost.
     pub(crate) const fn is_of_stranger(self) -> bool {
         matches!(self, Self::Operation(OperationError::NoSuchRegion))
     }
