@@ -35,14 +35,14 @@ local ATOMICS = { [0] = "fetch-add", [1] = "compare-swap", [2] = "swap", [3] = "
 local SIGNALS = { [0] = "set", [1] = "add" }
 local CODES = {
     [1] = "no-such-region", [2] = "bad-key", [3] = "wrong-tenant", [4] = "out-of-bounds",
-    [5] = "permission-denied", [6] = "revoked", [7] = "misaligned", [8] = "memory-failed",
+    [5] = "permission-denied", [6] = "revoked", [7] = "misaligned", [8] = "memory-failed", [9] = "source-failed",
 }
 local OPERATIONS = {
     [1] = "select", [2] = "store", [3] = "load", [4] = "atomic", [5] = "signal", [6] = "put", [7] = "get",
-    [8] = "message", [9] = "offer", [10] = "pull", [16] = "load-reply", [17] = "atomic-reply",
+    [8] = "message", [9] = "offer", [10] = "pull", [11] = "void", [16] = "load-reply", [17] = "atomic-reply",
     [18] = "get-data", [19] = "refusal", [20] = "received", [32] = "ack",
 }
-local SELECT, STORE, LOAD, ATOMIC, SIGNAL, PUT, GET, MESSAGE, OFFER, PULL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SELECT, STORE, LOAD, ATOMIC, SIGNAL, PUT, GET, MESSAGE, OFFER, PULL, VOID = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local LOAD_REPLY, ATOMIC_REPLY, GET_DATA, REFUSAL, RECEIVED, OP_ACK = 16, 17, 18, 19, 20, 32
 
 ---- fields -------------------------------------------------------------------------------------------------------------
@@ -255,6 +255,7 @@ local SHAPES = {
     [MESSAGE] = any,
     [OFFER] = exactly(4),
     [PULL] = exactly(4),
+    [VOID] = any,
     [LOAD_REPLY] = any,
     [ATOMIC_REPLY] = exactly(8),
     [GET_DATA] = any,
@@ -328,6 +329,9 @@ local SHOW = {
     [PULL] = function(tree, range)
         add(tree, "op.of", range(4, 4))
         add_wide_length(tree, range)
+    end,
+    [VOID] = function(tree, range, payload)
+        add_data(tree, range, 0, payload)
     end,
     [LOAD_REPLY] = function(tree, range, payload)
         add(tree, "op.of", range(4, 4))

@@ -64,7 +64,7 @@ const OPERATIONS: &[&str] = &[
     "message",
     "offer",
     "pull",
-    "",
+    "void",
     "",
     "",
     "",

@@ -133,6 +133,32 @@ fn every_scenario_holds_with_real_processes() {
     }
 }
 
+/// Zeros in the place of what could not be read would be wrong bytes at ranks that heard a signal for them.
+#[test]
+fn what_cannot_be_read_to_be_sent_ends_in_an_error_that_says_so() {
+    let scenario = scenario(root().join("scripts/faults/unreadable-source.yaml"));
+    let of_device = rack_file(
+        "name: on-devices\nshape: {full-mesh: {nodes: 4}}\n\
+         defaults: {server: one, memory: {bytes: 16MiB, device: 'fake:3'}}\n",
+    );
+    let on_device =
+        Scenario { file: scenario.file.clone(), rack: of_device, options: scenario.options.clone() };
+    let reports = [scenario.holds_on(sim), scenario.holds_on(run), on_device.holds_on(run)];
+    for report in reports {
+        let events = report["events"].as_array().expect("events");
+        let told =
+            events.iter().find(|event| event["kind"] == "source-failed").expect("a frame that left void");
+        assert_eq!(told["member"], "n0");
+        let notes = report["notes"].as_array().expect("notes");
+        let is_told = |note: &Value| {
+            let note = note.as_str().unwrap_or_default();
+            note.contains("a clean error: n0") && note.contains("source-failed")
+        };
+        assert!(notes.iter().any(is_told), "{notes:?}");
+        assert_eq!(report["wrong"], Value::Null);
+    }
+}
+
 /// Scenarios whose faults meet something of a wire of sockets: its carrier, its queues in the kernel, processes at its ends, and
 /// cables that are laid anew.
 const ON_SOCKETS: [&str; 9] = [
@@ -250,6 +276,30 @@ fn an_expectation_that_does_not_hold_fails_the_run() {
     let ended = ring_under(&format!("{cut}expect: {{detected_within: 1ms}}\n"), sim);
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     assert!(ended.stdout.contains("detected after"), "{}", ended.stdout);
+}
+
+#[test]
+fn faults_wait_for_places_of_every_job() {
+    let jobs = [
+        ("{litmus: {bytes_max: 2KiB, rounds: 2}}", "run: 2, step: 3"),
+        ("{latency: {bytes: 4KiB, repetitions: 20}}", "run: 2, step: 5"),
+        ("{bandwidth: {bytes: 4KiB, repetitions: 20}}", "run: 1, step: 10"),
+        ("{traffic: {messages: 20}}", "step: 7"),
+    ];
+    for (job, place) in jobs {
+        let rack = rack_file(&format!(
+            "name: places\nshape: {{ring: {{nodes: 4}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\njob: {job}\n"
+        ));
+        let file = script(&format!(
+            "name: place\nevents: [{{what: duplicate, where: n0->n1, rate: 50%, when: {{node: n0, {place}}}}}]\n"
+        ));
+        for engine in [sim, run] {
+            let report =
+                engine(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish().passed();
+            let fault = &report["faults"][0];
+            assert!(fault["at_ns"].as_u64() > Some(0), "{job} {place}: {fault}");
+        }
+    }
 }
 
 /// Heartbeats every 10 ms, five may be missing, and a link of 500 ns: a cut is noticed within (4 T + d, 5 T + d].

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Kinds of operations that `--kind` knows; `ack` is a kind of frame, too.
-const OPERATIONS: [&str; 15] = [
+const OPERATIONS: [&str; 16] = [
     "select",
     "store",
     "load",
@@ -34,6 +34,7 @@ const OPERATIONS: [&str; 15] = [
     "get-data",
     "refusal",
     "received",
+    "void",
 ];
 
 /// What `--kind` knows: kinds of frames, then kinds of operations.

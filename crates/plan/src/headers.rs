@@ -127,6 +127,7 @@ const fn payload(operation: &Operation<'_>) -> usize {
             operands * atomic.width.bytes() as usize
         }
         Operation::Signal { .. } | Operation::AtomicReply { .. } => 8,
+        Operation::Void { length, .. } => *length,
         _ => 0,
     }
 }

@@ -12,7 +12,7 @@ use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bit_errors::BitErrors;
-use crate::faults::Conditions;
+use crate::faults::{Conditions, FramePart};
 use crate::loss::LossByKind;
 use crate::pick::Pick;
 use crate::plan::LinkProfile;
@@ -88,6 +88,7 @@ struct OnTop {
     loss_by_kind: Vec<(FrameKind, Chance)>,
     picked: Option<(Pick, Chance)>,
     corrupt: Chance,
+    corrupt_part: FramePart,
     duplicate: Chance,
     reorder: Chance,
     is_cut: bool,
@@ -100,6 +101,7 @@ impl OnTop {
             loss_by_kind: chances(&conditions.loss_by_kind),
             picked: conditions.picked.map(|(pick, loss)| (pick, Chance::new(loss))),
             corrupt: Chance::new(conditions.corrupt),
+            corrupt_part: conditions.corrupt_part,
             duplicate: Chance::new(conditions.duplicate),
             reorder: Chance::new(conditions.reorder),
             is_cut: conditions.is_cut,
@@ -215,13 +217,11 @@ impl Judge {
         if listed || burst || is_wrong || loss.hits(draw) || self.on_top.loses(kind, draw) {
             return Verdict { drop: true, ..Verdict::default() };
         }
-        let bits = u64::try_from(frame_bytes).unwrap_or(u64::MAX).saturating_mul(8).min(u64::from(u32::MAX));
         let either = |one: Chance, other: Chance, random| one.hits(random) || other.hits(random);
-        let corrupt = bits > 0 && either(self.corrupt, self.on_top.corrupt, self.draw(frame, Draw::Corrupt));
         let overtaken = either(self.reorder, self.on_top.reorder, self.draw(frame, Draw::Reorder));
         Verdict {
             drop: false,
-            corrupt_bit: corrupt.then(|| below(self.draw(frame, Draw::CorruptBit), bits) as u32),
+            corrupt_bit: self.corrupt_bit(frame, frame_bytes),
             duplicate: either(self.duplicate, self.on_top.duplicate, self.draw(frame, Draw::Duplicate)),
             reorder_by: if overtaken {
                 1 + below(self.draw(frame, Draw::ReorderBy), u64::from(REORDER_FRAMES_MAX)) as u8
@@ -229,6 +229,20 @@ impl Judge {
                 0
             },
         }
+    }
+
+    /// The bit of the frame with this number that is flipped, if one is: anywhere for the profile's sake, where it says for a script's.
+    fn corrupt_bit(&self, frame: u64, frame_bytes: usize) -> Option<u32> {
+        let random = self.draw(frame, Draw::Corrupt);
+        let part = match (self.corrupt.hits(random), self.on_top.corrupt.hits(random)) {
+            (true, _) => FramePart::Any,
+            (false, true) => self.on_top.corrupt_part,
+            (false, false) => return None,
+        };
+        let bytes = part.bytes(frame_bytes);
+        let bits = (bytes.len() as u64).saturating_mul(8).min(u64::from(u32::MAX));
+        let first = bytes.start as u32 * 8;
+        (bits > 0).then(|| first + below(self.draw(frame, Draw::CorruptBit), bits) as u32)
     }
 
     fn draw(&self, frame: u64, draw: Draw) -> u64 {
@@ -359,6 +373,21 @@ mod tests {
         let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &profile);
         assert_eq!(judge.judge(0, DATA).corrupt_bit, None);
         assert!(judge.judge(1, DATA).corrupt_bit.is_some_and(|bit| bit < 8));
+    }
+
+    #[test]
+    fn a_script_may_say_in_which_part_of_a_frame_bits_are_flipped() {
+        let bits_of = |corrupt_part, frame_bytes| {
+            let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
+            judge.set(&Conditions { corrupt: 1.0, corrupt_part, ..Conditions::default() });
+            (0..2_000).filter_map(|_| judge.judge(frame_bytes, DATA).corrupt_bit).collect::<Vec<_>>()
+        };
+        let header = bits_of(FramePart::Header, 200);
+        assert_eq!((header.iter().min(), header.iter().max()), (Some(&(14 * 8)), Some(&(86 * 8 - 1))));
+        let payload = bits_of(FramePart::Payload, 200);
+        assert_eq!((payload.iter().min(), payload.iter().max()), (Some(&(86 * 8)), Some(&(200 * 8 - 1))));
+        assert!(bits_of(FramePart::Payload, 62).is_empty(), "a heartbeat has none");
+        assert_eq!(bits_of(FramePart::Any, 200).len(), 2_000);
     }
 
     #[test]

@@ -36,6 +36,14 @@ pub enum JobKind {
     None,
 }
 
+impl JobKind {
+    /// Whether a fault can wait for a place in it, a run and a step.
+    #[must_use]
+    pub const fn has_places(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
 /// One collective, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectivePlan {

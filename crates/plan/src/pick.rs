@@ -96,7 +96,7 @@ const fn place(operation: &Operation<'_>) -> Option<u16> {
         Operation::GetData { .. } => 11,
         Operation::Received { .. } => 12,
         Operation::Refusal { .. } => 13,
-        Operation::Select { .. } | Operation::Ack { .. } => return None,
+        Operation::Select { .. } | Operation::Ack { .. } | Operation::Void { .. } => return None,
     })
 }
 

@@ -50,6 +50,9 @@ pub enum OperationError {
     /// The target's memory failed.
     #[error("the target's memory failed")]
     MemoryFailed,
+    /// The memory that the data comes from could not be read: the caller's own for a put or a message, the target's for a get.
+    #[error("the memory that the data comes from could not be read")]
+    SourceFailed,
     /// No live path to the target, and nothing of the operation was ever sent to it.
     #[error("target unreachable; nothing was sent")]
     Unreachable,
@@ -80,6 +83,7 @@ impl OperationError {
             Self::Revoked => "revoked",
             Self::Misaligned => "misaligned",
             Self::MemoryFailed => "memory-failed",
+            Self::SourceFailed => "source-failed",
             Self::Unreachable => "unreachable",
             Self::OutcomeUnknown => "outcome-unknown",
             Self::EarlierFailure => "earlier-failure",
@@ -100,6 +104,7 @@ impl OperationError {
             Self::Revoked => Some(6),
             Self::Misaligned => Some(7),
             Self::MemoryFailed => Some(8),
+            Self::SourceFailed => Some(9),
             _ => None,
         }
     }
@@ -116,6 +121,7 @@ impl OperationError {
             6 => Some(Self::Revoked),
             7 => Some(Self::Misaligned),
             8 => Some(Self::MemoryFailed),
+            9 => Some(Self::SourceFailed),
             _ => None,
         }
     }

@@ -110,6 +110,11 @@ pub enum Event {
         /// Why it was refused.
         error: OperationError,
     },
+    /// Bytes that were to leave could not be read: what carries them leaves void, and its caller is told by a refusal.
+    SourceFailed {
+        /// The region of this member that they were to come from.
+        region: RegionId,
+    },
     /// A flush fails because of a node; the completion follows and says how.
     FlushFailed {
         /// The flush's name.

@@ -74,6 +74,10 @@ pub trait Member {
     fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
         let _ = (port, frame);
     }
+    /// Bytes of this region were to leave in a frame and could not be read; the frame leaves without them, void.
+    fn note_source_failed(&mut self, region: RegionId) {
+        let _ = region;
+    }
     /// The next lease that nothing refers to any more.
     fn poll_release(&mut self) -> Option<LeaseId>;
     /// The next thing that happened.
@@ -452,10 +456,13 @@ fn complete<M, W, R>(
         if let Some(loan) = memory.lend(region, offset, length, is_whole) {
             wires.load(port, at, length, loan, is_whole);
         } else if let Some(out) = wires.slot(port) {
-            // Only memory that is taken away before its region is revoked comes here: gets are refused by then, and a put's own
-            // caller has broken his promise to keep the source.
+            // W-52
             if memory.read_in_row(region, offset, &mut out[at..at + length], following).is_err() {
-                out[at..at + length].fill(0);
+                wire::packed::make_void(
+                    &mut out[wire::layout::OPERATIONS..transmit.length],
+                    at - wire::layout::OPERATIONS,
+                );
+                member.note_source_failed(region);
             }
         }
     }

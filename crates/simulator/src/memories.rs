@@ -103,7 +103,7 @@ impl Memories {
         requests: &'m mut u64,
         trouble: Option<(Instant, &'m mut Troubles)>,
     ) -> SeatMemory<'m> {
-        SeatMemory { node, memories: self, requests, trouble }
+        SeatMemory { node, memories: self, requests, trouble, cannot_read: false }
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &NodeMemory {

@@ -6,8 +6,8 @@
 use rackloom_plan::PayloadMode;
 use rackloom_plan::faults::Troubles;
 use rackloom_protocol::{
-    Comparison, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
-    MemoryToken, NodeId, RegionId,
+    Comparison, Following, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault,
+    MemoryRequest, MemoryToken, NodeId, RegionId,
 };
 
 use crate::loans::range;
@@ -24,6 +24,8 @@ pub(crate) struct SeatMemory<'m> {
     pub(crate) requests: &'m mut u64,
     /// What a fault script makes of this memory, and the time.
     pub(crate) trouble: Option<(Instant, &'m mut Troubles)>,
+    /// The bytes that are about to leave cannot be read, as that script says: decided when they were to be lent, which comes first.
+    pub(crate) cannot_read: bool,
 }
 
 impl SeatMemory<'_> {
@@ -166,6 +168,20 @@ impl Memory for SeatMemory<'_> {
         troubles.poll(*now)
     }
 
+    fn read_in_row(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        out: &mut [u8],
+        _: Following,
+    ) -> Result<(), MemoryFault> {
+        if std::mem::take(&mut self.cannot_read) {
+            Err(MemoryFault::Device)
+        } else {
+            self.read(region, offset, out)
+        }
+    }
+
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.before_read(region, offset, out.len() as u64);
         self.own().bytes.read(region, offset, out)
@@ -178,7 +194,8 @@ impl Memory for SeatMemory<'_> {
     }
 
     fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
-        if length < PAYLOAD_BYTES_MIN {
+        self.cannot_read = self.trouble.as_mut().is_some_and(|(_, troubles)| troubles.fails_to_read());
+        if self.cannot_read || length < PAYLOAD_BYTES_MIN {
             return None;
         }
         self.before_read(region, offset, length as u64);

@@ -153,6 +153,7 @@ fn fields(operation: &Operation<'_>) -> OperationFields {
         Operation::Offer { tag, length } => {
             OperationFields { tag: Some(tag), length: Some(length.into()), ..named("offer") }
         }
+        Operation::Void { length, .. } => OperationFields { length: Some(length as u64), ..named("void") },
         _ => answer(operation),
     }
 }

@@ -255,3 +255,55 @@ fn curve(series: &str, loss: f64) -> Option<f64> {
     let repair = Repair::ALL.into_iter().find(|repair| repair.name() == series)?;
     Some(repair.goodput(loss, BEHIND))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOSS: f64 = 0.01;
+    const PUTS: u64 = 6_000;
+    const SEEDS: u64 = 16;
+
+    /// Goodput at the first link where both lose one in a hundred data frames.
+    fn goodput(repair: Repair, seed: u64) -> f64 {
+        let text = format!(
+            "{{name: two, shape: {{star: {{nodes: 2}}}}, ring_bytes: 16MiB, watchdog: 60s, \
+             link: {{rate: 400Gbit/s, delay: {DELAY_NS}ns, headers: sue-like, loss_by_kind: {{data: {LOSS}}}}}, \
+             links: {{n1--s0: {{delay: {REST_NS}ns}}}}, forwarding: {{mode: cut-through}}, timers: {{heartbeat_interval: 10ms}}, \
+             transport: {{mode: {}, window_packets: 4096, ack_every_packets: 16, ack_delay: 1us, \
+             timeout_initial: {TIMER_NS}ns, timeout_min: {TIMER_NS}ns, timeout_max: {TIMER_NS}ns}}}}",
+            repair.transport_mode()
+        );
+        let flows = vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, PUTS)]];
+        let mut stage = Stage::new(&text, seed, flows).expect("a stage");
+        stage.run().expect("everything comes");
+        PUTS as f64 / stage.forward("n0--s0").expect("the link").data_frames_sent as f64
+    }
+
+    /// The spread is that of the runs themselves, not of a formula.
+    #[test]
+    fn with_one_per_cent_lost_on_every_link_goodput_is_within_three_sigma_of_the_closed_form() {
+        let on_the_way = 1.0 - (1.0 - LOSS) * (1.0 - LOSS);
+        for repair in Repair::ALL.into_iter().filter(|repair| !repair.is_on_the_link) {
+            let expected = repair.goodput(on_the_way, BEHIND);
+            let slack = (expected - repair.goodput(on_the_way, BEHIND + BEHIND_SLACK)).abs();
+            let runs: Vec<f64> = (1..=SEEDS).map(|seed| goodput(repair, seed)).collect();
+            let mean = runs.iter().sum::<f64>() / SEEDS as f64;
+            let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (SEEDS - 1) as f64;
+            let sigma = variance.sqrt();
+            let name = repair.name();
+            assert!(sigma > 0.0 && sigma < expected / 5.0, "{name}: {sigma}");
+            let off = (mean - expected).abs();
+            assert!(
+                off <= 3.0 * sigma / (SEEDS as f64).sqrt() + slack,
+                "{name}: {mean} is {off} off {expected}, sigma {sigma}"
+            );
+            for run in runs {
+                assert!(
+                    (run - expected).abs() <= 3.0 * sigma + slack,
+                    "{name}: {run}, not {expected} +- 3 x {sigma}"
+                );
+            }
+        }
+    }
+}

@@ -13,7 +13,7 @@ use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, N
 use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
-use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, Rank, Why};
+use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, NOTICES_REPEATED_MAX, Rank, Why};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
@@ -106,6 +106,7 @@ pub(crate) struct Ensemble<P> {
     lost: BTreeSet<u16>,
     /// Who could not be told that this rank has broken off.
     untold: BTreeSet<u16>,
+    notices_repeated: u32,
     failures: Vec<String>,
     failures_omitted: u64,
     /// Where it broke off, if a loss explains that.
@@ -131,6 +132,7 @@ impl<P: Play> Ensemble<P> {
             patience,
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
+            notices_repeated: 0,
             failures: Vec::new(),
             failures_omitted: 0,
             excused: Vec::new(),
@@ -260,8 +262,8 @@ impl<P: Play> Ensemble<P> {
 
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
-        if let (Err(_), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.untold.insert(peer.0);
+        if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
+            self.hear_untold(peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -296,7 +298,7 @@ impl<P: Play> Ensemble<P> {
                 let target =
                     target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
                 let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
-                let is_refusal = failure.is_refusal();
+                let is_refusal = failure.is_refusal() || failure.is_of_stranger();
                 self.break_off(now, if is_refusal { Why::Refusal(text) } else { Why::Fault(text) });
             }
         }
@@ -353,6 +355,16 @@ impl<P: Play> Ensemble<P> {
         let data = notice.to_le_bytes().to_vec();
         let body = Body::Store { target, data, completion: Completion::Visible };
         self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+    }
+
+    /// A notice did not arrive. Memory that fails now and then may take the next one; who was lost may come back.
+    fn hear_untold(&mut self, peer: NodeId, failure: Failure) {
+        if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
+            self.notices_repeated += 1;
+            self.tell(peer.0);
+        } else {
+            self.untold.insert(peer.0);
+        }
     }
 
     /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.

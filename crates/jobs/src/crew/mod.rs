@@ -95,6 +95,9 @@ pub fn data_regions(job: &dyn Job) -> impl Iterator<Item = RegionId> + use<> {
     job.regions().into_iter().map(|region| region.region).filter(|region| *region != CONTROL)
 }
 
+/// Notices that a rank repeats because the memory they were for has failed.
+pub(crate) const NOTICES_REPEATED_MAX: u32 = 1_000;
+
 /// Why a rank breaks off.
 pub(crate) enum Why {
     /// Somebody was lost, or has broken off.

@@ -178,14 +178,24 @@ impl Failure {
         }
     }
 
-    /// Whether a key that was revoked explains it, or memory that failed; to the owner, waiting on what it has revoked is
-    /// invalid.
+    /// Whether a key that was revoked explains it, or memory that failed, which a flush says of the posted stores before it; to the owner,
+    /// waiting on what it has revoked is invalid.
     pub(crate) const fn is_refusal(self) -> bool {
         matches!(
             self,
-            Self::Operation(OperationError::Revoked | OperationError::MemoryFailed)
-                | Self::Refused(CommandRefused::Invalid(_))
+            Self::Operation(
+                OperationError::Revoked
+                    | OperationError::MemoryFailed
+                    | OperationError::SourceFailed
+                    | OperationError::EarlierFailure
+            ) | Self::Refused(CommandRefused::Invalid(_))
         )
+    }
+
+    /// Whether a new life in the target's place explains it, which does not do the job: one whose forebear died before this rank had
+    /// met it, so that nobody could say that it was lost.
+    pub(crate) const fn is_of_stranger(self) -> bool {
+        matches!(self, Self::Operation(OperationError::NoSuchRegion))
     }
 
     /// Whether the target's death explains it.

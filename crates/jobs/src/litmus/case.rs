@@ -36,6 +36,11 @@ impl CaseKind {
         matches!(self, Self::PutWithSignal | Self::FencedStore | Self::FencedPut)
     }
 
+    /// Whether that flag is an operation of its own, behind a fence.
+    pub(crate) const fn is_fenced(self) -> bool {
+        matches!(self, Self::FencedStore | Self::FencedPut)
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::StorePosted => "store-posted",

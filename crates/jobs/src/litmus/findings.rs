@@ -19,6 +19,9 @@ pub(crate) enum Expected {
     Exactly(Pattern, u64),
     /// Each byte is that of the pattern, or still 0: the writer may not have got to it.
     AtMost(Pattern, u64),
+    /// The pattern, whose flag is up behind a fence. A fence keeps the order of what is carried out; a flag comes all the same if its data
+    /// was refused. So bytes that are still 0 are a refusal, which a fault script must explain.
+    Fenced(Pattern, u64),
     /// Nobody wrote here.
     Zero,
 }
@@ -33,6 +36,8 @@ pub(crate) struct Findings {
     pub(crate) failures_omitted: u64,
     /// Where the rank broke off, if a loss explains that.
     pub(crate) excused: Vec<String>,
+    /// Where it broke off because memory refused what is right.
+    pub(crate) refusals: Vec<String>,
     /// Accesses that this owner refused: (who, why) and how often.
     pub(crate) refused: BTreeMap<(u16, OperationError), u64>,
     chunk: Vec<u8>,
@@ -85,6 +90,15 @@ impl Findings {
             done += length as u64;
         }
         self.chunk = chunk;
+        if let (Some((_, _, 0)), Expected::Fenced(pattern, index)) = (wrong, expected) {
+            let place = place();
+            let is_unsent =
+                self.check_unsent(memory, region, (offset, bytes), (pattern, index), place.clone());
+            if is_unsent && self.refusals.len() < KEPT_MAX {
+                self.refusals.push(format!("without its data: {place}"));
+            }
+            return false;
+        }
         if let Some((at, expected, found)) = wrong {
             let offset = offset + at;
             self.mismatch(|| Mismatch { region: region.0, offset, expected, found, place: place() });
@@ -92,6 +106,18 @@ impl Findings {
         let right = wrong.is_none() && done >= bytes;
         self.verified_bytes += if right { bytes } else { 0 };
         right
+    }
+
+    /// Whether nothing but bytes that never came is missing here.
+    fn check_unsent(
+        &mut self,
+        memory: &mut dyn Memory,
+        region: RegionId,
+        range: (u64, u64),
+        (pattern, index): (Pattern, u64),
+        place: String,
+    ) -> bool {
+        self.check(memory, region, range, Expected::AtMost(pattern, index), || place)
     }
 
     /// Compare a word of memory with what it must be.
@@ -120,9 +146,9 @@ impl Findings {
 /// The first byte that may not be as it is, and what it must be.
 fn first_wrong(expected: Expected, done: u64, found: &[u8], wanted: &mut [u8]) -> Option<(usize, u8)> {
     match expected {
-        Expected::Exactly(pattern, index) | Expected::AtMost(pattern, index) => {
-            pattern.fill(index + done, wanted)
-        }
+        Expected::Exactly(pattern, index)
+        | Expected::AtMost(pattern, index)
+        | Expected::Fenced(pattern, index) => pattern.fill(index + done, wanted),
         Expected::Zero => wanted.fill(0),
     }
     let may_be_zero = matches!(expected, Expected::AtMost(..));
@@ -177,6 +203,18 @@ mod tests {
             assert_eq!(mismatch.found, mismatch.expected ^ 0x10);
             assert_eq!(findings.verified_bytes, 0);
         }
+    }
+
+    #[test]
+    fn a_flag_behind_a_fence_without_its_data_is_a_refusal_and_with_other_data_is_wrong() {
+        let pattern = Pattern::new(3, &[1]);
+        let mut memory = memory(pattern, 100);
+        memory.bytes_mut(REGION)[50..].fill(0);
+        let findings = check(&mut memory, Expected::Fenced(pattern, 0), (0, 100));
+        assert_eq!((findings.mismatch_count, findings.refusals.len()), (0, 1));
+        memory.bytes_mut(REGION)[70] = !pattern.byte(70);
+        let findings = check(&mut memory, Expected::Fenced(pattern, 0), (0, 100));
+        assert_eq!((findings.mismatch_count, findings.refusals.len()), (1, 0));
     }
 
     #[test]

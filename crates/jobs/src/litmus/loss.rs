@@ -10,8 +10,8 @@ use super::findings::read_word;
 use super::layout::CONTROL;
 use super::memory::{self, Certainty};
 use super::{Litmus, Stage, phase};
-use crate::crew::Why;
 use crate::crew::request::{Body, Failure, Outcome, Request, Tag};
+use crate::crew::{NOTICES_REPEATED_MAX, Why};
 use crate::measure::OperationKind;
 
 impl Litmus {
@@ -24,6 +24,8 @@ impl Litmus {
                 self.lose(node.0);
                 self.break_off(now, Why::Loss(self.losses()));
             }
+            // Whether it is explained is for those to say who know of a fault script.
+            _ if failure.is_refusal() || failure.is_of_stranger() => self.break_off(now, Why::Refusal(text)),
             _ if outcome.kind == OperationKind::ForbiddenAccess => {
                 let described = phase::describe_forbidden(&self.scene, outcome);
                 self.findings.fail(format!("{described} to {target} ended with: {}", failure.name()));
@@ -66,10 +68,8 @@ impl Litmus {
         let place = self.place();
         match why {
             Why::Loss(reason) => self.findings.excused.push(format!("broke off at {place}: {reason}")),
-            // The litmus holds every refusal against its own list, fault script or not.
-            Why::Fault(reason) | Why::Refusal(reason) => {
-                self.findings.fail(format!("broke off at {place}: {reason}"))
-            }
+            Why::Fault(reason) => self.findings.fail(format!("broke off at {place}: {reason}")),
+            Why::Refusal(reason) => self.findings.refusals.push(format!("broke off at {place}: {reason}")),
         }
         self.issuer.break_off();
         // Who is lost to this rank may live and wait for it: it is told as well, if it can be.
@@ -88,6 +88,16 @@ impl Litmus {
         let data = notice.to_le_bytes().to_vec();
         let body = Body::Store { target, data, completion: Completion::Visible };
         self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
+    }
+
+    /// A notice did not arrive. Memory that fails now and then may take the next one; who was lost may come back.
+    pub(super) fn hear_untold(&mut self, peer: NodeId, failure: Failure) {
+        if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
+            self.notices_repeated += 1;
+            self.tell(peer.0);
+        } else {
+            self.untold.insert(peer.0);
+        }
     }
 
     /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.

@@ -145,6 +145,7 @@ fn sweep_slot(
     let expected = match certainty {
         _ if !is_peer(scene, writer) => Expected::Zero,
         Certainty::Partial if !is_flag_up => Expected::AtMost(pattern, 0),
+        Certainty::Partial if case.kind.is_fenced() => Expected::Fenced(pattern, 0),
         Certainty::Whole | Certainty::Partial => Expected::Exactly(pattern, 0),
     };
     findings.check(memory, DATA, range, expected, || scene.describe(writer, &case));

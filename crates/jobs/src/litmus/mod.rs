@@ -22,6 +22,7 @@ mod settings;
 
 use std::collections::BTreeSet;
 
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::findings::Findings;
@@ -100,6 +101,7 @@ pub struct Litmus {
     lost: BTreeSet<u16>,
     /// Who could not be told that this rank has broken off.
     untold: BTreeSet<u16>,
+    notices_repeated: u32,
     is_prepared: bool,
     is_complete: bool,
     stages_passed: u64,
@@ -120,6 +122,7 @@ impl Litmus {
             stage: Stage::Gather { until: None },
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
+            notices_repeated: 0,
             is_prepared: false,
             is_complete: false,
             stages_passed: 0,
@@ -275,8 +278,8 @@ impl Litmus {
 
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
-        if let (Err(_), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.untold.insert(peer.0);
+        if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
+            self.hear_untold(peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -375,6 +378,7 @@ impl Job for Litmus {
             failures: findings.failures.clone(),
             failures_omitted: findings.failures_omitted,
             excused: findings.excused.clone(),
+            refusals: findings.refusals.clone(),
             lost_nodes: self.lost_names(),
             notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
             ..JobResult::default()
@@ -385,6 +389,16 @@ impl Job for Litmus {
     fn portion(&self) -> Option<Portion> {
         let (round, rounds) = (u64::from(self.scene.round), u64::from(self.scene.settings.rounds));
         Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
+    }
+
+    /// Rounds are runs, and their phases steps.
+    fn reached(&self) -> Option<Place> {
+        let step = match &self.stage {
+            Stage::Phase(number, _) => *number as u64 + 1,
+            Stage::Barrier(After::Work | After::LastRound) => u64::MAX,
+            _ => return None,
+        };
+        Some(Place { run: u64::from(self.scene.round) + 1, step })
     }
 
     fn has_last_words(&self) -> bool {

@@ -87,6 +87,11 @@ impl Exchange {
         took_ns / (self.messages - self.warm_up) as f64 / ways
     }
 
+    /// Messages that are over, those that warm up included.
+    pub(crate) const fn over(&self) -> u64 {
+        self.over
+    }
+
     /// Go on. Returns whether this rank's part is over.
     pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, pattern: Pattern) -> bool {
         let is_answering = self.case.operation == PairOperation::Send && turn.crew.rank == self.case.to;

@@ -7,6 +7,7 @@
 mod exchange;
 mod settings;
 
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfig};
 use thiserror::Error;
 
@@ -367,5 +368,15 @@ impl Play for Measurement {
         let is_over = matches!(self.stage, Stage::Over);
         let done = if is_over { self.cases.len() } else { self.next.saturating_sub(1) };
         Portion { done: done as u64, total: self.cases.len() as u64 }
+    }
+
+    /// Measurements are runs, and their messages steps, those that warm up included.
+    fn reached(&self) -> Option<Place> {
+        let step = match &self.stage {
+            Stage::Exchange(exchange) => exchange.over() + 1,
+            Stage::BeforeCheck(_) | Stage::Check { .. } => u64::MAX,
+            _ => return None,
+        };
+        Some(Place { run: self.next as u64, step })
     }
 }

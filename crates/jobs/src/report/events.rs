@@ -96,6 +96,11 @@ impl EventRecord {
                     ("error", error.name().to_owned()),
                 ],
             ),
+            Event::SourceFailed { region } => (
+                "source-failed",
+                format!("could not read {region} for a frame that was to leave; it left void"),
+                vec![("region", region.to_string())],
+            ),
             _ => return None,
         };
         let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();

@@ -5,13 +5,18 @@
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen};
-use rackloom_protocol::{Instant, NodeId};
+use rackloom_protocol::{Instant, NodeId, OperationError};
 use serde::{Deserialize, Serialize};
 
 use super::assemble::{Report, Verdict};
 use super::events::EventRecord;
 use super::member::MemberState;
 
+/// What a heartbeat takes on the wire behind another frame: its own 84 bytes, and the gap and checksum of the other.
+const HEARTBEAT_WIRE_BYTES: u64 = 84 + 24;
+/// The clock of simulated racks in reports, and why a link is told to be down there where only heartbeats tell.
+const VIRTUAL: &str = "virtual";
+const BY_HEARTBEATS: &str = rackloom_protocol::LinkCause::HeartbeatDead.name();
 /// Kind of the line that says that an event begins or ends.
 const KIND: &str = "fault";
 
@@ -39,6 +44,9 @@ pub struct FaultReport {
     /// is faster; processes take as much longer as they wait for a processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_bound_ns: Option<u64>,
+    /// Heartbeats alone never find it sooner: one may have come just before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detection_least_ns: Option<u64>,
     /// Longest time from an end to the last link concerned that was up again, before anything else began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_after_ns: Option<u64>,
@@ -81,17 +89,27 @@ struct Stretch {
 pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     report.faults =
         (0..script.events.len()).map(|event| fault_report(script, plan, &report.events, event)).collect();
-    if script.refuses() {
-        let refused = std::mem::take(&mut report.refused);
-        report.wrong.retain(|line| !refused.contains(line));
-    }
+    let refused = std::mem::take(&mut report.refused);
+    let explained: Vec<_> = refused.iter().filter(|line| explains_refusal(script, plan, line)).collect();
+    report.wrong.retain(|line| !explained.contains(&line));
     let mut failures = of_ending(script.expect.ends, report);
     failures.extend(of_losses(script, plan, report));
     failures.extend(of_happening(script, report));
     failures.extend(of_times(script, report));
+    failures.extend(of_heartbeats(script, plan, report));
     failures.extend(of_counts(&script.expect, report));
     report.verdict = if failures.is_empty() { Verdict::Pass } else { Verdict::Fail };
     report.failures = failures;
+}
+
+/// Whether the script explains that memory has refused what is right: by memory that fails or keys that are revoked; or by somebody new in
+/// a dead member's place, who has none of the job's memory, and to whoever had not met his forebear he is the first to sit there.
+fn explains_refusal(script: &FaultScript, plan: &Plan, line: &str) -> bool {
+    let Some(said) = line.strip_suffix(&format!(" ended with: {}", OperationError::NoSuchRegion.name()))
+    else {
+        return script.refuses();
+    };
+    script.followed().any(|node| said.ends_with(&format!(" to {}", plan.members[node.index()].name)))
 }
 
 fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event: usize) -> FaultReport {
@@ -107,8 +125,9 @@ fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event
     };
     if fault.takes_away() {
         let edges = edges_of(fault, plan);
-        let way_ns = edges.iter().map(|edge| plan.links[usize::from(*edge)].profile.latency_ns()).max();
-        report.detection_bound_ns = way_ns.map(|way_ns| plan.timers.detection_ns() + way_ns);
+        let ways_ns = || edges.iter().map(|edge| way_ns(plan, *edge));
+        report.detection_bound_ns = ways_ns().max().map(|way_ns| plan.timers.detection_ns() + way_ns);
+        report.detection_least_ns = Some(least_silence_ns(plan));
         for stretch in stretches {
             let detected_ns = detection(plan, events, &edges, stretch);
             report.unnoticed += u64::from(detected_ns.is_none());
@@ -137,6 +156,40 @@ fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
         Stretch { from_ns: record.at_ns, to_ns: next.unwrap_or(u64::MAX) }
     })
     .collect()
+}
+
+/// The longest way of a heartbeat: behind the longest frame.
+fn way_ns(plan: &Plan, edge: u16) -> u64 {
+    let profile = &plan.links[usize::from(edge)].profile;
+    let bits = 8 * (u64::from(plan.frame_bytes_max) + HEARTBEAT_WIRE_BYTES);
+    let on_wire = |rate: u64| (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+    profile.latency_ns() + profile.rate_bits_per_s.map_or(0, on_wire)
+}
+
+/// The last heartbeat may have come just before the fault, or be on its way: what follows it is missed.
+const fn least_silence_ns(plan: &Plan) -> u64 {
+    let timers = &plan.timers;
+    timers.heartbeat_interval_ns.saturating_mul(timers.heartbeat_miss_max.saturating_sub(1) as u64)
+}
+
+/// In virtual time a fault that only heartbeats can find is found neither sooner nor later than they must; judged where it is all that
+/// happens.
+fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<String> {
+    let ([event], [fault]) = (&script.events[..], &report.faults[..]) else { return None };
+    let is_plain = event.fault.takes_away() && event.timing.every_ns.is_none();
+    if report.clock != VIRTUAL || !is_plain {
+        return None;
+    }
+    let (least_ns, most_ns) = (fault.detection_least_ns?, fault.detection_bound_ns?);
+    let (begun_ns, took_ns) = (fault.at_ns?, fault.detected_after_ns?);
+    let edges = edges_of(&event.fault, plan);
+    let first = changes_to(plan, &report.events, &edges, "down").find(|record| record.at_ns >= begun_ns)?;
+    let is_by_heartbeats = first.fields.get("cause").is_some_and(|cause| cause == BY_HEARTBEATS);
+    let holds = least_ns < took_ns && took_ns <= most_ns;
+    (is_by_heartbeats && !holds).then(|| {
+        let what = format!("event 1 ({})", fault.what);
+        format!("{what} was detected after {took_ns} ns; heartbeats alone take more than {least_ns} and at most {most_ns} ns")
+    })
 }
 
 fn edges_of(fault: &Fault, plan: &Plan) -> Vec<u16> {
@@ -377,6 +430,35 @@ mod tests {
     }
 
     #[test]
+    fn in_virtual_time_heartbeats_find_a_cut_neither_too_soon_nor_too_late() {
+        let text = "{name: r, shape: {ring: {nodes: 4}}, link: {delay: 500ns}, \
+                    timers: {heartbeat_interval: 10ms, heartbeat_miss_max: 5}}";
+        let plan = Plan::parse(text, "r").expect("a rack");
+        let script = FaultScript::parse("name: t\nevents: [{what: down, where: n0--n1}]", "t", &plan)
+            .unwrap_or_else(|error| panic!("{error}"));
+        // (4 T, 5 T + d]
+        let (least_ns, most_ns) = (40_000_000, 50_000_500);
+        let failures = |clock: &str, took_ns: u64, cause: &str| {
+            let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
+            let fields = [("port", "port0"), ("to", "down"), ("cause", cause)];
+            report.events = vec![
+                EventRecord::of_fault(Instant(100), "n0", 0, &script.events[0], true),
+                record(100 + took_ns, "n0", "link-changed", &fields),
+            ];
+            report.clock = clock.to_owned();
+            judge(&script, &plan, &mut report);
+            assert_eq!(report.faults[0].detection_least_ns, Some(least_ns));
+            report.failures.len()
+        };
+        assert_eq!(failures("virtual", least_ns, BY_HEARTBEATS), 1, "too soon");
+        assert_eq!(failures("virtual", least_ns + 1, BY_HEARTBEATS), 0);
+        assert_eq!(failures("virtual", most_ns, BY_HEARTBEATS), 0);
+        assert_eq!(failures("virtual", most_ns + 1, BY_HEARTBEATS), 1, "too late");
+        assert_eq!(failures("virtual", 5, "carrier"), 0, "something else has told");
+        assert_eq!(failures("wall", most_ns + 1, BY_HEARTBEATS), 0, "who waits for a processor is later");
+    }
+
+    #[test]
     fn each_bound_can_be_missed() {
         for (more, told) in [
             ("detected_within: 49ns", "detected after 50 ns"),
@@ -403,6 +485,25 @@ mod tests {
             judge(&script, &plan(), &mut report);
             assert_eq!(report.failures.len(), failures, "{:?}", report.failures);
         }
+    }
+
+    #[test]
+    fn who_finds_no_memory_at_somebody_new_has_a_clean_error_and_at_anybody_else_has_not() {
+        let text = |name: &str| format!("n0: broke off: fetch-add-8 to {name} ended with: no-such-region");
+        let ended = |events: &str, line: String| {
+            let script = format!("name: t\nevents: [{events}]\nexpect: {{ends: right-or-clean-error}}");
+            let script = FaultScript::parse(&script, "t", &plan()).unwrap_or_else(|error| panic!("{error}"));
+            let mut report = after_a_cut(&script);
+            report.verdict = Verdict::Fail;
+            (report.failures, report.refused, report.wrong) =
+                (vec![line.clone()], vec![line.clone()], vec![line]);
+            judge(&script, &plan(), &mut report);
+            report.failures.iter().any(|failure| failure.contains("no-such-region"))
+        };
+        let restart = "{what: kill, where: n1, for: 20ms}";
+        assert!(!ended(restart, text("n1")));
+        assert!(ended(restart, text("n2")), "n2 has its memory");
+        assert!(ended("{what: fail-memory, where: n1, rate: 1%}", text("n1")), "memory that fails is there");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod targets;
 
 use rackloom_plan::PatternName;
+use rackloom_plan::faults::Place;
 use rackloom_protocol::{
     Access, Comparison, Completion, Condition, Instant, LocalRange, NodeId, RegionConfig, RegionId, Signal,
     SignalKind,
@@ -381,5 +382,15 @@ impl Play for Traffic {
     /// In messages.
     fn portion(&self) -> Portion {
         Portion { done: self.over as u64, total: self.targets.len() as u64 }
+    }
+
+    /// One run, and a rank's own messages are its steps.
+    fn reached(&self) -> Option<Place> {
+        let step = match self.stage {
+            Stage::Sending => self.over as u64 + 1,
+            Stage::BeforeCheck | Stage::Check => u64::MAX,
+            _ => return None,
+        };
+        Some(Place { run: 1, step })
     }
 }

@@ -267,7 +267,7 @@ impl HostMemory {
         HostView { memory: self, scratch: [0; READ_BYTES_MAX] }
     }
 
-    /// From now on this memory answers requests of others as a fault script says. Whoever says so has to [say what time it
+    /// From now on this memory answers requests of others, and gives what is to leave, as a fault script says. Whoever says so has to [say what time it
     /// is](Self::set_time) from then on.
     pub fn trouble(&mut self, now: Instant, conditions: &MemoryConditions, new: impl FnOnce() -> Troubles) {
         self.trouble.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
@@ -372,6 +372,11 @@ impl Memory for HostMemory {
         out: &mut [u8],
         following: Following,
     ) -> Result<(), MemoryFault> {
+        if let Some(trouble) = &mut self.trouble
+            && trouble.1.fails_to_read()
+        {
+            return Err(MemoryFault::Device);
+        }
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
             Err(fault) => self.on_device_mut().ok_or(fault)?.read_in_row(region, offset, out, following),

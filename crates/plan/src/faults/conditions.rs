@@ -3,8 +3,36 @@
 //! Conditions of several faults are joined by taking the worst of each: nothing is ever added and taken away again, so
 //! what overlaps leaves nothing behind.
 
+use rackloom_protocol::wire::layout::{LINK, OPERATIONS};
+
 use crate::loss::LossByKind;
 use crate::pick::Pick;
+use crate::words::words;
+
+words! {
+    /// Where in a frame a bit is flipped.
+    pub enum FramePart {
+        /// Anywhere, the Ethernet header included.
+        #[default]
+        Any = "any",
+        /// Between the Ethernet header and the operations: what the checks of each hop and of both ends are about.
+        Header = "header",
+        /// In the operations and their data; frames without them are spared.
+        Payload = "payload",
+    }
+}
+
+impl FramePart {
+    /// The bytes of a frame of this length that it means.
+    #[must_use]
+    pub(crate) fn bytes(self, frame_bytes: usize) -> std::ops::Range<usize> {
+        match self {
+            Self::Any => 0..frame_bytes,
+            Self::Header => LINK.min(frame_bytes)..OPERATIONS.min(frame_bytes),
+            Self::Payload => OPERATIONS.min(frame_bytes)..frame_bytes,
+        }
+    }
+}
 
 /// Faults that hold on one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +45,8 @@ pub struct Conditions {
     pub picked: Option<(Pick, f64)>,
     /// Probability that a bit is flipped.
     pub corrupt: f64,
+    /// Where in the frame that bit is.
+    pub corrupt_part: FramePart,
     /// Probability that a frame arrives twice.
     pub duplicate: f64,
     /// Probability that a frame is overtaken.
@@ -38,6 +68,7 @@ impl Default for Conditions {
             loss_by_kind: LossByKind::default(),
             picked: None,
             corrupt: 0.0,
+            corrupt_part: FramePart::Any,
             duplicate: 0.0,
             reorder: 0.0,
             is_cut: false,
@@ -57,6 +88,7 @@ impl Conditions {
             loss_by_kind: self.loss_by_kind.joined(&other.loss_by_kind),
             picked: worse(self.picked, other.picked),
             corrupt: self.corrupt.max(other.corrupt),
+            corrupt_part: if other.corrupt > self.corrupt { other.corrupt_part } else { self.corrupt_part },
             duplicate: self.duplicate.max(other.duplicate),
             reorder: self.reorder.max(other.reorder),
             is_cut: self.is_cut || other.is_cut,
@@ -114,6 +146,15 @@ mod tests {
         assert_eq!(both.loss_by_kind.of(FrameKind::Ack), Some(0.5));
         assert_eq!(both, cut.joined(&slow));
         assert_eq!(both.joined(&Conditions::default()), both);
+    }
+
+    #[test]
+    fn parts_of_a_frame_lie_side_by_side_and_short_frames_have_no_payload() {
+        assert_eq!(FramePart::Header.bytes(1500), 14..86);
+        assert_eq!(FramePart::Payload.bytes(1500), 86..1500);
+        assert_eq!(FramePart::Header.bytes(60), 14..60);
+        assert!(FramePart::Payload.bytes(60).is_empty());
+        assert_eq!(FramePart::Any.bytes(60), 0..60);
     }
 
     #[test]

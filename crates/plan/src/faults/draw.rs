@@ -3,15 +3,18 @@
 //! Swarms find more than averages: a script in which everything is possible rarely has much of anything, so each one draws first
 //! which kinds it may use (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault heals, so that a job that does not end under
 //! one has no excuse. A script follows from the seed alone.
+//!
+//! The kinds are those of the document, and what a cable or a member that is put in later looks like.
 
 use rackloom_protocol::NodeId;
-use rackloom_protocol::wire::FrameKind;
 
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, Timing, Trigger, Way,
-    loss_of,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
+    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
 };
 use crate::impair::Direction;
+use crate::loss::LossByKind;
+use crate::pick::{OPERATION_NAMES, Pick};
 use crate::plan::Plan;
 use crate::random::{Stream, below};
 use crate::schema::EVERY_NS_MIN;
@@ -19,15 +22,12 @@ use crate::schema::EVERY_NS_MIN;
 const EVENTS_MAX: u64 = 6;
 /// Out of so many scripts one kills a member.
 const KILLS_ONE_IN: u64 = 4;
-/// Kinds of frames whose loss has consequences of its own.
-const KINDS: [FrameKind; 6] = [
-    FrameKind::Data,
-    FrameKind::Ack,
-    FrameKind::Heartbeat,
-    FrameKind::Report,
-    FrameKind::Credit,
-    FrameKind::Hello,
-];
+/// Out of so many events one waits for the job or for frames.
+const WAITS_ONE_IN: u64 = 4;
+/// Frames that an event waits for, and packet numbers that one picks, are fewer.
+const FRAMES_MAX: u64 = 200;
+/// Runs and steps that an event waits for.
+const PLACES_MAX: u64 = 8;
 
 /// How far in time a drawn script reaches.
 #[derive(Clone, Copy, Debug)]
@@ -38,25 +38,78 @@ pub struct Reach {
     pub last_ns: u64,
 }
 
+/// What an event does. Kills are drawn apart: they weigh more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Loss,
+    LossByKind,
+    LossByContent,
+    Corrupt,
+    Duplicate,
+    Reorder,
+    Drop,
+    Down,
+    Unplug,
+    /// A cable, a plane or all cables of a member that are not there yet when everything begins.
+    PluggedLate,
+    Partition,
+    Delay,
+    Slow,
+    SlowMemory,
+    FailMemory,
+    Revoke,
+    Pause,
+}
+
+const KINDS: [Kind; 17] = [
+    Kind::Loss,
+    Kind::LossByKind,
+    Kind::LossByContent,
+    Kind::Corrupt,
+    Kind::Duplicate,
+    Kind::Reorder,
+    Kind::Drop,
+    Kind::Down,
+    Kind::Unplug,
+    Kind::PluggedLate,
+    Kind::Partition,
+    Kind::Delay,
+    Kind::Slow,
+    Kind::SlowMemory,
+    Kind::FailMemory,
+    Kind::Revoke,
+    Kind::Pause,
+];
+
+impl Kind {
+    /// Something is there or not, and does not grow.
+    const fn is_sudden(self) -> bool {
+        matches!(
+            self,
+            Self::Drop
+                | Self::Down
+                | Self::Unplug
+                | Self::PluggedLate
+                | Self::Partition
+                | Self::Revoke
+                | Self::Pause
+        )
+    }
+}
+
 /// Script number `seed` for this plan's rack.
 #[must_use]
 pub fn draw(plan: &Plan, seed: u64, reach: Reach) -> FaultScript {
     let mut dice = Dice { stream: Stream::new(seed), drawn: 0 };
-    let enabled: Vec<u64> = (0..9).filter(|_| dice.one_in(2)).collect();
+    let enabled: Vec<Kind> = KINDS.into_iter().filter(|_| dice.one_in(3)).collect();
     let count = 1 + dice.below(EVENTS_MAX);
     let mut events = Vec::new();
     for _ in 0..count {
-        let kind = enabled.get(dice.below(enabled.len() as u64) as usize).copied().unwrap_or(0);
+        let kind = if enabled.is_empty() { Kind::Loss } else { dice.of(&enabled) };
         events.push(event(&mut dice, plan, kind, reach));
     }
     if dice.one_in(KILLS_ONE_IN) {
-        let member = NodeId(dice.below(plan.members.len() as u64) as u16);
-        let mut kill = event(&mut dice, plan, 0, reach);
-        kill.fault = Fault::Kill(vec![member]);
-        // A new life takes the seat of every second one.
-        let for_ns = dice.one_in(2).then(|| dice.time_ns(reach.last_ns));
-        kill.timing = Timing { for_ns, ..Timing::default() };
-        events.push(kill);
+        events.push(kill(&mut dice, plan, reach));
     }
     finished(format!("drawn-{seed}"), events)
 }
@@ -89,10 +142,13 @@ impl Dice {
         self.below(count) == 0
     }
 
+    fn of<T: Copy>(&mut self, things: &[T]) -> T {
+        things[self.below(things.len() as u64) as usize]
+    }
+
     /// Between one in a thousand and all, each order of magnitude as likely.
     fn rate(&mut self) -> f64 {
-        const RATES: [f64; 8] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0];
-        RATES[self.below(RATES.len() as u64) as usize]
+        self.of(&[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0])
     }
 
     /// Up to the largest, with short ones as likely as long ones.
@@ -100,59 +156,168 @@ impl Dice {
         let shift = self.below(12);
         1 + self.below((most_ns >> shift).max(1))
     }
+
+    fn member(&mut self, plan: &Plan) -> NodeId {
+        NodeId(self.below(plan.members.len() as u64) as u16)
+    }
+
+    /// A GPU node.
+    fn owner(&mut self, plan: &Plan) -> NodeId {
+        NodeId(self.below(plan.endpoint_count() as u64) as u16)
+    }
 }
 
-fn event(dice: &mut Dice, plan: &Plan, kind: u64, reach: Reach) -> FaultEvent {
-    let ways = ways(dice, plan);
-    let rate = dice.rate();
-    let none = Conditions::default();
-    let conditions = match kind {
-        0 => Conditions { loss: rate, ..none },
-        1 => Conditions { corrupt: rate, ..none },
-        2 => Conditions { duplicate: rate, ..none },
-        3 => Conditions { reorder: rate, ..none },
-        4 => Conditions { is_cut: true, ..none },
-        5 => Conditions { is_cut: true, is_unplugged: true, ..none },
-        6 => Conditions { delay_ns: dice.time_ns(reach.begin_ns), ..none },
-        _ => {
-            let kind = KINDS[dice.below(KINDS.len() as u64) as usize];
-            Conditions { loss_by_kind: loss_of(&[kind], rate), ..none }
+fn event(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
+    let fault = fault(dice, plan, kind, reach);
+    let mut timing = timing(dice, kind, reach);
+    let mut trigger = trigger(dice, plan, reach);
+    match kind {
+        Kind::PluggedLate => {
+            trigger = Trigger::At(0);
+            timing = Timing { for_ns: timing.for_ns, ..Timing::default() };
         }
-    };
-    let fault = match kind {
-        8 => Fault::Pause(vec![NodeId(dice.below(plan.members.len() as u64) as u16)]),
-        _ => Fault::Links { ways, conditions },
-    };
+        Kind::Drop | Kind::Revoke => timing.for_ns = None,
+        _ => {}
+    }
+    FaultEvent { fault, trigger, timing, label: format!("{kind:?}"), line: 0 }
+}
+
+fn kill(dice: &mut Dice, plan: &Plan, reach: Reach) -> FaultEvent {
+    let fault = Fault::Kill(vec![dice.member(plan)]);
+    let trigger = trigger(dice, plan, reach);
+    // A new life takes the seat of every second one.
+    let for_ns = dice.one_in(2).then(|| dice.time_ns(reach.last_ns));
+    let timing = Timing { for_ns, ..Timing::default() };
+    FaultEvent { fault, trigger, timing, label: "Kill".to_owned(), line: 0 }
+}
+
+fn timing(dice: &mut Dice, kind: Kind, reach: Reach) -> Timing {
     let for_ns = dice.time_ns(reach.last_ns);
     let repeats = dice.one_in(4);
-    // A cut or a pause is there or not.
-    let grows = !matches!(kind, 4 | 5 | 8);
-    let timing = Timing {
+    Timing {
         for_ns: Some(for_ns),
-        ramp_ns: if dice.one_in(4) && grows { for_ns / 2 } else { 0 },
+        ramp_ns: if dice.one_in(4) && !kind.is_sudden() { for_ns / 2 } else { 0 },
         every_ns: repeats.then_some(for_ns.saturating_mul(2).max(EVERY_NS_MIN)),
         times: repeats.then(|| 2 + dice.below(8)),
-    };
-    let trigger = Trigger::At(dice.below(reach.begin_ns));
-    FaultEvent { fault, trigger, timing, label: format!("kind {kind}"), line: 0 }
+    }
 }
 
-/// One direction, one link, or all of them.
-fn ways(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
-    let edge = dice.below(plan.links.len() as u64) as u16;
-    let [forward, backward] =
-        [Direction::Forward, Direction::Backward].map(|direction| Way { edge, direction });
-    match dice.below(8) {
-        0..=2 => vec![forward],
-        3..=4 => vec![backward],
-        5..=6 => vec![forward, backward],
+/// At a time; now and then after some frames, or at a place of the job where it has places.
+fn trigger(dice: &mut Dice, plan: &Plan, reach: Reach) -> Trigger {
+    let at = Trigger::At(dice.below(reach.begin_ns));
+    if !dice.one_in(WAITS_ONE_IN) {
+        return at;
+    }
+    if plan.job.kind.has_places() && dice.one_in(2) {
+        let place = Place { run: 1 + dice.below(PLACES_MAX) / 2, step: 1 + dice.below(PLACES_MAX) };
+        return Trigger::Reached { node: dice.owner(plan), place };
+    }
+    Trigger::Frames { way: one_way(dice, plan), count: 1 + dice.below(FRAMES_MAX) }
+}
+
+fn fault(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> Fault {
+    match kind {
+        Kind::Pause => Fault::Pause(vec![dice.member(plan)]),
+        Kind::Revoke => Fault::Revoke(vec![dice.owner(plan)]),
+        Kind::SlowMemory => {
+            let conditions = MemoryConditions { late_ns: dice.time_ns(reach.begin_ns), fail: 0.0 };
+            Fault::Memory { members: vec![dice.owner(plan)], conditions }
+        }
+        Kind::FailMemory => {
+            let conditions = MemoryConditions { late_ns: 0, fail: dice.rate() };
+            Fault::Memory { members: vec![dice.owner(plan)], conditions }
+        }
+        Kind::Drop => {
+            let mut numbers: Vec<_> = (0..1 + dice.below(4)).map(|_| 1 + dice.below(FRAMES_MAX)).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            Fault::Drop { ways: ways(dice, plan), numbers }
+        }
+        Kind::Partition => {
+            let members: Vec<_> =
+                (0..plan.members.len() as u16).map(NodeId).filter(|_| dice.one_in(3)).collect();
+            let sides = select::boundary(plan, &members);
+            let ways = if sides.is_empty() { ways(dice, plan) } else { sides };
+            Fault::Links { ways, conditions: Conditions { is_cut: true, ..Conditions::default() } }
+        }
         _ => {
-            let edges = 0..plan.links.len() as u16;
-            let both =
-                |edge| [Direction::Forward, Direction::Backward].map(|direction| Way { edge, direction });
-            edges.flat_map(both).collect()
+            let ways = if kind == Kind::PluggedLate { cables(dice, plan) } else { ways(dice, plan) };
+            let conditions = conditions(dice, plan, &ways, kind, reach);
+            Fault::Links { ways, conditions }
         }
     }
+}
+
+fn conditions(dice: &mut Dice, plan: &Plan, ways: &[Way], kind: Kind, reach: Reach) -> Conditions {
+    let none = Conditions::default();
+    let rate = dice.rate();
+    match kind {
+        Kind::Corrupt => Conditions { corrupt: rate, corrupt_part: dice.of(FramePart::ALL), ..none },
+        Kind::Duplicate => Conditions { duplicate: rate, ..none },
+        Kind::Reorder => Conditions { reorder: rate, ..none },
+        Kind::Down => Conditions { is_cut: true, ..none },
+        Kind::Unplug | Kind::PluggedLate => Conditions { is_cut: true, is_unplugged: true, ..none },
+        Kind::Delay => Conditions { delay_ns: dice.time_ns(reach.begin_ns), ..none },
+        Kind::LossByKind => {
+            let kinds: Vec<_> = LossByKind::kinds().map(|(kind, _)| kind).collect();
+            Conditions { loss_by_kind: loss_of(&[dice.of(&kinds)], rate), ..none }
+        }
+        Kind::LossByContent => Conditions { picked: Some((pick(dice), rate)), ..none },
+        // Only what has a rate can lose a share of it.
+        Kind::Slow if ways.iter().all(|way| has_rate(plan, *way)) => {
+            Conditions { rate_share: dice.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
+        }
+        _ => Conditions { loss: rate, ..none },
+    }
+}
+
+fn has_rate(plan: &Plan, way: Way) -> bool {
+    plan.links[usize::from(way.edge)].profile.rate_bits_per_s.is_some()
+}
+
+/// Operations of one or two kinds, or packets with numbers in a range, or both.
+fn pick(dice: &mut Dice) -> Pick {
+    let form = dice.below(3);
+    let count = if form == 1 { 0 } else { 1 + dice.below(2) };
+    let operations: Vec<_> = (0..count).map(|_| dice.below(OPERATION_NAMES.len() as u64) as usize).collect();
+    let first = dice.below(FRAMES_MAX) as u32;
+    let sequence = (form > 0).then(|| (first, first + dice.below(FRAMES_MAX) as u32));
+    Pick::new(operations, sequence)
+}
+
+fn one_way(dice: &mut Dice, plan: &Plan) -> Way {
+    let edge = dice.below(plan.links.len() as u64) as u16;
+    Way { edge, direction: dice.of(&[Direction::Forward, Direction::Backward]) }
+}
+
+/// One direction, one link, all of a member, all of a plane, or all of them.
+fn ways(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
+    match dice.below(10) {
+        0..=4 => vec![one_way(dice, plan)],
+        5..=6 => {
+            let edge = one_way(dice, plan).edge;
+            links_where(plan, |known, _| known == edge)
+        }
+        7..=8 => cables(dice, plan),
+        _ => links_where(plan, |_, _| true),
+    }
+}
+
+/// What is put in together: one link, all of a member, or all of a plane.
+fn cables(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
+    let (one, member) = (one_way(dice, plan).edge, dice.member(plan));
+    let plane = plan.links[usize::from(one)].edge.plane;
+    match dice.below(3) {
+        0 => links_where(plan, |edge, _| edge == one),
+        1 => links_where(plan, |_, ends| ends.contains(&member)),
+        _ => links_where(plan, |edge, _| plan.links[usize::from(edge)].edge.plane == plane),
+    }
+}
+
+fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<Way> {
+    let links = (0..).zip(&plan.links).filter(|(edge, link)| is_meant(*edge, [link.edge.a, link.edge.b]));
+    let both = |edge| [Direction::Forward, Direction::Backward].map(|direction| Way { edge, direction });
+    links.flat_map(|(edge, _)| both(edge)).collect()
 }
 
 #[cfg(test)]
@@ -161,19 +326,30 @@ mod tests {
 
     #[test]
     fn drawn_scripts_differ_by_seed_only_and_are_files() {
-        let plan = Plan::parse("{name: r, shape: {star: {nodes: 4, planes: 2}}}", "r").expect("a rack");
+        let text =
+            "{name: r, shape: {star: {nodes: 4, planes: 2}}, link: {rate: 100Gbit/s}, job: {collective: {}}}";
+        let plan = Plan::parse(text, "r").unwrap_or_else(|error| panic!("{error}"));
         let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
-        let mut texts: Vec<_> = (0..200).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
+        let mut texts: Vec<_> = (0..400).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
         assert_eq!(texts[7], draw(&plan, 7, reach).to_text(&plan));
-        for text in &texts {
-            FaultScript::parse(text, "drawn", &plan).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        for (seed, text) in texts.iter().enumerate() {
+            let read =
+                FaultScript::parse(text, "drawn", &plan).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(read.to_text(&plan), *text, "{seed}");
         }
-        for what in ["loss", "corrupt", "duplicate", "reorder", "down", "unplug", "delay", "pause", "kill"] {
+        // A partition is written as the cables that it takes.
+        for what in super::super::FaultKind::NAMES.iter().filter(|what| **what != "partition") {
             let word = format!("what: {what},");
             assert!(texts.iter().any(|text| text.contains(&word)), "no script has {what}");
         }
+        let more = ["part: header", "part: payload", "operations: [", "sequence: [", "ramp: ", "every: "];
+        let of_kinds = LossByKind::kinds().map(|(_, name)| format!("kinds: [{name}]"));
+        let of_triggers = ["after: {", "when: {", "at: 0ns"];
+        for word in of_kinds.chain(more.iter().chain(&of_triggers).map(|word| (*word).to_owned())) {
+            assert!(texts.iter().any(|text| text.contains(&word)), "no script has {word}");
+        }
         texts.sort();
         texts.dedup();
-        assert_eq!(texts.len(), 200);
+        assert_eq!(texts.len(), 400);
     }
 }

@@ -61,7 +61,8 @@ impl FaultKind {
     pub(crate) const fn wants(self) -> Wants {
         let (needed, allowed, members): (&[&str], &[&str], bool) = match self {
             Self::Loss => (&["rate"], &["kinds", "operations", "sequence", "ramp"], false),
-            Self::Corrupt | Self::Duplicate | Self::Reorder => (&["rate"], &["ramp"], false),
+            Self::Corrupt => (&["rate"], &["part", "ramp"], false),
+            Self::Duplicate | Self::Reorder => (&["rate"], &["ramp"], false),
             Self::Drop => (&["frames"], &[], false),
             Self::Down | Self::Unplug => (&[], &[], false),
             Self::Delay => (&["by"], &["ramp"], false),

@@ -5,7 +5,8 @@
 //! no byte, and its answer is never late, because a signal may not be raised whose data failed. Bytes that late answers speak of may be
 //! there before: late is the word, not the deed.
 //!
-//! No memory is touched here, and reading one's own bytes to send them is not asked about.
+//! Reading one's own bytes to send them fails as often ([`Troubles::fails_to_read`]), by dice of its own: what is asked for by others does
+//! not move it. No memory is touched here.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use crate::random::{Chance, Stream};
 pub struct MemoryConditions {
     /// How much later answers come.
     pub late_ns: u64,
-    /// Probability that a request fails.
+    /// Probability that a request fails, or the reading of what leaves.
     pub fail: f64,
 }
 
@@ -73,6 +74,8 @@ pub struct Troubles {
     fail: Chance,
     stream: Stream,
     asked: u64,
+    sources: Stream,
+    read: u64,
     waiting: VecDeque<(Instant, MemoryToken, Kept)>,
     given: Option<Kept>,
 }
@@ -81,13 +84,17 @@ impl Troubles {
     /// None yet. Dice follow from the seed and the member's name alone.
     #[must_use]
     pub fn new(seed: u64, member: &str) -> Self {
-        let mut named = member.as_bytes().to_vec();
-        named.extend(b" memory");
+        let stream = |what: &[u8]| {
+            let named = [member.as_bytes(), what].concat();
+            Stream::new(xxh3_64_with_seed(&named, seed))
+        };
         Self {
             late_ns: 0,
             fail: Chance::new(0.0),
-            stream: Stream::new(xxh3_64_with_seed(&named, seed)),
+            stream: stream(b" memory"),
             asked: 0,
+            sources: stream(b" sources"),
+            read: 0,
             waiting: VecDeque::new(),
             given: None,
         }
@@ -102,6 +109,12 @@ impl Troubles {
     pub fn fails(&mut self) -> bool {
         self.asked += 1;
         self.fail.hits(self.stream.at(self.asked))
+    }
+
+    /// Whether the bytes of the next frame that leaves cannot be read. To be asked once for each frame with bytes of memory.
+    pub fn fails_to_read(&mut self) -> bool {
+        self.read += 1;
+        self.fail.hits(self.sources.at(self.read))
     }
 
     /// Whether an answer given now must wait.
@@ -168,6 +181,22 @@ mod tests {
         // Five standard deviations of a binomial: sqrt(10000 * 0.1 * 0.9) = 30.
         assert!(some.iter().filter(|fails| **fails).count().abs_diff(1_000) < 150);
         assert!(some.iter().zip(&more).all(|(some, more)| *more || !some));
+    }
+
+    #[test]
+    fn reading_what_leaves_fails_as_often_whatever_others_ask() {
+        let failing = |requests: bool| {
+            let mut troubles = Troubles::new(3, "n1");
+            troubles.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
+            let read = |_| {
+                requests.then(|| troubles.fails());
+                troubles.fails_to_read()
+            };
+            (0..10_000).map(read).collect::<Vec<_>>()
+        };
+        let alone = failing(false);
+        assert!(alone.iter().filter(|fails| **fails).count().abs_diff(1_000) < 150);
+        assert_eq!(alone, failing(true));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::text::{Unreadable, text_of};
 use crate::words::words;
 
 pub use crate::pick::Pick;
-pub use conditions::Conditions;
+pub use conditions::{Conditions, FramePart};
 pub use conductor::{Conductor, Deed};
 pub use draw::{Reach, draw};
 pub use kind::FaultKind;

@@ -9,8 +9,8 @@ use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, Wants};
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, MemoryConditions, Place,
-    Timing, Trigger, Way, loss_of, select,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
+    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
 };
 use crate::document::{Content, Value};
 use crate::loss::LossByKind;
@@ -245,12 +245,14 @@ fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> 
         share if share > 0.0 => Ok(share),
         _ => Err(Complaint::about("no share of the rate is left").hint("say `what: down` for that")),
     });
+    let parts: Vec<_> = FramePart::ALL.iter().map(|part| (part.name(), *part)).collect();
+    let corrupt_part = reader.choice(fields, "part", FramePart::Any, &parts);
     let none = Conditions::default();
     match kind {
         FaultKind::Loss if pick.is_any() => Conditions { picked: Some((pick, rate)), ..none },
         FaultKind::Loss if kinds.is_empty() => Conditions { loss: rate, ..none },
         FaultKind::Loss => Conditions { loss_by_kind: loss_of(&kinds, rate), ..none },
-        FaultKind::Corrupt => Conditions { corrupt: rate, ..none },
+        FaultKind::Corrupt => Conditions { corrupt: rate, corrupt_part, ..none },
         FaultKind::Duplicate => Conditions { duplicate: rate, ..none },
         FaultKind::Reorder => Conditions { reorder: rate, ..none },
         FaultKind::Delay => Conditions { delay_ns, ..none },

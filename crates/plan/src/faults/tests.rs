@@ -116,11 +116,31 @@ fn what_contradicts_itself_is_refused() {
 
 #[test]
 fn a_place_in_the_job_needs_a_job_with_places() {
-    let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack of the litmus job");
-    let text = "name: t\nevents: [{what: kill, where: n1, when: {node: n2, run: 3}}]\n";
-    let error = FaultScript::parse(text, "t", &plan).expect_err("litmus has no runs");
-    assert!(error.to_string().contains("has no runs and steps"), "{error}");
-    assert!(FaultScript::parse(text, "t", &ring()).is_ok());
+    let told = |job: &str, place: &str| {
+        let plan = format!("{{name: r, shape: {{ring: {{nodes: 4}}}}, job: {job}}}");
+        let plan = Plan::parse(&plan, "r").unwrap_or_else(|error| panic!("{error}"));
+        let text = format!("name: t\nevents: [{{what: kill, where: n1, when: {{node: n2, {place}}}}}]\n");
+        FaultScript::parse(&text, "t", &plan).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let refused = told("none", "run: 3");
+    assert!(refused.contains("job none has no runs and steps") && refused.contains("t:2:10"), "{refused}");
+    for (job, place) in [
+        ("{litmus: {rounds: 2}}", "run: 3"),
+        ("{litmus: {rounds: 2}}", "step: 7"),
+        ("{traffic: {messages: 5}}", "run: 2"),
+        ("{traffic: {messages: 5}}", "step: 21"),
+    ] {
+        assert!(told(job, place).contains("never comes to run"), "{job} {place}: {}", told(job, place));
+    }
+    for (job, place) in [
+        ("{litmus: {rounds: 2}}", "run: 2, step: 6"),
+        ("{traffic: {messages: 5}}", "step: 20"),
+        ("{latency: {}}", "run: 2, step: 3"),
+        ("{bandwidth: {}}", "run: 2, step: 3"),
+        ("{collective: {}}", "run: 3, step: 9"),
+    ] {
+        assert_eq!(told(job, place), "", "{job} {place}");
+    }
 }
 
 #[test]

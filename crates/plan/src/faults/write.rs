@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, Trigger, Way};
+use super::{Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Trigger, Way};
 use crate::loss::LossByKind;
 use crate::plan::Plan;
 use crate::quantity::{Unit, shown};
@@ -92,7 +92,10 @@ fn kind_of(conditions: &Conditions) -> Vec<String> {
         words.push(format!("kinds: [{}]", names.join(", ")));
         words
     } else if corrupt > 0.0 {
-        rated("corrupt", corrupt)
+        let mut words = rated("corrupt", corrupt);
+        let part = conditions.corrupt_part;
+        words.extend((part != FramePart::Any).then(|| format!("part: {part}")));
+        words
     } else if duplicate > 0.0 {
         rated("duplicate", duplicate)
     } else if reorder > 0.0 {

@@ -1,6 +1,6 @@
 //! Fault scripts: events and what must come of them.
 
-use crate::faults::{Ending, FaultKind, Happen};
+use crate::faults::{Ending, FaultKind, FramePart, Happen};
 use crate::loss::KIND_NAMES;
 use crate::pick::OPERATION_NAMES;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
@@ -30,9 +30,9 @@ pub(crate) static WHEN: Table = table(
             "run",
             Kind::Count(1, FRAMES_MAX),
             "1",
-            "Which run of the collective, counted from 1, runs that warm up included.",
+            "Which run of the job, counted from 1, runs that warm up included.",
         ),
-        key("step", Kind::Count(1, FRAMES_MAX), "1", "Which step of its schedule, counted from 1."),
+        key("step", Kind::Count(1, FRAMES_MAX), "1", "Which step of that run, counted from 1."),
     ],
 );
 pub(crate) static FAULTS_EXPECT: Table = table("expect", EXPECT_KEYS);
@@ -56,7 +56,7 @@ const EVENT_KEYS: &[Key] = &[
         "rate",
         Kind::Probability,
         "none",
-        "Share of frames that `loss`, `corrupt`, `duplicate` or `reorder` hits, and of requests that `fail-memory` does.",
+        "Share of frames that `loss`, `corrupt`, `duplicate` or `reorder` hits, and of requests and readings that `fail-memory` does.",
     ),
     key("kinds", Kind::WordList(KIND_NAMES), "all", "Only frames of these kinds are lost, by `loss`."),
     key(
@@ -70,6 +70,12 @@ const EVENT_KEYS: &[Key] = &[
         Kind::Counts,
         "all",
         "Only frames of data are lost, by `loss`, whose packet number lies between these two, both included.",
+    ),
+    key(
+        "part",
+        Kind::Word(FramePart::NAMES),
+        "`any`",
+        "Where `corrupt` flips a bit: between the Ethernet header and the operations, in the operations and their data, or anywhere.",
     ),
     key(
         "frames",
@@ -96,12 +102,7 @@ const EVENT_KEYS: &[Key] = &[
         "none",
         "Begins when so many data frames have passed, in place of `at`.",
     ),
-    key(
-        "when",
-        Kind::Table(&WHEN),
-        "none",
-        "Begins when the collective has come to a place, in place of `at`.",
-    ),
+    key("when", Kind::Table(&WHEN), "none", "Begins when the job has come to a place, in place of `at`."),
     key(
         "for",
         Kind::Time(1, DAY_NS),

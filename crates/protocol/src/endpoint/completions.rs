@@ -127,7 +127,11 @@ impl Endpoint {
         if let Some(wait) = outstanding.reply(number) {
             let group = wait.group;
             outstanding.end_reply(number);
-            self.end_part(group, Err(error));
+            if class == Class::Request {
+                peer.offers.retain(|(known, _)| *known != number);
+            }
+            let result = self.finish_pull(peer, class, number, Err(error));
+            self.end_part(group, result);
         } else if let Some(wait) = outstanding.visible_wait(number) {
             wait.error = wait.error.or(Some(error));
         } else if let Some(Bulk::Put { first: Some(first), error: slot, .. }) =

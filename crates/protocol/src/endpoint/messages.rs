@@ -223,7 +223,7 @@ impl Endpoint {
         peer.senders[Class::Reply.index()].append(None, &reply);
     }
 
-    /// If this transfer was the data of a message, its sender is told, and the receive's result is the length.
+    /// If this transfer was the data of a message, its sender is told how it ended, and the receive's result is the length.
     pub(super) fn finish_pull(
         &mut self,
         peer: &mut Peer,
@@ -234,7 +234,16 @@ impl Endpoint {
         let index = peer.pulls.iter().position(|(known, ..)| class == Class::Bulk && *known == number);
         let Some(index) = index else { return result };
         let (_, offer, length) = peer.pulls.swap_remove(index);
-        self.tell_received(peer, offer, 0);
+        // Whoever does not know the offer (any more) is not told of it.
+        let error = result.err().filter(|error| *error != OperationError::NoSuchRegion);
+        match error.and_then(OperationError::wire_code) {
+            // W-54
+            Some(code) => {
+                let refusal = Operation::Refusal { operation: offer, class: Class::Request, code };
+                peer.senders[Class::Reply.index()].append(None, &refusal);
+            }
+            None => self.tell_received(peer, offer, 0),
+        }
         result.map(|_| length)
     }
 

@@ -366,6 +366,10 @@ impl Member for Endpoint {
         self.forwarder.keep_sent(now, port, frame, is_kept);
     }
 
+    fn note_source_failed(&mut self, region: RegionId) {
+        self.forwarder.push_event(Event::SourceFailed { region });
+    }
+
     fn repeatable(&self, port: PortId) -> Option<usize> {
         self.forwarder.repeatable(port)
     }

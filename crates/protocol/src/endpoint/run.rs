@@ -13,12 +13,15 @@ use alloc::boxed::Box;
 use super::Endpoint;
 use super::peer::Peer;
 use super::transmit::{gathered, place_operations};
+use crate::event::Event;
 use crate::ids::{Channel, Class, PortId};
+use crate::memory::MemoryFault;
 use crate::surroundings::{Body, Fill, Memory, Passage, Transmit};
 use crate::switch::outgoing::Outgoing;
 use crate::time::Instant;
 use crate::transport::packet::PayloadSource;
 use crate::wire::layout::{FABRIC, OPERATIONS};
+use crate::wire::packed::make_void;
 
 /// A stream in the midst of a run, with its counters at hand.
 struct Run {
@@ -67,10 +70,8 @@ impl Endpoint {
         fill(&mut |out| {
             let read = |source: &PayloadSource, out: &mut [u8]| {
                 let at = OPERATIONS + source.split;
-                let room = out.get_mut(at..at + source.length);
-                room.is_some_and(|room| {
-                    memory.read_in_row(source.region, source.offset, room, source.following).is_ok()
-                })
+                let room = out.get_mut(at..at + source.length)?;
+                Some(memory.read_in_row(source.region, source.offset, room, source.following))
             };
             Some(self.send_next(now, &mut run, out, read)?.length as usize)
         });
@@ -95,7 +96,7 @@ impl Endpoint {
         let Some(mut run) = self.open_run(port) else {
             return self.transmit_data(now, port, Channel(0), out);
         };
-        let fresh = self.send_next(now, &mut run, out, |_, _| true);
+        let fresh = self.send_next(now, &mut run, out, |_, _| Some(Ok(())));
         let packet = run.peer.senders[run.class.index()].last_fresh();
         let source =
             packet.filter(|_| fresh.is_some_and(|fresh| fresh.is_gathered)).and_then(|packet| packet.source);
@@ -141,14 +142,15 @@ impl Endpoint {
         outgoing.has_sent()
     }
 
-    /// Send the next packet of a run, if it is like the last one. `read` puts payload in its place. `None`: nothing has left.
+    /// Send the next packet of a run, if it is like the last one. `read` puts payload in its place, and says nothing where there is no
+    /// room for it. `None`: nothing has left.
     #[inline(always)]
     fn send_next(
         &mut self,
         now: Instant,
         run: &mut Run,
         out: &mut [u8],
-        read: impl FnOnce(&PayloadSource, &mut [u8]) -> bool,
+        read: impl FnOnce(&PayloadSource, &mut [u8]) -> Option<Result<(), MemoryFault>>,
     ) -> Option<Fresh> {
         let Run { peer, class, outgoing, .. } = run;
         let class = *class;
@@ -157,14 +159,16 @@ impl Endpoint {
             peer.has_more_bulk(class)
         };
         let (_, template) = peer.templates[class.index()].as_ref()?;
+        let forwarder = &mut self.forwarder;
         peer.senders[class.index()].send_fresh(now, |packet, psn, is_last| {
             let length = OPERATIONS + packet.length();
-            // What a get asked for is looked at again when it leaves.
-            let may_leave = packet.source.as_ref().is_none_or(|source| {
-                source.answers.is_none() && outgoing.admits(length) && read(source, out)
-            });
-            if !may_leave {
-                return None;
+            let mut unread = None;
+            if let Some(source) = &packet.source {
+                // What a get asked for is looked at again when it leaves.
+                if source.answers.is_some() || !outgoing.admits(length) {
+                    return None;
+                }
+                unread = read(source, out)?.err().map(|_| source);
             }
             let link = outgoing.number(length)?;
             // The window was open, so what is still to be cut follows.
@@ -172,7 +176,18 @@ impl Endpoint {
             let numbers = (psn, packet.first_operation, packet.operation_count);
             template.write_fresh(out, length - FABRIC, &link, numbers, ack_now);
             place_operations(packet, out);
+            if let Some(source) = unread {
+                leave_void(source, &mut out[..length]);
+                forwarder.push_event(Event::SourceFailed { region: source.region });
+            }
             Some(Fresh { length: length as u32, is_gathered: packet.source.is_some() })
         })
     }
+}
+
+// W-52
+/// A packet whose bytes could not be read.
+#[cold]
+fn leave_void(source: &PayloadSource, frame: &mut [u8]) {
+    make_void(&mut frame[OPERATIONS..], source.split);
 }

@@ -13,7 +13,7 @@ use crate::link::credits::is_ahead;
 use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
 use crate::operation::bulk::Bulk;
-use crate::operation::messages::{Content, Unexpected};
+use crate::operation::messages::{Content, Unexpected, eager_cost};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
@@ -163,6 +163,16 @@ impl Endpoint {
                 self.take_value(peer, request_class(service.class), operation, value);
                 return;
             }
+            Operation::Void { length, .. } if is_request => {
+                self.serve_void(service, peer, number, length);
+                return;
+            }
+            // What could not be read of what was asked for here.
+            Operation::Void { field, .. } => {
+                let code = OperationError::SourceFailed.wire_code().unwrap_or(0);
+                self.take_refusal(peer, request_class(service.class), field as u32, code);
+                return;
+            }
             Operation::Refusal { operation, class, code } if !is_request => {
                 self.take_refusal(peer, class, operation, code);
                 return;
@@ -225,6 +235,19 @@ impl Endpoint {
         let end = message.number.wrapping_add(1);
         let waits = self.take_message(peer, message);
         peer.serve(service.class, end, !waits);
+    }
+
+    // W-53
+    /// In the place of what its sender could not read: nothing is done, and the sender is told that this is what has been taken.
+    fn serve_void(&mut self, service: &mut Service, peer: &mut Peer, number: u32, length: usize) {
+        service.stirs = true;
+        self.close_batch(service, peer);
+        peer.serve(service.class, number.wrapping_add(1), true);
+        if service.class == Class::Request {
+            // Only messages take bytes along in this class.
+            self.tell_received(peer, number, eager_cost(length as u64));
+        }
+        self.send_refusal(peer, service.class, number, OperationError::SourceFailed);
     }
 
     fn serve_load(
@@ -314,13 +337,17 @@ impl Endpoint {
         region: RegionId,
         error: OperationError,
     ) {
+        self.send_refusal(peer, class, number, error);
+        self.forwarder.push_event(Event::AccessRefused { source: peer.node, region, error });
+    }
+
+    fn send_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, error: OperationError) {
         let code = error.wire_code().unwrap_or(0);
         let reply = &mut peer.senders[class.reply().index()];
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
         peer.refusal_holds.push_back(hold);
         self.note_spoilt(peer, class, (number, number.wrapping_add(1)), Some(error));
-        self.forwarder.push_event(Event::AccessRefused { source: peer.node, region, error });
     }
 
     /// Refusals that have arrived no longer hold back the operation acknowledgement.

@@ -104,6 +104,7 @@ fn describe(text: &mut String, operation: &Operation<'_>) {
         Operation::Refusal { operation, class, code } => {
             write!(text, "refusal of {} {operation} code {code}", class.name())
         }
+        Operation::Void { length, .. } => write!(text, "void {length}"),
         Operation::Ack { class, psn, operation, hole, marked, bitmap } => write!(
             text,
             "ack {} psn {psn} op {operation}{}{}{}",

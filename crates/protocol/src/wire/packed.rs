@@ -17,6 +17,7 @@ const GET: u8 = 7;
 const MESSAGE: u8 = 8;
 const OFFER: u8 = 9;
 const PULL: u8 = 10;
+const VOID: u8 = 11;
 const LOAD_REPLY: u8 = 16;
 const ATOMIC_REPLY: u8 = 17;
 const GET_DATA: u8 = 18;
@@ -152,6 +153,13 @@ pub enum Operation<'a> {
         /// Why: see `OperationError::wire_code`.
         code: u8,
     },
+    /// In the place of a put's part, a message or get data whose bytes could not be read when the frame left.
+    Void {
+        /// The field of what it stands for: of get data, the number of the get.
+        field: u64,
+        /// So many bytes of payload that mean nothing.
+        length: usize,
+    },
     /// Acknowledgement of a stream (only in frames of kind Ack).
     Ack {
         /// Class of the stream.
@@ -197,6 +205,7 @@ impl Operation<'_> {
                 Self::AtomicReply { .. } | Self::Received { .. } => 8,
                 Self::Put { data, .. } => 16 + data.len(),
                 Self::Refusal { .. } => 0,
+                Self::Void { length, .. } => *length,
                 Self::Ack { bitmap, .. } => bitmap.len(),
             }
     }
@@ -267,6 +276,10 @@ impl Operation<'_> {
             Self::Refusal { operation, class, code } => {
                 header(out, REFUSAL, code, 0, u64::from(operation) | (class as u64) << 32);
             }
+            Self::Void { field, length } => {
+                header(out, VOID, 0, length, field);
+                out.resize(out.len() + length, 0);
+            }
             Self::Ack { class, psn, operation, hole, marked, bitmap } => {
                 let flags = class as u8 | u8::from(marked) << 6 | u8::from(hole) << 7;
                 header(out, ACK, flags, bitmap.len(), u64::from(psn) | u64::from(operation) << 32);
@@ -291,6 +304,23 @@ pub fn message_header(out: &mut alloc::vec::Vec<u8>, tag: u64, length: usize) {
 /// Append the header of get data whose `length` payload bytes follow from elsewhere.
 pub fn get_data_header(out: &mut alloc::vec::Vec<u8>, operation: u32, position: u32, length: usize) {
     header(out, GET_DATA, 0, length, u64::from(operation) | u64::from(position) << 32);
+}
+
+// W-52
+/// Make void, in a list of operations that is about to leave, the one whose payload was to lie at `at`: it keeps its length, and nothing
+/// that is there is taken for data.
+pub fn make_void(operations: &mut [u8], at: usize) {
+    let mut start = 0;
+    while let Some(header) = operations.get(start..start + OPERATION_HEADER) {
+        let end = start + OPERATION_HEADER + usize::from(u16_at(header, 2));
+        if end > at {
+            operations[start] = VOID;
+            let payload = start + OPERATION_HEADER..end.min(operations.len());
+            operations[payload].fill(0);
+            return;
+        }
+        start = end;
+    }
 }
 
 /// Bytes of a put's header, its range included.
@@ -461,6 +491,7 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
             let class = Class::from_number(u8::try_from(field >> 32).ok()?)?;
             Operation::Refusal { operation: field as u32, class, code: flags }
         }
+        VOID => Operation::Void { field, length: payload.len() },
         ACK => {
             (payload.len() <= BITMAP_BYTES_MAX).then_some(())?;
             Operation::Ack {

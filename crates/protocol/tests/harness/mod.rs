@@ -71,11 +71,15 @@ impl Wires for TestWires {
 /// Says of a request whether memory fails to carry it out.
 pub type Fails = Box<dyn FnMut(&MemoryRequest<'_>) -> bool>;
 
+/// Says of bytes that are about to leave whether they cannot be read: their region, offset and number.
+pub type Unread = Box<dyn FnMut(RegionId, u64, usize) -> bool>;
+
 /// Memory that may fail.
 #[derive(Default)]
 struct TestMemory {
     bytes: VectorMemory,
     fails: Option<Fails>,
+    unread: Option<Unread>,
 }
 
 impl Memory for TestMemory {
@@ -92,6 +96,21 @@ impl Memory for TestMemory {
         true
     }
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.bytes.read(region, offset, out)
+    }
+    fn read_in_row(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        out: &mut [u8],
+        _: Following,
+    ) -> Result<(), MemoryFault> {
+        if self.unread.as_mut().is_some_and(|unread| unread(region, offset, out.len())) {
+            // Half of them have been read when that is found out.
+            let half = out.len() / 2;
+            self.bytes.read(region, offset, &mut out[..half])?;
+            return Err(MemoryFault::Device);
+        }
         self.bytes.read(region, offset, out)
     }
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
@@ -288,6 +307,11 @@ impl Fabric {
     /// From now on memory fails where `fails` says so.
     pub fn fail_memory(&mut self, node: usize, fails: Fails) {
         self.seats[node].memory.fails = Some(fails);
+    }
+
+    /// From now on bytes that are to leave cannot be read where `unread` says so.
+    pub fn fail_sources(&mut self, node: usize, unread: Unread) {
+        self.seats[node].memory.unread = Some(unread);
     }
 
     /// A second region that everybody may use.

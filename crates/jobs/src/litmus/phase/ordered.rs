@@ -224,5 +224,7 @@ fn check_data(turn: &mut Turn<'_>, writer: u16, number: u16, flag: u64) {
     turn.findings.check_word((CONTROL, flag_offset), (flag, expected), place);
     let range = (scene.layout.slot_offset(distance, number), case.bytes);
     let pattern = scene.slot_pattern(writer, scene.rank, number);
-    turn.findings.check(turn.memory, DATA, range, Expected::Exactly(pattern, 0), place);
+    let is_fenced = case.kind.is_fenced();
+    let expected = if is_fenced { Expected::Fenced(pattern, 0) } else { Expected::Exactly(pattern, 0) };
+    turn.findings.check(turn.memory, DATA, range, expected, place);
 }

@@ -3,12 +3,15 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Trigger};
+use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
 use crate::job::JobKind;
 use crate::mistake::{Complaint, Place as FilePlace, quoted};
 use crate::plan::{Checks, Plan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::read::fields::Reader;
+
+/// Steps of a round of the litmus: writes, reads, order, messages, atomics, forbidden accesses.
+const LITMUS_PHASES: u64 = 6;
 
 /// Complain about everything that does not fit together. `places` say where the events stand in the file, and `expect_at`
 /// where the expectations do; `is_whole`: they are all there
@@ -57,10 +60,30 @@ fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: Fil
             reader.complain(place, complaint.hint("say `what: down`"));
         }
     }
-    let has_places = matches!(plan.job.kind, JobKind::Collective(_));
-    if matches!(event.trigger, Trigger::Reached { .. }) && !has_places {
-        let message = format!("job {} has no runs and steps to wait for", plan.job.kind.name());
-        let hint = "use `at` or `after`, or run a collective (`--collective all-reduce`)";
+    if let Trigger::Reached { place: awaited, .. } = event.trigger {
+        of_place(reader, plan, awaited, place);
+    }
+}
+
+/// A place that the job does not come to.
+fn of_place(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, place: FilePlace) {
+    let Place { run, step } = awaited;
+    let job = plan.job.kind.name();
+    if !plan.job.kind.has_places() {
+        let message = format!("job {job} has no runs and steps to wait for");
+        let hint = "use `at` or `after`, or run a job (`--collective all-reduce`)";
+        reader.complain(place, Complaint::about(message).hint(hint));
+    }
+    let (runs, steps) = match plan.job.kind {
+        JobKind::Litmus => (u64::from(plan.job.rounds), LITMUS_PHASES),
+        JobKind::Traffic(traffic) => {
+            (1, u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64))
+        }
+        _ => return,
+    };
+    if run > runs || step > steps {
+        let message = format!("job {job} never comes to run {run}, step {step}");
+        let hint = format!("its runs are 1 to {runs}, their steps 1 to {steps}");
         reader.complain(place, Complaint::about(message).hint(hint));
     }
 }

@@ -1,0 +1,253 @@
+//! Bytes that cannot be read when their frame leaves are never taken for data: the operation ends in an error that says so, its signal is
+//! not raised, and the stream goes on.
+
+mod harness;
+
+use harness::*;
+use rackloom_protocol::operation::messages::{EAGER_BUDGET_BYTES, EAGER_BYTES_MAX};
+use rackloom_protocol::wire::frame::FrameKind;
+use rackloom_protocol::*;
+
+const BOARD: RegionId = RegionId(2);
+const BOARD_BYTES: usize = 4096;
+/// Several frames.
+const BYTES: u64 = 20_000;
+const FAILED: Result<u64, OperationError> = Err(OperationError::SourceFailed);
+
+fn fabric_with(options: &mut Options, order: OrderScope) -> Fabric {
+    options.paths = PathConfig { policy: PathPolicy::Spray, order, keeps_order: true, relays_choose: false };
+    let mut fabric = Fabric::up(star(2, 4), options);
+    fabric.add_region(1, BOARD, BOARD_BYTES);
+    fabric
+}
+
+fn fabric(order: OrderScope) -> Fabric {
+    fabric_with(&mut options(RetransmissionMode::Selective), order)
+}
+
+fn put_and_raise(id: u64, offset: u64, length: u64, word: u64) -> Command<'static> {
+    let raise = Signal { region: BOARD, offset: 8 * word, key: KEY, kind: SignalKind::Add, value: 1 };
+    let (target, source) = (at(1, offset), local(offset, length));
+    Command::Put { operation: OperationId(id), target, source, signal: Some(raise) }
+}
+
+fn raised(fabric: &mut Fabric, word: u64) -> u8 {
+    fabric.memory_of(1, BOARD)[8 * word as usize]
+}
+
+/// The reading with this number fails, counted from 0.
+fn unread_once(number: u32) -> Unread {
+    let mut count = 0;
+    Box::new(move |_, _, _| {
+        count += 1;
+        count == number + 1
+    })
+}
+
+fn has_told(fabric: &Fabric, node: usize) -> bool {
+    let told = Event::SourceFailed { region: REGION };
+    fabric.events.iter().any(|(_, who, event)| *who == node && *event == told)
+}
+
+fn send(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
+    Command::Send { operation: OperationId(id), target: NodeId(1), tag, source: local(offset, length) }
+}
+
+fn receive(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
+    let (source, into) = (Some(NodeId(0)), local(offset, length));
+    Command::Receive { operation: OperationId(id), source, tag, ignore: 0, into }
+}
+
+// W-52 W-53
+#[test]
+fn no_part_of_a_put_is_made_up() {
+    for (order, one_a_turn) in OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)]) {
+        for part in 0..5 {
+            let case = format!("{} {part} {one_a_turn}", order.name());
+            let mut fabric = fabric(order);
+            fabric.one_a_turn = one_a_turn;
+            fabric.memory(0).fill(7);
+            fabric.memory(1).fill(3);
+            fabric.fail_sources(0, unread_once(part));
+            fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+            fabric.insist(0, put_and_raise(2, 100_000, BYTES, 1));
+            assert_eq!(fabric.finish(1), FAILED, "{case}");
+            assert_eq!(fabric.finish(2), Ok(0), "{case}: the next one is as good as any");
+            fabric.run_for(1_000_000);
+            assert!(has_told(&fabric, 0), "{case}");
+            assert_eq!(raised(&mut fabric, 0), 0, "{case}: raised without its data");
+            assert_eq!(raised(&mut fabric, 1), 1, "{case}");
+            let bytes = &fabric.memory(1)[..BYTES as usize];
+            assert!(bytes.iter().all(|byte| matches!(byte, 3 | 7)), "{case}: bytes that nobody has sent");
+            assert!(bytes.contains(&3), "{case}: bytes that could not be read have come");
+            assert_eq!(fabric.leases_held(1), 0, "{case}");
+        }
+    }
+}
+
+/// In a run of frames, on links that are known, as well as one by one; with and without checks, credits that are not resynchronised, and
+/// links that repeat what they lose.
+#[test]
+fn whatever_the_links_do_the_void_costs_what_its_data_would_have() {
+    for variant in 0..4 {
+        let mut options = options(RetransmissionMode::GoBackN);
+        (options.end_to_end_check, options.resync) = (variant == 1, variant != 2);
+        options.retry = (variant == 3).then_some(RETRY);
+        let mut fabric = Fabric::up(ring(2), &options);
+        fabric.memory(0).fill(7);
+        let mut count = 0;
+        fabric.fail_sources(
+            0,
+            Box::new(move |_, _, _| {
+                count += 1;
+                count % 3 == 0
+            }),
+        );
+        for id in 0..60 {
+            fabric.memory(1)[..64].fill(0);
+            fabric.insist(0, put(id, at(1, 0), local(0, 64)));
+            let (ended, came) = (fabric.finish(id), fabric.memory(1)[0] == 7);
+            assert!(matches!((ended, came), (Ok(0), true) | (FAILED, false)), "{variant} {id}: {ended:?}");
+            assert_eq!(ended.is_err(), id % 3 == 2, "{variant} {id}");
+        }
+        fabric.run_for(1_000_000);
+        for (edge, forward, books) in fabric.books() {
+            let books = books.expect("links that are up");
+            assert_eq!(books.held + books.leaked, 0, "{variant}: {edge} {forward} {books:?}");
+        }
+    }
+}
+
+// W-53
+#[test]
+fn what_is_taken_decides_and_not_what_was_sent() {
+    for (loses_first, expected) in [(true, FAILED), (false, Ok(0))] {
+        let mut fabric = fabric(OrderScope::Class);
+        fabric.memory(0).fill(7);
+        let mut seen = 0;
+        // Either the data is lost, or all that is said of it for a while: in both cases it is sent again, and cannot be read then.
+        fabric.filter = Box::new(move |_, _, _, bytes| {
+            let kind = FrameKind::peek(bytes);
+            let is_data = kind == Some(FrameKind::Data) && bytes[wire::layout::CLASS] == 2;
+            if loses_first {
+                seen += u32::from(is_data);
+                return !is_data || seen > 1;
+            }
+            seen += u32::from(kind == Some(FrameKind::Ack));
+            kind != Some(FrameKind::Ack) || seen > 4
+        });
+        let mut count = 0;
+        fabric.fail_sources(
+            0,
+            Box::new(move |_, _, _| {
+                count += 1;
+                count > 1
+            }),
+        );
+        fabric.insist(0, put_and_raise(1, 0, 64, 0));
+        assert_eq!(fabric.finish(1), expected);
+        assert!(has_told(&fabric, 0), "it was sent again");
+        assert_eq!(raised(&mut fabric, 0), u8::from(expected.is_ok()));
+        assert_eq!(fabric.memory(1)[0] == 7, expected.is_ok());
+    }
+}
+
+#[test]
+fn a_get_that_cannot_be_answered_says_so() {
+    for part in 0..5 {
+        let mut fabric = fabric(OrderScope::Class);
+        fabric.memory(1).fill(7);
+        fabric.memory(0).fill(3);
+        fabric.fail_sources(1, unread_once(part));
+        fabric.insist(0, get(1, at(1, 0), local(0, BYTES)));
+        assert_eq!(fabric.finish(1), FAILED, "{part}");
+        assert!(has_told(&fabric, 1));
+        fabric.run_for(1_000_000);
+        assert!(
+            fabric.memory(0).iter().all(|byte| matches!(byte, 3 | 7)),
+            "{part}: bytes that nobody has sent"
+        );
+        fabric.insist(0, get(2, at(1, 0), local(0, BYTES)));
+        assert_eq!(fabric.finish(2), Ok(0), "{part}: the next one is as good as any");
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_read_meets_no_receive_and_gives_its_budget_back() {
+    let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
+    fabric.memory(0).fill(7);
+    fabric.command(1, receive(1, 5, 0, 4096)).unwrap();
+    let count = 2 * EAGER_BUDGET_BYTES / EAGER_BYTES_MAX;
+    fabric.fail_sources(0, Box::new(|_, _, _| true));
+    for id in 100..100 + count {
+        fabric.insist(0, send(id, 5, 0, EAGER_BYTES_MAX));
+        assert_eq!(fabric.finish(id), FAILED);
+    }
+    assert_eq!(fabric.outcome(1), None, "nothing has come");
+    fabric.fail_sources(0, Box::new(|_, _, _| false));
+    fabric.insist(0, send(2, 5, 0, 64));
+    assert_eq!(fabric.finish(1), Ok(64));
+    assert_eq!(fabric.finish(2), Ok(0));
+    // Nobody waits for these: only what is within the budget ends.
+    for id in 10..10 + EAGER_BUDGET_BYTES / EAGER_BYTES_MAX {
+        fabric.insist(0, send(id, 6, 0, EAGER_BYTES_MAX));
+        assert_eq!(fabric.finish(id), Ok(0), "the whole budget is there");
+    }
+}
+
+// W-54
+#[test]
+fn of_a_message_on_offer_both_ends_hear_that_it_could_not_be_read() {
+    let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
+    fabric.memory(0).fill(7);
+    fabric.fail_sources(0, unread_once(1));
+    fabric.command(1, receive(1, 5, 0, BYTES)).unwrap();
+    fabric.insist(0, send(2, 5, 0, BYTES));
+    assert_eq!(fabric.finish(1), FAILED);
+    assert_eq!(fabric.finish(2), FAILED);
+    fabric.command(1, receive(3, 5, 0, BYTES)).unwrap();
+    fabric.insist(0, send(4, 5, 0, BYTES));
+    assert_eq!((fabric.finish(3), fabric.finish(4)), (Ok(BYTES), Ok(0)));
+}
+
+/// Any reading may fail, frames are lost, doubled and late: whoever sees a signal finds its data, and the caller knows which.
+#[test]
+fn signals_and_good_ends_agree_whatever_cannot_be_read() {
+    let mut failed = 0;
+    for seed in 0..20 {
+        let order = OrderScope::ALL[seed as usize % OrderScope::ALL.len()];
+        let mut fabric = fabric(order);
+        fabric.shuffle = Some(seed + 1);
+        let mut lose = lossy(30, seed);
+        fabric.filter = Box::new(move |now, edge, forward, bytes| match FrameKind::peek(bytes) {
+            Some(FrameKind::Data | FrameKind::Ack) => lose(now, edge, forward, bytes),
+            _ => true,
+        });
+        fabric.memory(0).fill(7);
+        let mut state = seed;
+        fabric.fail_sources(
+            0,
+            Box::new(move |_, _, _| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state >> 61 == 0
+            }),
+        );
+        for id in 0..60 {
+            let length = [64, 300, 5_000, BYTES][id as usize % 4];
+            let place = id % 40 * 25_000;
+            fabric.memory(1)[place as usize..][..25_000].fill(0);
+            fabric.insist(0, put_and_raise(id, place, length, id));
+            let ended = fabric.finish(id);
+            let is_whole =
+                fabric.memory(1)[place as usize..][..length as usize].iter().all(|byte| *byte == 7);
+            let told = (ended, is_whole, raised(&mut fabric, id));
+            assert!(
+                matches!(told, (Ok(0), true, 1) | (FAILED, false, 0)),
+                "{} seed {seed} put {id}: {told:?}",
+                order.name()
+            );
+            failed += u32::from(ended.is_err());
+        }
+    }
+    assert!((100..900).contains(&failed), "{failed} of 1200 failed");
+}
