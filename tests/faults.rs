@@ -129,7 +129,17 @@ fn every_scenario_holds_in_virtual_time() {
 #[test]
 fn every_scenario_holds_with_real_processes() {
     for scenario in scenarios() {
-        scenario.holds_on(run);
+        let report = scenario.holds_on(run);
+        for oracle in ["progress", "credits"] {
+            let tally = &report["oracles"][oracle];
+            let (looked, broken) = (tally["looked"].as_u64(), tally["broken"].as_u64());
+            assert!(looked > Some(0) && broken == Some(0), "{}: {oracle}: {tally}", scenario.file.display());
+        }
+        let begins_anew = scenario.file.ends_with("node-restarts.yaml");
+        assert!(
+            !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),
+            "nobody watched lives"
+        );
     }
 }
 

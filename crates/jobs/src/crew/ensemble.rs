@@ -21,6 +21,8 @@ use crate::report::JobResult;
 const GATHER_INTERVAL_NS: u64 = 1_000_000;
 /// Time until a busy endpoint is asked again, if no event comes first.
 const RETRY_INTERVAL_NS: u64 = 10_000;
+/// So often a rank says again that it has broken off, where memory refuses to hear it.
+const NOTICES_AGAIN_MAX: u32 = 256;
 /// Failures that are kept in words.
 const FAILURES_MAX: usize = 16;
 
@@ -106,6 +108,8 @@ pub(crate) struct Ensemble<P> {
     lost: BTreeSet<u16>,
     /// Who could not be told that this rank has broken off.
     untold: BTreeSet<u16>,
+    /// Notices that memory has refused and that were given again.
+    notices_again: u32,
     failures: Vec<String>,
     failures_omitted: u64,
     /// Where it broke off, if a loss explains that.
@@ -131,6 +135,7 @@ impl<P: Play> Ensemble<P> {
             patience,
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
+            notices_again: 0,
             failures: Vec::new(),
             failures_omitted: 0,
             excused: Vec::new(),
@@ -260,8 +265,14 @@ impl<P: Play> Ensemble<P> {
 
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
-        if let (Err(_), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.untold.insert(peer.0);
+        if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
+            // Memory that fails now and then takes it the next time; whoever never hears of it would wait for ever.
+            if failure.is_refusal() && self.notices_again < NOTICES_AGAIN_MAX {
+                self.notices_again += 1;
+                self.tell(peer.0);
+            } else {
+                self.untold.insert(peer.0);
+            }
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
