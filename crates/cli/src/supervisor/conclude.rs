@@ -1,5 +1,6 @@
 //! From a rack that is over to its report and its exit code.
 
+use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
 
 use super::Supervisor;
@@ -20,7 +21,14 @@ pub(crate) struct Conclusion {
 impl Supervisor {
     /// Join the reports and say how it went. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
-        let at_rest = self.verdicts_at_rest();
+        let mut at_rest = self.verdicts_at_rest();
+        if self.finished_at_ns.is_some() {
+            let silent = self.rack.seats.iter().filter(|seat| seat.report.is_some() && seat.rest.is_none());
+            for seat in silent.filter(|_| self.rack.ending == Some(Ending::Complete)) {
+                let what = || format!("{} did not say how it is although everything is healed", seat.name);
+                at_rest.find(Oracle::Progress, what);
+            }
+        }
         let Self { plan, rack, clock, source, hosts, faults, fault_lines, finished_at_ns, .. } = self;
         let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
         let captures = source.capture.place(clock.origin_ns());
