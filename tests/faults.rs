@@ -129,7 +129,20 @@ fn every_scenario_holds_in_virtual_time() {
 #[test]
 fn every_scenario_holds_with_real_processes() {
     for scenario in scenarios() {
-        scenario.holds_on(run);
+        let report = scenario.holds_on(run);
+        for oracle in ["progress", "credits"] {
+            let tally = &report["oracles"][oracle];
+            let (looked, broken) = (tally["looked"].as_u64(), tally["broken"].as_u64());
+            // With both switches dead nobody has a living neighbour.
+            let has_links = !scenario.file.ends_with("all-planes-lost.yaml");
+            let is_right = (looked > Some(0) || !has_links) && broken.unwrap_or(0) == 0;
+            assert!(is_right, "{}: {oracle}: {tally}", scenario.file.display());
+        }
+        let begins_anew = scenario.file.ends_with("node-restarts.yaml");
+        assert!(
+            !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),
+            "nobody watched lives"
+        );
     }
 }
 
@@ -241,6 +254,53 @@ fn a_script_with_mistakes_starts_nothing_and_tells_them_all() {
             assert!(ended.stderr.contains(told), "{told} in\n{}", ended.stderr);
         }
     }
+}
+
+/// Sums that go on with those who are left, under a script; the report's groups.
+fn groups_after(shape: &str, script_text: &str, engine: fn(&Path) -> Rackloom) -> Value {
+    let job = "{algorithm: ring, bytes: 16KiB, repetitions: 5, on_loss: shrink}";
+    let rack = rack_file(&format!("name: shrinks\nshape: {{{shape}}}\njob: {{collective: {job}}}\n"));
+    let file = script(script_text);
+    let report = engine(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish().passed();
+    assert_eq!(report["wrong"].as_array().map_or(0, Vec::len), 0, "{}", report["wrong"]);
+    report["groups"].clone()
+}
+
+#[test]
+fn both_parts_of_a_ring_that_is_cut_twice_do_their_sums_again() {
+    let cuts = "name: cut-twice\nevents: [{what: down, where: [n1--n2, n3--n0], when: {node: n0, run: 3}}]\n\
+                expect: {ends: right}\n";
+    for engine in [sim, run] {
+        let groups = groups_after("ring: {nodes: 4}", cuts, engine);
+        assert_eq!(groups, serde_json::json!([["n0", "n1"], ["n2", "n3"]]));
+    }
+}
+
+#[test]
+fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
+    let kill = "name: killed\nevents: [{what: kill, where: n3, when: {node: n3, run: 2, step: 2}}]\n";
+    for engine in [sim, run] {
+        let groups = groups_after("ring: {nodes: 4}", kill, engine);
+        assert_eq!(groups, serde_json::json!([["n0", "n1", "n2"]]));
+    }
+}
+
+#[test]
+fn who_loses_all_planes_of_a_star_is_left_alone_and_the_others_go_on() {
+    let planes = "name: planes\nevents: [{what: unplug, where: n2, when: {node: n2, run: 2}}]\nexpect: {ends: right}\n";
+    for engine in [sim, run] {
+        let groups = groups_after("star: {nodes: 4, planes: 2}", planes, engine);
+        assert_eq!(groups, serde_json::json!([["n0", "n1", "n3"], ["n2"]]));
+    }
+}
+
+#[test]
+fn a_second_loss_forms_a_second_group() {
+    let twice = "name: twice\nevents:\n  - {what: kill, where: n4, when: {node: n4, run: 2, step: 1}}\n  \
+                 - {what: kill, where: n1, when: {node: n1, run: 4, step: 1}}\n\
+                 expect: {ends: right-or-clean-error, happen: any}\n";
+    let groups = groups_after("full-mesh: {nodes: 5}", twice, sim);
+    assert_eq!(groups, serde_json::json!([["n0", "n2", "n3"]]));
 }
 
 #[test]

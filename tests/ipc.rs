@@ -197,3 +197,40 @@ fn a_run_that_ends_by_itself_leaves_no_name() {
     run(&duo("")).in_run_directory(&session).with(&["--job", "none"]).finish().passed();
     assert_eq!(racks_in(&session), Vec::<String>::new());
 }
+
+/// A fault of memory that strikes `n1` in the second run of a sum, in which both nodes reach each other's memory directly.
+fn struck(fault: &str, expect: &str) -> PathBuf {
+    let path = scratch("struck.yaml");
+    let when = "when: {node: n1, run: 2, step: 1}";
+    let text = format!("name: struck\nevents: [{{what: {fault}, where: n1, {when}}}]\nexpect: {expect}\n");
+    std::fs::write(&path, text).expect("it can be written");
+    path
+}
+
+fn sums_under(script: &Path, repetitions: &str) -> Value {
+    let job = ["--collective", "all-reduce", "--algorithm", "ring", "--bytes", "4KiB", "--warm-up", "0"];
+    let faults = script.to_str().expect("a plain path");
+    run(&duo("")).with(&job).with(&["--repetitions", repetitions, "--faults", faults]).finish().passed()
+}
+
+#[test]
+fn memory_that_fails_or_is_revoked_refuses_those_who_have_mapped_it_too() {
+    // Not all of it fails: whoever breaks off must be able to say so.
+    for fault in ["fail-memory, rate: 80%", "revoke"] {
+        let report = sums_under(&struck(fault, "{ends: clean-error}"), "50");
+        assert!(path(&report, "n0", "direct").0 > 0, "{fault}: until then n0 reached n1 directly");
+        let refusal = if fault == "revoke" { "revoked" } else { "memory-failed" };
+        let notes = report["notes"].to_string();
+        assert!(notes.contains("a clean error") && notes.contains(refusal), "{fault}: {notes}");
+    }
+}
+
+#[test]
+fn memory_that_is_slow_is_slow_for_those_who_have_mapped_it_too() {
+    // Forty answers, each of them five milliseconds late.
+    let report = sums_under(&struck("slow-memory, by: 5ms", "{ends: right}"), "41");
+    assert!(report["elapsed_ns"].as_u64() > Some(200_000_000), "{}", report["elapsed_ns"]);
+    let notes = report["notes"].to_string();
+    assert!(path(&report, "n0", "frames").0 >= 40, "{notes}");
+    assert!(notes.contains("memory of n1 is reached in frames since a fault"), "{notes}");
+}

@@ -510,6 +510,59 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
 }
 
+/// One event of every kind, into a star of two planes; numbers in the order of the lines.
+const EVERY_KIND: &str = "name: every-kind
+events:
+  - {what: loss, where: n0->s0, rate: 10%, for: 20ms}
+  - {what: corrupt, where: n0--s0, rate: 1%, for: 20ms}
+  - {what: duplicate, where: n0--s1, rate: 10%, for: 20ms}
+  - {what: reorder, where: n0--s1, rate: 10%, for: 20ms, ramp: 5ms}
+  - {what: drop, where: n2->s1, frames: [1, 2]}
+  - {what: down, where: n3--s0, for: 30ms}
+  - {what: unplug, where: plane 1, for: 20ms}
+  - {what: delay, where: n1, by: 1ms, for: 20ms}
+  - {what: slow, where: n1--s1, share: 0.5, for: 20ms}
+  - {what: partition, where: [n0, n1], for: 10ms}
+  - {what: slow-memory, where: n0, by: 1ms, for: 10ms}
+  - {what: fail-memory, where: n0, rate: 50%, for: 10ms}
+  - {what: revoke, where: n3}
+  - {what: pause, where: [n2, s0], for: 20ms}
+  - {what: kill, where: n1, for: 50ms, at: 500ms}
+  - {what: kill, where: s1, for: 50ms, at: 500ms}
+";
+
+#[test]
+fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again() {
+    let session = Session::begin();
+    let rack = "name: every\nshape: {star: {nodes: 4, planes: 2}}\nlink: {rate: 100Gbit/s, delay: 500ns}\nchecks: always\n";
+    session.up(&rack_file(rack), &[]);
+    let mut listener = session.connect("every");
+    assert!(listener.ask(&json!({"subscribe": {}}))["subscribed"].is_object());
+    let kinds = EVERY_KIND.matches("what:").count();
+    let script = rack_file(EVERY_KIND);
+    let told = session.passes(&["inject", "script", script.to_str().expect("a plain path")]);
+    assert!(told.contains(&format!("{kinds} faults injected")), "{told}");
+    // What is lost, or taken back, at once has no end.
+    let endless = ["5", "13"];
+    let begin = (1..=kinds).map(|number| (number.to_string(), "true".to_owned()));
+    let end = (1..=kinds).map(|number| (number.to_string(), "false".to_owned()));
+    let end = end.filter(|(number, _)| !endless.contains(&number.as_str()));
+    let mut awaited: std::collections::BTreeSet<_> = begin.chain(end).collect();
+    while !awaited.is_empty() {
+        let event = listener.answer()["event"].take();
+        if event["kind"] == "fault" {
+            let field = |name: &str| event["fields"][name].as_str().unwrap_or_default().to_owned();
+            awaited.remove(&(field("event"), field("begins")));
+        }
+    }
+    within(PATIENCE, "all links", || {
+        let rack = session.rack("every");
+        (rack["links_up"] == 8 && rack["members"].as_array()?.iter().all(|member| member["state"] == "up"))
+            .then_some(())
+    });
+    session.passes(&["down"]);
+}
+
 /// The two programs of `scripts/`, as a user would start them: they drive a rack of their own and assert on its events.
 #[test]
 fn the_example_programs_drive_a_live_rack_through_its_control_socket() {

@@ -5,7 +5,7 @@
 //! processes and in virtual time.
 //!
 //! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
-//! [`pairs`] and [`traffic`] (how fast is it, alone and in a crowd?) · [`oracle`] (what must never happen) · [`report`] (what both engines hand in and hand out).
+//! [`pairs`] and [`traffic`] (how fast is it, alone and in a crowd?) · [`oracle`] (what must never happen) · [`rest`] (how members are when all is healed) · `survivors` (who goes on with those who are left) · [`report`] (what both engines hand in and hand out).
 
 pub mod arrays;
 mod build;
@@ -18,6 +18,8 @@ pub mod measure;
 pub mod oracle;
 pub mod pairs;
 pub mod report;
+pub mod rest;
+mod survivors;
 pub mod trace;
 pub mod traffic;
 

@@ -8,9 +8,9 @@
 //!
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
+mod arrivals;
 mod barrier;
 pub mod clock;
-mod drops;
 pub mod fabric;
 mod favoured;
 mod fetch;
@@ -27,8 +27,8 @@ pub mod waiting;
 mod window;
 pub mod wires;
 
+pub use arrivals::ArrivalWatch;
 pub use clock::Clock;
-pub use drops::DropWatch;
 pub use memory::HostMemory;
 pub use runtime::Runtime;
 pub use waiting::WaitPolicy;

@@ -10,8 +10,8 @@
 use rackloom_protocol::{Event, Instant, Member, Memory, PortId, Wires, drain};
 use rustix::thread::sched_yield;
 
+use crate::arrivals::{ArrivalWatch, Arrivals};
 use crate::clock::Clock;
-use crate::drops::{DropWatch, Drops};
 use crate::memory::HostMemory;
 use crate::stopwatch::Stopwatch;
 use crate::waiting::{self, SLEEP_NS_MAX, Traffic, WaitPolicy};
@@ -43,7 +43,7 @@ pub struct Runtime<M, R = HostMemory> {
     last_turn: Instant,
     /// Frames have been taken at once since the last drain, which then need not have had anything to do with them.
     has_taken: bool,
-    drops: Option<Drops>,
+    arrivals: Option<Arrivals>,
 }
 
 impl<M: Member, R: Memory> Runtime<M, R> {
@@ -63,13 +63,13 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             last_receive: Instant::ZERO,
             last_turn: Instant::ZERO,
             has_taken: false,
-            drops: None,
+            arrivals: None,
         }
     }
 
-    /// Show every received frame that the member does not use to `watch`, and why.
-    pub fn watch_drops(&mut self, watch: DropWatch) {
-        self.drops = Some(Drops::new(watch));
+    /// Show every received frame to `watch`, and why it was not used, if it was not. Frames are not taken at once then.
+    pub fn watch_arrivals(&mut self, watch: ArrivalWatch) {
+        self.arrivals.get_or_insert_default().add(watch);
     }
 
     /// Now, in wall time.
@@ -225,10 +225,10 @@ impl<M: Member, R: Memory> Runtime<M, R> {
 
     fn receive_frames(&mut self, now: Instant, port: PortId) -> bool {
         for taken in 0..FRAMES_PER_TURN_MAX {
-            let Self { member, ports, memory, drops, .. } = self;
-            if let Some(drops) = drops {
+            let Self { member, ports, memory, arrivals, .. } = self;
+            if let Some(arrivals) = arrivals {
                 let Some(lease) = ports.receive(port) else { return taken > 0 };
-                drops.handle_frame(member, now, port, lease, ports.leased(lease));
+                arrivals.handle_frame(member, now, port, lease, ports.leased(lease));
                 continue;
             }
             let mut take = |bytes: &[u8]| member.take_at_once(now, port, bytes, memory);

@@ -30,7 +30,7 @@ use rackloom::wires::udp::{Route, UdpDevice};
 use rackloom::wires::{
     Device, DeviceCounters, DeviceLease, Doorbell, FaultHand, Offered, Ports, PortsError, WakeSource,
 };
-use rackloom::{Clock, DropWatch, HostMemory, Runtime, WaitPolicy};
+use rackloom::{ArrivalWatch, Clock, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::Endpoint;
 
 const fn send_and_sync<T: Send + Sync + ?Sized>() {}
@@ -60,7 +60,7 @@ types!(BOTH, send_and_sync:
     Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, DropWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand,
+    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand,
 );
 
 /// Every `pub` type of the crate's sources with its documentation.

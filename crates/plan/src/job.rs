@@ -61,6 +61,8 @@ pub struct CollectivePlan {
     pub sweep: Sweep,
     /// The node that gives or gets, where the collective has one.
     pub root: NodeId,
+    /// What becomes of it when ranks are lost.
+    pub on_loss: OnLoss,
 }
 
 /// A pattern of traffic, and how much of it.
@@ -124,6 +126,17 @@ words! {
         Scatter = "scatter",
         /// No rank leaves before every rank has entered.
         Barrier = "barrier",
+    }
+}
+
+words! {
+    /// What becomes of a collective when ranks are lost.
+    pub enum OnLoss {
+        /// Every rank breaks off with an error that names whom it lost.
+        #[default]
+        BreakOff = "break-off",
+        /// Those who still reach each other do it again among themselves.
+        Shrink = "shrink",
     }
 }
 
@@ -326,6 +339,7 @@ impl Default for CollectivePlan {
             element: ElementName::default(),
             sweep: Sweep { sizes: Sizes::one(1 << 20), repetitions: 20, warm_up: 5 },
             root: NodeId(0),
+            on_loss: OnLoss::default(),
         }
     }
 }

@@ -48,8 +48,8 @@ pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
 pub use hub::SwitchKind;
 pub use job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, PatternName,
-    Sizes, Sweep, TrafficPlan,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName,
+    PatternName, Sizes, Sweep, TrafficPlan,
 };
 pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};

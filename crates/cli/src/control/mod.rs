@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, Verdict};
+use rackloom_jobs::rest::Rest;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bounded::BoundedLines;
@@ -52,6 +53,12 @@ pub(crate) enum Order {
     SetOff {
         /// Its place in the script.
         event: usize,
+    },
+    /// The job is over: no fault of the script holds any longer. Ask your living neighbours for a word, and say how you are; asked again,
+    /// say it again.
+    Heal {
+        /// Members whose processes run, by place in the plan.
+        living: Vec<u16>,
     },
     /// Leave a rack that stays: say farewell to everybody, then report as for [`Order::Report`].
     Leave,
@@ -148,6 +155,8 @@ pub(crate) enum Notice {
         /// The line that then says that the fault is over, but for its time.
         ends: EventRecord,
     },
+    /// The answer to [`Order::Heal`].
+    Rested(Rest),
     /// The answer to [`Order::Report`].
     Report(Box<MemberReport>),
     /// The seat could not begin, or cannot go on; it ends.

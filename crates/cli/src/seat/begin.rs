@@ -12,6 +12,7 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
 use super::conduct::Faults;
+use super::lives::Lives;
 use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
@@ -26,7 +27,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
         start.source.work().map_err(|failure| failure.to_string())?;
     // Cables of a rack in which somebody may follow somebody else can be exchanged.
-    let exchanges = start.stays || faults.as_ref().is_some_and(|script| script.followed().next().is_some());
+    let begins_anew = faults.as_ref().is_some_and(|script| script.followed().next().is_some());
+    let exchanges = start.stays || begins_anew;
     if start.is_successor {
         // What identifies the rack on the wire stays what the whole plan made it.
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
@@ -49,7 +51,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let body = match member.role {
         MemberRole::Switch => {
             let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
-            drops.into_iter().for_each(|watch| runtime.watch_drops(watch));
+            drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             Body::Switch(Box::new(runtime))
         }
         MemberRole::Endpoint => {
@@ -68,14 +70,18 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
             let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
             let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
-            drops.into_iter().for_each(|watch| runtime.watch_drops(watch));
+            drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
             let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
             let results = start.source.arrays.output.zip(shape);
             let results = results.map(|(directory, shape)| Results { directory, shape });
             let nodes: Vec<_> =
                 plan.members[..plan.endpoint_count()].iter().map(|node| node.name.clone()).collect();
             let stop_at = StopAt::of_environment(&member.name, &nodes)?;
-            Body::Endpoint(Box::new(Work::new(runtime, sharing, job, node, results, stop_at)))
+            let mut work = Work::new(runtime, sharing, job, node, results, stop_at);
+            if begins_anew {
+                work.watch_lives(Lives::of(node, Incarnation(start.incarnation), start.is_successor));
+            }
+            Body::Endpoint(Box::new(work))
         }
     };
     Ok(Seat::new(body, observer, faults, cabling, start.stays))

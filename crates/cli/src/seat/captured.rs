@@ -2,7 +2,7 @@
 
 use rackloom::seat::wires::WatchPort;
 use rackloom::wires::impaired::Watch;
-use rackloom::{Clock, DropWatch};
+use rackloom::{ArrivalWatch, Clock};
 use rackloom_capture::{Heading, comment};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Instant, MemberConfig};
@@ -57,10 +57,10 @@ impl Captured {
     }
 
     /// For what comes in at any port and is not used.
-    pub(super) fn drop_watch(&self) -> DropWatch {
+    pub(super) fn drop_watch(&self) -> ArrivalWatch {
         let ends = self.ends.clone();
         Box::new(move |port, frame, reason| {
-            let Some(end) = ends.get(port.index()) else { return };
+            let (Some(end), Some(reason)) = (ends.get(port.index()), reason) else { return };
             let now: Instant = end.clock.now();
             end.pen.write(|to| to.not_used(now, end.interface, frame, comment::refused(&end.name, reason)));
         })

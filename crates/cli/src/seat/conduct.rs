@@ -80,6 +80,16 @@ impl Faults {
         self.begin(ports);
     }
 
+    /// Nothing of the script holds any longer, and nothing more comes of it. Returns whether anything could have held.
+    pub(super) fn heal(&mut self, ports: &mut Ports) -> bool {
+        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
+            if let Some(hand) = ports.faults(port) {
+                hand.set(&Conditions::default());
+            }
+        }
+        self.conductor.take().is_some()
+    }
+
     /// Something happened at the member.
     pub(super) fn hear(&mut self, now: Instant, event: &Event) {
         if let Some(conductor) = &mut self.conductor {
@@ -130,6 +140,10 @@ impl Faults {
         let event = self.conductor.as_ref()?.event(number)?;
         let name = &self.plan.members[self.node.index()].name;
         Some(EventRecord::of_fault(now, name, number, event, begins))
+    }
+
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The dice for this member's memory.

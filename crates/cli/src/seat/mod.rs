@@ -4,10 +4,12 @@
 //! one loop: frames and timers through the node's runtime, turns for the job, and now and then a look at the socket. It
 //! never waits for the supervisor, which may be stopped, and ends when the socket does.
 
+mod afterwards;
 mod begin;
 mod captured;
 mod conduct;
 mod leave;
+mod lives;
 mod memory;
 mod observe;
 mod serve;

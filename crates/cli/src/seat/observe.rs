@@ -79,6 +79,15 @@ impl Observer {
         &self.names[self.node.index()]
     }
 
+    pub(super) const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Links of the plan by port.
+    pub(super) fn edges(&self) -> &[u16] {
+        &self.edges
+    }
+
     /// A line of the core with the plan's names for its member numbers.
     pub(super) fn with_names(&self, line: &str) -> String {
         let named = |word: &str| {

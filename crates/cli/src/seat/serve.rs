@@ -8,8 +8,11 @@ use std::sync::Arc;
 
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
+use rackloom_jobs::rest::Rest;
+use rackloom_plan::faults::{Deed, MemoryConditions};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
 
+use super::afterwards::Afterwards;
 use super::conduct::Faults;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
@@ -57,6 +60,8 @@ pub(super) struct Seat {
     /// When the report leaves at the latest, once it was asked for.
     report_by: Option<Instant>,
     leave: Leave,
+    /// The job is over everywhere, and everything is healed.
+    afterwards: Option<Afterwards>,
 }
 
 impl Body {
@@ -140,6 +145,7 @@ impl Seat {
             told_mapped: false,
             report_by: None,
             leave: Leave::default(),
+            afterwards: None,
         }
     }
 
@@ -181,12 +187,13 @@ impl Seat {
                 Next::Wait(until) => until,
                 Next::Stay | Next::Dismiss => Instant::NEVER,
             };
+            let asked = self.ask_for_words(now);
             if let Some(until) = self.report_by
                 && (now >= until || !self.awaits_importers())
             {
                 self.report(now, channel)?;
             }
-            if !happened && !told {
+            if !happened && !told && !asked {
                 let due = self.faults.next_due(now);
                 self.body.wait(wake_at.min(now + self.idle_wait_ns()).min(due).min(look_again));
                 if self.body.now().since(now) > NAP_NS {
@@ -235,6 +242,9 @@ impl Seat {
     fn tell_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         let any = !self.events.is_empty();
         for event in self.events.drain(..) {
+            if self.afterwards.as_mut().is_some_and(|afterwards| afterwards.hear(&event)) {
+                continue;
+            }
             self.faults.hear(now, &event);
             let seen = self.observer.see(now, &event);
             if seen.links_up {
@@ -283,6 +293,10 @@ impl Seat {
                     self.faults.inject(now, first, &text, self.body.ports_mut());
                 }
                 Heard::Message(Order::SetOff { event }) => self.faults.told(now, event),
+                Heard::Message(Order::Heal { living }) => {
+                    self.heal(now, &living);
+                    channel.say(&Notice::Rested(self.rest()))?;
+                }
                 Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
                 Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
                 Heard::Message(Order::Report) => {
@@ -306,6 +320,38 @@ impl Seat {
                 Heard::Message(Order::Start(_) | Order::Follow(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),
             }
+        }
+    }
+
+    /// The job is over: what the script did ends, and what is told of the run is what happened until now.
+    fn heal(&mut self, now: Instant, living: &[u16]) {
+        if self.afterwards.is_some() {
+            return;
+        }
+        let before = self.observer.report(now, self.body.member(), self.body.ports(), None, true);
+        let had_faults = self.faults.heal(self.body.ports_mut());
+        if let (Body::Endpoint(work), true) = (&mut self.body, had_faults) {
+            let healed = Deed::Memory(MemoryConditions::default());
+            work.obey(now, &healed, || self.faults.troubles());
+        }
+        let living: Vec<_> = living.iter().copied().map(NodeId).collect();
+        let regions = if let Body::Endpoint(work) = &self.body { work.job.regions() } else { Vec::new() };
+        let afterwards =
+            Afterwards::begin(self.faults.plan(), self.observer.node(), &living, &regions, before);
+        self.afterwards = Some(afterwards);
+        self.ask_for_words(now);
+    }
+
+    fn rest(&self) -> Rest {
+        let rest = |afterwards: &Afterwards| afterwards.rest(self.body.member(), self.observer.edges());
+        self.afterwards.as_ref().map(rest).unwrap_or_default()
+    }
+
+    /// Ask neighbours for a word, if that is what is done now. Returns whether a question has left.
+    fn ask_for_words(&mut self, now: Instant) -> bool {
+        match (&mut self.afterwards, &mut self.body) {
+            (Some(afterwards), Body::Endpoint(work)) => afterwards.ask(now, work.runtime.member_mut()),
+            _ => false,
         }
     }
 
@@ -339,8 +385,11 @@ impl Seat {
             Body::Endpoint(work) => Some(work.result()),
             Body::Switch(_) => None,
         };
-        let report =
+        let mut report =
             self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
+        if let Some(afterwards) = self.afterwards.take() {
+            afterwards.keep_what_was(&mut report);
+        }
         channel.say(&Notice::Report(Box::new(report)))
     }
 }

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_jobs::{Job, JobResult, Progress};
-use rackloom_plan::faults::{Deed, Troubles};
+use rackloom_plan::faults::{Deed, MemoryConditions, Troubles};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
+use super::lives::Lives;
 use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
@@ -37,6 +38,10 @@ pub(super) struct Work {
     /// Why there is no file.
     unwritten: Option<String>,
     stop_at: StopAt,
+    /// Keys are revoked: whoever has mapped the memory is to hear of it.
+    has_revoked: bool,
+    /// Who watches whether frames of lives that are over are used, where a script makes such lives.
+    lives: Option<Lives>,
 }
 
 impl Work {
@@ -59,7 +64,15 @@ impl Work {
             writer: None,
             unwritten: None,
             stop_at,
+            has_revoked: false,
+            lives: None,
         }
+    }
+
+    /// See to it that no frame of a life that is over is used.
+    pub(super) fn watch_lives(&mut self, lives: Lives) {
+        self.runtime.watch_arrivals(lives.watch());
+        self.lives = Some(lives);
     }
 
     /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
@@ -101,8 +114,13 @@ impl Work {
     /// What a fault script does to this node's memory and keys.
     pub(super) fn obey(&mut self, now: Instant, deed: &Deed, new: impl FnOnce() -> Troubles) {
         match deed {
-            Deed::Memory(conditions) => self.runtime.memory_mut().trouble(now, conditions, new),
+            Deed::Memory(conditions) => {
+                self.sharing.withhold(*conditions != MemoryConditions::default() || self.has_revoked);
+                self.runtime.memory_mut().trouble(now, conditions, new);
+            }
             Deed::Revoke => {
+                self.has_revoked = true;
+                self.sharing.withhold(true);
                 let endpoint = self.runtime.member_mut();
                 rackloom_jobs::data_regions(&*self.job).for_each(|region| endpoint.revoke(region));
             }
@@ -152,6 +170,7 @@ impl Work {
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
         result.memory = Some(held);
+        self.lives.iter().for_each(|lives| result.oracles.merge(&lives.verdicts()));
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }

@@ -1,5 +1,6 @@
 //! From a rack that is over to its report and its exit code.
 
+use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
 
 use super::Supervisor;
@@ -20,8 +21,16 @@ pub(crate) struct Conclusion {
 impl Supervisor {
     /// Join the reports and say how it went. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
-        let Self { plan, rack, clock, source, hosts, faults, fault_lines: events, .. } = self;
-        let elapsed_ns = clock.now().0;
+        let mut at_rest = self.verdicts_at_rest();
+        if self.finished_at_ns.is_some() {
+            let silent = self.rack.seats.iter().filter(|seat| seat.report.is_some() && seat.rest.is_none());
+            for seat in silent.filter(|_| self.rack.ending == Some(Ending::Complete)) {
+                let what = || format!("{} did not say how it is although everything is healed", seat.name);
+                at_rest.find(Oracle::Progress, what);
+            }
+        }
+        let Self { plan, rack, clock, source, hosts, faults, fault_lines, finished_at_ns, .. } = self;
+        let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
         let captures = source.capture.place(clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
@@ -57,12 +66,13 @@ impl Supervisor {
             wire: plan.wire.name(),
             clock: "wall",
             trace_hash: None,
-            events,
+            events: fault_lines.into_records(),
         };
         let mut report = Report::assemble(reporting::context(&plan, findings), &members);
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
             expectations::judge(&plan, faults.as_ref(), &mut report);
         }
+        report.add_oracles(&at_rest);
         let exit = match ending {
             Ending::Interrupted => Exit::Interrupted,
             Ending::Stalled => Exit::Stalled,

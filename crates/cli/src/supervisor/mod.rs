@@ -27,7 +27,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
-use rackloom_jobs::report::EventRecord;
+use rackloom_jobs::Verdicts;
+use rackloom_jobs::report::{EventRecord, FaultLines};
+use rackloom_jobs::rest;
 use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_protocol::{MemberRole, NodeId};
@@ -58,6 +60,9 @@ use crate::standing::Claim;
 /// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;
 
+/// What links may take to come back beyond their own time, once everything is healed, and credits to come home.
+const HEALING_SLACK_NS: u64 = 10_000_000_000;
+
 /// What whoever drives a supervisor has to act on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Milestone {
@@ -83,9 +88,11 @@ pub(crate) struct Supervisor {
     /// What befalls the rack; the seats see to it.
     faults: Option<FaultScript>,
     /// What they said of it.
-    fault_lines: Vec<EventRecord>,
+    fault_lines: FaultLines,
     /// Events of the script and of all that was injected.
     fault_events: usize,
+    /// When the job was over and everything was healed; nothing where that is not done.
+    finished_at_ns: Option<u64>,
     source: Source,
     logs: Logs,
     stays: bool,
@@ -164,6 +171,10 @@ impl Supervisor {
         rack.leave_elsewhere(&here.elsewhere(&plan));
         if let Some(script) = &faults {
             rack.wait_for_the_lost(script.longest_pause_ns());
+            // Who is healed elsewhere is not known here.
+            if hosts.is_none() {
+                rack.heal_afterwards(2 * detection_ns + plan.timers.hold_down_ns + HEALING_SLACK_NS);
+            }
         }
         let (told, heard) = unbounded_channel();
         Ok(Self {
@@ -172,7 +183,8 @@ impl Supervisor {
             clock: Clock::begin(),
             fault_events: faults.as_ref().map_or(0, |script| script.events.len()),
             faults,
-            fault_lines: Vec::new(),
+            fault_lines: FaultLines::default(),
+            finished_at_ns: None,
             source,
             logs,
             stays: false,
@@ -422,6 +434,13 @@ impl Supervisor {
             Step::Left(member) => return Some(Milestone::Left(member)),
             Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
             Step::AskStatus => self.say_to_living(|| Order::SayStatus),
+            Step::Heal => self.heal(),
+            Step::JudgeRest => {
+                if self.verdicts_at_rest().failures().is_empty() {
+                    let steps = self.rack.is_at_rest();
+                    self.steps.extend(steps);
+                }
+            }
             Step::AskReports => self.say_to_living(|| Order::Report),
             Step::Release => {
                 let living: Vec<_> = self.rack.living().collect();
@@ -435,6 +454,21 @@ impl Supervisor {
             }
         }
         None
+    }
+
+    /// The job is over: nothing of the script holds any longer, and who stands still goes on.
+    fn heal(&mut self) {
+        self.finished_at_ns.get_or_insert(self.clock.now().0);
+        let living: Vec<_> = self.rack.living().map(|member| member as u16).collect();
+        living.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
+        self.say_to_living(|| Order::Heal { living: living.clone() });
+    }
+
+    /// What must hold once everything is healed, as far as members have told.
+    fn verdicts_at_rest(&self) -> Verdicts {
+        let edges: Vec<_> = self.plan.links.iter().map(|link| link.edge).collect();
+        let rests: Vec<_> = self.rack.seats.iter().map(|seat| seat.rest.clone()).collect();
+        rest::judge(&edges, &rests, |node| self.plan.members[node.index()].name.clone())
     }
 
     fn let_go(&mut self, member: usize) {

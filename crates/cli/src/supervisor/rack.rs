@@ -45,6 +45,10 @@ enum Phase {
     Naming {
         left_ns: u64,
     },
+    /// Everybody has finished under a fault script: whatever it did is healed, and then all must come to rest.
+    Healing {
+        left_ns: u64,
+    },
     Asking {
         left_ns: u64,
     },
@@ -75,6 +79,8 @@ pub(crate) struct Rack {
     /// Members that others have lost are waited for as well, as long as there is time: a fault script may have parted or
     /// stopped them, and what becomes of them is what its user wants to know.
     waits_for_the_lost: bool,
+    /// How long the living may take to come to rest once everything is healed; nothing where nobody asks.
+    healing_ns: Option<u64>,
 }
 
 impl Rack {
@@ -98,7 +104,18 @@ impl Rack {
             all_mapped: false,
             is_held: false,
             waits_for_the_lost: false,
+            healing_ns: None,
         }
+    }
+
+    /// After the job heal everything, and see whether the living come to rest within this time.
+    pub(crate) fn heal_afterwards(&mut self, healing_ns: u64) {
+        self.healing_ns = Some(healing_ns);
+    }
+
+    /// The living are at rest.
+    pub(crate) fn is_at_rest(&mut self) -> Vec<Step> {
+        if matches!(self.phase, Phase::Healing { .. }) { self.end(Ending::Complete) } else { Vec::new() }
     }
 
     /// Faults may part members from each other, and stop them for so long: wait for those, too.
@@ -258,6 +275,12 @@ impl Rack {
                 seat.status = Some(status);
                 return self.end_survey();
             }
+            Notice::Rested(rest) => {
+                seat.rest = Some(rest);
+                let is_known = matches!(self.phase, Phase::Healing { .. })
+                    && self.all_living(|seat| seat.rest.is_some());
+                return if is_known { vec![Step::JudgeRest] } else { Vec::new() };
+            }
             Notice::Happened(record) => return vec![Step::Happened(record)],
             Notice::Fault(record) => return vec![Step::Fault(record)],
             Notice::SetOff { event } => return vec![Step::SetOff(member, event)],
@@ -323,9 +346,11 @@ impl Rack {
     /// The user wants out; asking twice is impatience.
     pub(crate) fn interrupted(&mut self) -> Vec<Step> {
         match self.phase {
-            Phase::Opening | Phase::Running | Phase::Naming { .. } | Phase::Asking { .. } => {
-                self.end(Ending::Interrupted)
-            }
+            Phase::Opening
+            | Phase::Running
+            | Phase::Naming { .. }
+            | Phase::Healing { .. }
+            | Phase::Asking { .. } => self.end(Ending::Interrupted),
             Phase::Reporting { .. } | Phase::Releasing { .. } => self.kill(),
             Phase::Killing | Phase::Over => Vec::new(),
         }
@@ -385,6 +410,14 @@ impl Rack {
             Phase::Naming { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 { self.settle() } else { Vec::new() }
+            }
+            Phase::Healing { left_ns } => {
+                *left_ns = left_ns.saturating_sub(TICK_NS);
+                if *left_ns == 0 {
+                    return self.end(Ending::Complete);
+                }
+                // Whoever has not come to rest is asked again.
+                if self.all_living(|seat| seat.rest.is_some()) { self.ask_rest() } else { Vec::new() }
             }
             Phase::Asking { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);

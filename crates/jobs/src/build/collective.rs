@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
-use rackloom_plan::{AlgorithmName, CollectivePlan, Plan};
+use rackloom_plan::{AlgorithmName, CollectivePlan, OnLoss, Plan};
 
 use super::{fabric, patience_ns, smallest_memory};
 use crate::collective::{CollectiveSettings, Inputs};
@@ -33,6 +33,8 @@ pub(super) fn settings(
         warm_up: job.sweep.warm_up,
         seed,
         inputs: Inputs::Pattern,
+        shrinks: job.on_loss == OnLoss::Shrink,
+        members: Vec::new(),
         servers: plan.server_of_each_rank(),
         topology,
         planes,

@@ -152,7 +152,9 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seed: u64) -> Result
 const fn of_collective(error: &CollectiveError) -> Subject {
     match error {
         CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_)) => Subject::Algorithm,
-        CollectiveError::Refused(_) | CollectiveError::InputLength { .. } => Subject::Collective,
+        CollectiveError::Refused(_)
+        | CollectiveError::InputLength { .. }
+        | CollectiveError::CannotShrink { .. } => Subject::Collective,
         CollectiveError::TooLarge { .. } => Subject::Memory,
         CollectiveError::SeveralTenants => Subject::Tenants,
     }

@@ -146,7 +146,7 @@ mod tests {
     fn asked_backwards_block_by_block_it_says_what_running_forwards_gives() {
         let element = ElementType::F32;
         for operation in [ReduceOperation::Sum, ReduceOperation::Product] {
-            let given = Given { inputs: Inputs::Pattern, seed: 1, element, operation };
+            let given = Given { inputs: Inputs::Pattern, members: Vec::new(), seed: 1, element, operation };
             for ranks in [1, 2, 3, 5, 8] {
                 for collective in Collective::all(ranks - 1) {
                     for algorithm in suitable(collective, NonZeroUsize::new(3).unwrap()) {

@@ -79,6 +79,8 @@ impl fmt::Debug for Inputs {
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) inputs: Inputs,
+    /// Whose part each rank gives; nobody where every rank gives its own.
+    pub(crate) members: Vec<u16>,
     pub(crate) seed: u64,
     pub(crate) element: ElementType,
     pub(crate) operation: ReduceOperation,
@@ -87,6 +89,7 @@ pub(crate) struct Given {
 impl Given {
     /// Bytes of a rank's input from `offset` on, which is a multiple of the element's size, as is the length.
     pub(crate) fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
+        let rank = self.members.get(rank).map_or(rank, |member| usize::from(*member));
         match &self.inputs {
             Inputs::Arrays(arrays) => arrays.read(rank, offset, out),
             Inputs::Pattern => {
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     fn given(element: ElementType, operation: ReduceOperation) -> Given {
-        Given { inputs: Inputs::Pattern, seed: 5, element, operation }
+        Given { inputs: Inputs::Pattern, members: Vec::new(), seed: 5, element, operation }
     }
 
     fn bytes(given: &Given, rank: usize, offset: u64, length: usize) -> Vec<u8> {

@@ -6,7 +6,7 @@
 //! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
 //!
 //! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha, beta and gamma) · `run` (one run) · `work` (in own memory) ·
-//! `expected`, `check` (is it right?) · [`snapshot`] (where it can be taken up again).
+//! `expected`, `check` (is it right?) · [`snapshot`] (where it can be taken up again) · `shrink` (again with those who are left).
 
 mod check;
 mod expected;
@@ -15,6 +15,7 @@ mod probe;
 mod room;
 mod run;
 mod settings;
+mod shrink;
 pub mod snapshot;
 mod work;
 
@@ -64,6 +65,20 @@ pub fn collective(
 /// # Errors
 /// When it cannot be done: it does not fit into memory, the algorithm cannot do the collective, arrays have the wrong length.
 pub fn collective_from(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+    checkpoints: Checkpoints,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    if settings.shrinks {
+        shrink::shrinking(rank, ranks, settings, checkpoints)
+    } else {
+        alone(rank, ranks, settings, checkpoints)
+    }
+}
+
+/// The same for these ranks and nobody else.
+fn alone(
     rank: NodeId,
     ranks: Vec<Rank>,
     settings: CollectiveSettings,
@@ -154,6 +169,7 @@ impl Performance {
         check_arrays(&settings, ranks.len())?;
         let given = Given {
             inputs: settings.inputs.clone(),
+            members: settings.members.clone(),
             seed: settings.seed,
             element: settings.element,
             operation: settings.operation,
@@ -452,11 +468,12 @@ impl Performance {
 /// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.
 fn check_arrays(settings: &CollectiveSettings, ranks: usize) -> Result<(), CollectiveError> {
     let Inputs::Arrays(arrays) = &settings.inputs else { return Ok(()) };
+    let whose = |rank: usize| settings.members.get(rank).map_or(rank, |member| usize::from(*member));
     for &elements in &settings.sizes {
         for rank in 0..ranks {
             let expected =
                 settings.collective.input_elements(rank, ranks, elements) * settings.element.bytes();
-            let (expected, found) = (expected as u64, arrays.bytes(rank));
+            let (expected, found) = (expected as u64, arrays.bytes(whose(rank)));
             if expected > 0 && found != expected {
                 let collective = settings.collective.name();
                 return Err(CollectiveError::InputLength { rank, found, expected, collective });

@@ -56,7 +56,7 @@ impl MemoryNeed {
         self.input_bytes + self.output_bytes + self.scratch_bytes + self.overhead_bytes
     }
 
-    fn max(self, other: Self) -> Self {
+    pub(super) fn max(self, other: Self) -> Self {
         Self {
             input_bytes: self.input_bytes.max(other.input_bytes),
             output_bytes: self.output_bytes.max(other.output_bytes),
@@ -107,6 +107,18 @@ pub enum CollectiveError {
         need: MemoryNeed,
         /// What the smallest endpoint has.
         memory_bytes: u64,
+    },
+    /// Those who are left cannot do this again.
+    #[error(
+        "a {collective} of {ranks} ranks cannot go on with those who are left; hint: leave `on_loss` out, or do an all-reduce \
+         or a barrier of at most {} ranks",
+        crate::survivors::RANKS_MAX
+    )]
+    CannotShrink {
+        /// What it is.
+        collective: &'static str,
+        /// Of how many.
+        ranks: usize,
     },
     /// Ranks of several tenants cannot work together.
     #[error("the ranks belong to several tenants; hint: a collective needs all nodes in one")]

@@ -28,6 +28,10 @@ pub struct CollectiveSettings {
     pub seed: u64,
     /// What the ranks give.
     pub inputs: Inputs,
+    /// Whether those who are left after a loss do it again among themselves.
+    pub shrinks: bool,
+    /// Of a group: whose part of the inputs each rank gives; nobody where every rank gives its own.
+    pub members: Vec<u16>,
     /// The server of each rank, by rank; empty when each has its own.
     pub servers: Vec<usize>,
     /// The kind of the rack.
@@ -71,6 +75,8 @@ impl Default for CollectiveSettings {
             warm_up: 5,
             seed: 0,
             inputs: Inputs::Pattern,
+            shrinks: false,
+            members: Vec::new(),
             servers: Vec::new(),
             topology: TopologyKind::Custom,
             planes: 1,

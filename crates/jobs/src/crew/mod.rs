@@ -45,6 +45,10 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
+    pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, seed: u64) -> Self {
+        Self { rank, ranks, seed }
+    }
+
     pub(crate) fn name(&self, rank: u16) -> &str {
         self.ranks.get(usize::from(rank)).map_or("?", |rank| rank.name.as_str())
     }

@@ -173,6 +173,9 @@ pub struct Report {
     /// Of these: what memory that refuses what is right explains, if a fault script made it do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// Who did the job with whom, where ranks were lost and the others went on; each group once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Vec<String>>,
     /// What the events of the fault script did, where the run had one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultReport>,
@@ -254,6 +257,7 @@ impl Report {
             failures,
             wrong,
             refused: seats.iter().flat_map(|(seat, member)| refusals_of(seat, *member)).collect(),
+            groups: groups(&seats),
             faults: Vec::new(),
             oracles: oracles(&seats),
             clock: context.clock.clone(),
@@ -289,6 +293,18 @@ impl Report {
             self.failures.extend(failures);
         }
     }
+}
+
+/// The groups of those who have done the job to its end without the others, in the order of the plan.
+fn groups(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Vec<Vec<String>> {
+    let jobs = seats.iter().filter_map(|(_, member)| member.and_then(|member| member.job.as_ref()));
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for job in jobs.filter(|job| job.complete && !job.group.is_empty()) {
+        if !groups.contains(&job.group) {
+            groups.push(job.group.clone());
+        }
+    }
+    groups
 }
 
 /// What ranks have watched, what their owners found in their own memory, and whether the order held that each member looks after.

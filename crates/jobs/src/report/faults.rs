@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::{Report, Verdict};
 use super::events::EventRecord;
+use super::fault_lines::STANDS_FOR;
 use super::member::MemberState;
 
 /// What a heartbeat takes on the wire behind another frame: its own 84 bytes, and the gap and checksum of the other.
@@ -119,7 +120,7 @@ fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event
         event: event + 1,
         line: *line,
         what: label.clone(),
-        times: stretches.len() as u64,
+        times: stretches.len() as u64 + beginnings_beyond(events, event),
         at_ns: stretches.first().map(|stretch| stretch.from_ns),
         ..FaultReport::default()
     };
@@ -144,7 +145,8 @@ fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event
 /// The times that an event was on: each from its first member's beginning to the next change of anything.
 fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
     let number = (event + 1).to_string();
-    let faults = || events.iter().filter(|record| record.kind == KIND);
+    let faults =
+        || events.iter().filter(|record| record.kind == KIND && !record.fields.contains_key(STANDS_FOR));
     let is_own = |record: &&EventRecord| record.fields.get("event") == Some(&number);
     let begins = |record: &&EventRecord| record.fields.get("begins").is_some_and(|begins| begins == "true");
     let Some(first) = faults().filter(is_own).find(begins) else { return Vec::new() };
@@ -190,6 +192,19 @@ fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<S
         let what = format!("event 1 ({})", fault.what);
         format!("{what} was detected after {took_ns} ns; heartbeats alone take more than {least_ns} and at most {most_ns} ns")
     })
+}
+
+/// How often it began beyond the lines that are kept one by one.
+fn beginnings_beyond(events: &[EventRecord], event: usize) -> u64 {
+    let number = (event + 1).to_string();
+    let begins = |record: &&EventRecord| {
+        record.kind == KIND
+            && record.fields.get("event") == Some(&number)
+            && record.fields.get("begins").is_some_and(|begins| begins == "true")
+    };
+    let Some(first) = events.iter().find(begins) else { return 0 };
+    let own = events.iter().filter(begins).filter(|record| record.member == first.member);
+    own.filter_map(|record| record.fields.get(STANDS_FOR)?.parse::<u64>().ok()).sum()
 }
 
 fn edges_of(fault: &Fault, plan: &Plan) -> Vec<u16> {
@@ -378,6 +393,7 @@ fn goodput_bits_per_s(report: &Report) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::fault_lines::FaultLines;
     use super::*;
 
     fn plan() -> Plan {
@@ -504,6 +520,17 @@ mod tests {
         assert!(!ended(restart, text("n1")));
         assert!(ended(restart, text("n2")), "n2 has its memory");
         assert!(ended("{what: fail-memory, where: n1, rate: 1%}", text("n1")), "memory that fails is there");
+    }
+
+    #[test]
+    fn beginnings_that_are_kept_as_a_number_count() {
+        let script = script("ends: right");
+        let mut lines = FaultLines::default();
+        for number in 0..1_000 {
+            lines.push(EventRecord::of_fault(Instant(number), "n0", 0, &script.events[0], number % 2 == 0));
+        }
+        let report = fault_report(&script, &plan(), &lines.into_records(), 0);
+        assert_eq!((report.times, report.at_ns), (500, Some(0)));
     }
 
     #[test]

@@ -105,6 +105,9 @@ pub struct JobResult {
     pub refusals: Vec<String>,
     /// Failures beyond those listed.
     pub failures_omitted: u64,
+    /// With whom it did the job, where it went on with those who were left; nobody where it did it with all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group: Vec<String>,
     /// Names of the nodes that this rank saw die.
     pub lost_nodes: Vec<String>,
     /// What a reader should know, and what is no failure: where the job did less than was asked.

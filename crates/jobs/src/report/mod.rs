@@ -5,6 +5,7 @@
 
 mod assemble;
 mod events;
+mod fault_lines;
 pub mod faults;
 mod member;
 mod memory;
@@ -16,6 +17,7 @@ pub use assemble::{
     WireBytes,
 };
 pub use events::{EventLog, EventRecord};
+pub use fault_lines::FaultLines;
 pub use faults::FaultReport;
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
 pub use memory::{LeakedRegion, Level, MemoryReport};

@@ -25,6 +25,10 @@ const CONTROL_BYTES: usize = 64 * 1024;
 /// Most importers of one export.
 pub(super) const SLOTS_MAX: u32 = (CONTROL_BYTES / LINE_BYTES) as u32 - 1;
 
+/// Set in a generation whose owner wants to be asked in frames for a while. It lies in the word that every access looks at anyway, so
+/// that asking costs nothing.
+pub(super) const WITHHELD: u64 = 1 << 63;
+
 /// Offset of the word that says whether the owner has barriers for both sides; in the generation's line.
 const HAS_BARRIERS: usize = 8;
 /// Offset of the word that threads share, within an importer's line.

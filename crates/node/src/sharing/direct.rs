@@ -51,6 +51,9 @@ pub struct Direct {
     /// Sorted by owner and region.
     regions: Vec<ImportedRegion>,
     waits: Vec<Wait>,
+    /// Nodes that have withheld a region. All they have is reached in frames from then on: a store in a frame and a direct one behind it
+    /// would not be seen in this order.
+    withheld: Vec<NodeId>,
     /// Nodes to which a posted store has failed since the last flush.
     failed: Vec<NodeId>,
     look_due: Instant,
@@ -79,6 +82,7 @@ impl Direct {
     /// to it go to the wire again.
     pub fn forget(&mut self, node: NodeId) {
         self.regions.retain(|imported| imported.owner() != node);
+        self.withheld.retain(|withheld| *withheld != node);
         self.failed.retain(|failed| *failed != node);
     }
 
@@ -91,6 +95,12 @@ impl Direct {
     #[must_use]
     pub fn reaches(&self, node: NodeId, region: RegionId) -> bool {
         self.place(node, region).is_ok()
+    }
+
+    /// Whether a node wants to be asked in frames, as an access has found out.
+    #[must_use]
+    pub fn is_withheld(&self, node: NodeId) -> bool {
+        self.withheld.contains(&node)
     }
 
     /// Whether the owner of an imported region is known to have ended.
@@ -124,6 +134,10 @@ impl Direct {
         }
         let Some(done) = self.carry_out(memory, command)? else { return Ok(Taken::NotHere) };
         let Done { operation, target, result, completion } = done;
+        if result == Err(AccessError::Withheld) {
+            self.withheld.push(target);
+            return Ok(Taken::NotHere);
+        }
         match (completion, result) {
             (Completion::Visible, result) => {
                 let result = result.map_err(AccessError::as_operation_error);
@@ -186,6 +200,9 @@ impl Direct {
             | Command::Get { operation, target, .. } => (operation, target, Completion::Visible),
             _ => return Ok(None),
         };
+        if self.is_withheld(target.node) {
+            return Ok(None);
+        }
         let Some(region) = self.find(target.node, target.region) else { return Ok(None) };
         if target.key != region.key() {
             // The wire has the owner's word for it.

@@ -16,7 +16,7 @@ use rackloom_protocol::{
     Width,
 };
 
-use super::control::{Control, Slot, begun};
+use super::control::{Control, Slot, WITHHELD, begun};
 use super::lone::LoneThread;
 use super::message::Grant;
 use super::socket;
@@ -48,6 +48,9 @@ pub enum AccessError {
     /// The region was revoked. If that happened during this very access, part of it may have been done.
     #[error("the region was revoked")]
     Revoked,
+    /// The owner wants to be asked in frames. Nothing was done.
+    #[error("the owner withholds the region")]
+    Withheld,
     /// The owner's process has ended. Nothing was done.
     #[error("the owner has ended")]
     OwnerGone,
@@ -66,7 +69,7 @@ impl AccessError {
             Self::PermissionDenied => OperationError::PermissionDenied,
             Self::Revoked => OperationError::Revoked,
             Self::OwnerGone => OperationError::Unreachable,
-            Self::LocalRange => OperationError::MemoryFailed,
+            Self::LocalRange | Self::Withheld => OperationError::MemoryFailed,
         }
     }
 }
@@ -165,22 +168,31 @@ impl ImportedRegion {
     /// some more accesses.
     ///
     /// # Errors
-    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`].
+    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`], [`AccessError::Withheld`].
     #[cold]
     pub fn check(&self) -> Result<(), AccessError> {
-        if self.control.generation() != self.generation {
-            return Err(AccessError::Revoked);
-        }
+        self.is_granted()
+            .or_else(|error| if error == AccessError::Withheld { Ok(()) } else { Err(error) })?;
         if self.is_owner_gone() || socket::is_gone(self.connection.as_fd()) {
             return self.fail_for_good();
         }
-        Ok(())
+        self.is_granted()
+    }
+
+    /// What the generation says.
+    #[cold]
+    fn is_granted(&self) -> Result<(), AccessError> {
+        match self.control.generation() {
+            generation if generation == self.generation => Ok(()),
+            generation if generation == self.generation | WITHHELD => Err(AccessError::Withheld),
+            _ => Err(AccessError::Revoked),
+        }
     }
 
     /// Begin several accesses under one announcement. A revocation waits for the end of it, within its patience.
     ///
     /// # Errors
-    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`].
+    /// [`AccessError::Revoked`], [`AccessError::OwnerGone`], [`AccessError::Withheld`].
     pub fn enter(&self) -> Result<Inside<'_>, AccessError> {
         let before = self.control.enter(self.slot);
         let inside = Inside { region: self };
@@ -340,9 +352,10 @@ impl ImportedRegion {
     ) -> Result<T, AccessError> {
         // The window is as long as the access, so the only fault left is an atomic on a crooked address.
         let done = act(window).map_err(|_| AccessError::Misaligned)?;
-        if self.control.generation() != self.generation {
+        if self.control.generation() != self.generation && self.is_granted() == Err(AccessError::Revoked) {
             return Err(AccessError::Revoked);
         }
+        // What the owner withholds since the access began was done before.
         Ok(done)
     }
 
@@ -381,7 +394,7 @@ impl ImportedRegion {
 
     /// The connection has ended. An owner that revokes raises the generation before it closes anything.
     pub(super) fn fail_for_good(&self) -> Result<(), AccessError> {
-        if self.control.generation() != self.generation {
+        if self.is_granted() == Err(AccessError::Revoked) {
             return Err(AccessError::Revoked);
         }
         self.generation_open.store(NO_GENERATION, Ordering::Relaxed);
@@ -469,7 +482,7 @@ impl Inside<'_> {
         let region = self.region;
         let window = region.window(need, offset, length)?;
         if region.control.generation() != region.generation {
-            return Err(AccessError::Revoked);
+            region.is_granted()?;
         }
         region.act(window, act)
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rackloom_protocol::RegionId;
 use rustix::event::PollFlags;
 
-use super::control::Slot;
+use super::control::{Slot, WITHHELD};
 use super::exporter::{ExportError, Exporter, State};
 use super::socket;
 use crate::memory::HostMemory;
@@ -83,6 +83,15 @@ impl Exporter {
         }
         self.cut_off(memory, region)?;
         Ok(Revoked::CutOff { importers, inside })
+    }
+
+    /// From now on importers ask in frames, until this is taken back: they find that out at their next access
+    /// ([`super::AccessError::Withheld`]), which does nothing. Accesses that are under way go on. What is revoked stays revoked.
+    pub fn withhold(&mut self, is_withheld: bool) {
+        let mark = if is_withheld { WITHHELD } else { 0 };
+        for export in &mut self.exports {
+            export.is_unheard |= !export.control.raise(export.generation | mark);
+        }
     }
 
     /// Raise the generation: from now on no access begins, and no import is granted. Once is enough.

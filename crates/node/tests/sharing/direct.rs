@@ -201,3 +201,28 @@ fn operations_on_a_revoked_region_end_as_revoked() {
     assert_eq!(bench.run(store(0, b"late", Completion::Visible)), revoked);
     assert_eq!(bench.owner.word(0), 0);
 }
+
+#[test]
+fn what_an_owner_withholds_is_asked_for_in_frames_and_stays_with_them() {
+    let mut bench = Bench::new("withheld", Access::ALL);
+    assert_eq!(bench.run(store(16, b"before", Completion::Visible)), Some(Ok(0)));
+    bench.owner.exporter.withhold(true);
+    assert!(bench.leaves(store(16, b"during", Completion::Visible)) && bench.direct.is_withheld(PARENT_NODE));
+    assert!(bench.leaves(Command::Load { operation: OPERATION, target: at(16), into: OWN }));
+    assert_eq!(&bench.owner.bytes()[16..22], b"before", "nothing was done");
+    bench.owner.exporter.withhold(false);
+    assert!(bench.leaves(store(16, b"after!", Completion::Visible)), "a store in a frame may be under way");
+    bench.direct.forget(PARENT_NODE);
+    assert!(!bench.direct.is_withheld(PARENT_NODE));
+}
+
+#[test]
+fn who_has_not_touched_anything_while_it_was_withheld_goes_on_and_revoked_is_more_than_withheld() {
+    let mut bench = Bench::new("withheld-unseen", Access::ALL);
+    bench.owner.exporter.withhold(true);
+    bench.owner.exporter.withhold(false);
+    assert_eq!(bench.run(store(16, b"direct", Completion::Visible)), Some(Ok(0)));
+    bench.owner.exporter.raise(REGION).unwrap();
+    bench.owner.exporter.withhold(true);
+    assert_eq!(bench.run(store(16, b"refuse", Completion::Visible)), Some(Err(OperationError::Revoked)));
+}

@@ -5,8 +5,8 @@ use rackloom_protocol::{MemberRole, NodeId};
 use crate::defaults;
 use crate::document::Content;
 use crate::job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OperatorName, PatternName,
-    Sizes, Sweep, TrafficPlan,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName,
+    PatternName, Sizes, Sweep, TrafficPlan,
 };
 use crate::mistake::{Complaint, quoted};
 use crate::quantity::{bytes, whole};
@@ -88,6 +88,7 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
     let algorithms = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let operators = OperatorName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let elements = ElementName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    let losses = OnLoss::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     CollectivePlan {
         collective: reader.choice(&fields, "collective", base.collective, &collectives),
         algorithm: reader.choice(&fields, "algorithm", base.algorithm, &algorithms),
@@ -96,6 +97,7 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
         element: reader.choice(&fields, "type", base.element, &elements),
         sweep: sweep(reader, &fields, base.sweep),
         root: root(reader, &fields, shape).unwrap_or(base.root),
+        on_loss: reader.choice(&fields, "on_loss", base.on_loss, &losses),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the rack shall do, and what the report holds the run against.
 
 use crate::expect::ExpectedVerdict;
-use crate::job::{AlgorithmName, CollectiveName, ElementName, OperatorName, PatternName};
+use crate::job::{AlgorithmName, CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// No array of a job is larger than the largest memory.
@@ -128,6 +128,13 @@ const COLLECTIVE_KEYS: &[Key] = &[
         Kind::Name,
         "the first node",
         "The node that gives (`broadcast`, `scatter`) or gets (`reduce`, `gather`).",
+    ),
+    key(
+        "on_loss",
+        Kind::Word(OnLoss::NAMES),
+        "`break-off`",
+        "What becomes of it when ranks are lost: every rank breaks off with an error, or those who still reach each other do it again \
+         among themselves (`all-reduce` and `barrier` of at most 64 nodes).",
     ),
 ];
 

@@ -135,12 +135,39 @@ impl Credits {
         self.neighbour_consumed.wrapping_sub(self.held)
     }
 
+    /// The counters as they stand, for whoever looks at both ends of a link.
+    #[must_use]
+    pub const fn counters(&self) -> CreditCounters {
+        CreditCounters {
+            limit: self.config.limit,
+            consumed: self.consumed,
+            neighbour_freed: self.neighbour_freed,
+            freed: self.freed(),
+            held: self.held,
+        }
+    }
+
     /// Whether enough has been freed since the last announcement to be worth a frame of its own.
     #[must_use]
     pub const fn update_due(&self) -> bool {
         let fresh = self.freed().wrapping_sub(self.announced);
         is_ahead(self.freed(), self.announced) && fresh >= self.updates.spacing
     }
+}
+
+/// What one end of a link has counted, so that it can be told to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreditCounters {
+    /// Credits that the sender may have consumed and not got back.
+    pub limit: u32,
+    /// As a sender: consumed so far.
+    pub consumed: u32,
+    /// As a sender: what the neighbour has freed, as far as is known.
+    pub neighbour_freed: u32,
+    /// As a receiver: freed so far.
+    pub freed: u32,
+    /// As a receiver: taken by frames that are held.
+    pub held: u32,
 }
 
 /// Where all credits of one link direction are at one moment.
@@ -165,12 +192,18 @@ impl Books {
     /// `None` if they cannot be balanced: credits have come from nowhere. The parts always add up to the limit.
     #[must_use]
     pub fn of(sender: &Credits, receiver: &Credits, under_way: u32) -> Option<Self> {
+        Self::of_counters(&sender.counters(), &receiver.counters(), under_way)
+    }
+
+    /// The same from what both ends have told.
+    #[must_use]
+    pub fn of_counters(sender: &CreditCounters, receiver: &CreditCounters, under_way: u32) -> Option<Self> {
         let outstanding = sender.consumed.wrapping_sub(sender.neighbour_freed);
-        let returning = receiver.freed().wrapping_sub(sender.neighbour_freed);
+        let returning = receiver.freed.wrapping_sub(sender.neighbour_freed);
         let parts = [returning, receiver.held, under_way];
         let accounted = parts.iter().try_fold(0u32, |sum, part| sum.checked_add(*part))?;
         Some(Self {
-            available: sender.config.limit.checked_sub(outstanding)?,
+            available: sender.limit.checked_sub(outstanding)?,
             under_way,
             held: receiver.held,
             returning,

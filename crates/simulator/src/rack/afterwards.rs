@@ -4,13 +4,14 @@
 //! the dead stay dead. Then every living node reads a word of each living neighbour, and has it within a bound. What this adds
 //! to a rack's history comes after the job's end and after whatever was measured.
 
-use rackloom_jobs::{Oracle, Verdicts};
+use std::collections::BTreeMap;
+
+use rackloom_jobs::Verdicts;
+use rackloom_jobs::rest::{self, LinkEnd, Rest};
 use rackloom_plan::faults::Conditions;
 use rackloom_plan::impair::Direction;
-use rackloom_protocol::ids::Channel;
-use rackloom_protocol::link::credits::Books;
 use rackloom_protocol::{
-    Command, CommandRefused, Edge, LocalRange, NodeId, OperationError, OperationId, PortId, RemoteAddress,
+    Command, CommandRefused, LocalRange, NodeId, OperationError, OperationId, PortId, RemoteAddress,
 };
 
 use super::Simulation;
@@ -72,11 +73,12 @@ impl Simulation {
             let _ = self.step_until(self.now + next_ns);
             next_ns = next_ns.saturating_mul(2).min(look_ns);
             let is_over = self.now >= until;
-            if is_over || probes.iter().all(|probe| self.is_answered(probe)) && self.unbalanced().is_empty() {
+            if is_over || self.judged(&probes).failures().is_empty() {
                 break;
             }
         }
-        self.judge(&probes);
+        let verdicts = self.judged(&probes);
+        self.memories.with_ledger(|ledger| ledger.verdicts_mut().merge(&verdicts));
     }
 
     fn heal(&mut self) {
@@ -105,35 +107,15 @@ impl Simulation {
         self.seats.get(node.index()).is_some_and(|seat| seat.life != Life::Dead)
     }
 
-    /// Every living node with each living one to which a link leads, or two by way of a living switch.
+    /// Every living node with each living one that it has to ask.
     fn probes(&self) -> Vec<Probe> {
         let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
-        let neighbours = |node: NodeId| {
-            let ends =
-                self.edges.iter().filter_map(move |edge: &Edge| match (edge.a == node, edge.b == node) {
-                    (true, _) => Some(edge.b),
-                    (_, true) => Some(edge.a),
-                    _ => None,
-                });
-            ends.filter(|end| self.lives(*end)).collect::<Vec<_>>()
-        };
         let living =
             (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.lives(*node));
-        let mut probes = Vec::new();
-        for asker in living {
-            let (mut near, hubs): (Vec<_>, Vec<_>) =
-                neighbours(asker).into_iter().partition(|end| is_node(*end));
-            for hub in hubs {
-                // The next one behind the hub: together these are a circle.
-                let mut behind: Vec<_> = neighbours(hub).into_iter().filter(|end| is_node(*end)).collect();
-                behind.sort_unstable();
-                let next = behind.iter().find(|end| **end > asker).or(behind.first());
-                near.extend(next.filter(|next| **next != asker));
-            }
-            near.sort_unstable();
-            near.dedup();
-            probes.extend(near.into_iter().map(|target| (asker, target)));
-        }
+        let probes = living.flat_map(|asker| {
+            let targets = rest::whom_to_ask(&self.edges, asker, is_node, |node| self.lives(node));
+            targets.into_iter().map(move |target| (asker, target))
+        });
         let probe = |(number, (asker, target))| {
             let operation = OperationId(FIRST_PROBE + number);
             Probe { asker, target, operation, is_asked: false }
@@ -181,50 +163,31 @@ impl Simulation {
         }
     }
 
-    /// Directions of links between the living whose credits are not all free, in words.
-    fn unbalanced(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for edge in &self.edges {
-            for (from, to) in [
-                ((edge.a, edge.a_port), (edge.b, edge.b_port)),
-                ((edge.b, edge.b_port), (edge.a, edge.a_port)),
-            ] {
-                let link = |(node, port): (NodeId, PortId)| self.seats[node.index()].body.member().link(port);
-                let (Some(sender), Some(receiver)) = (link(from), link(to)) else { continue };
-                let is_up = sender.state().carries_data() && receiver.state().carries_data();
-                if !is_up || !self.lives(from.0) || !self.lives(to.0) {
-                    continue;
-                }
-                for channel in (0..sender.accounts.count() as u8).map(Channel) {
-                    let (sender, receiver) =
-                        (sender.accounts.credits(channel), receiver.accounts.credits(channel));
-                    let books = Books::of(sender, receiver, 0);
-                    let is_home = |books: &Books| books.held == 0 && (books.leaked == 0 || !sender.resyncs());
-                    if !books.as_ref().is_some_and(is_home) {
-                        found.push(format!("{} to {} on {channel}: {books:?}", from.0, to.0));
-                    }
-                }
+    /// How everybody who lives is now.
+    fn rests(&self, probes: &[Probe]) -> Vec<Option<Rest>> {
+        let of_member = |node: NodeId| {
+            let own = probes.iter().filter(|probe| probe.asker == node);
+            let (answered, unanswered): (Vec<&Probe>, Vec<&Probe>) =
+                own.partition(|probe| self.is_answered(probe));
+            let edges =
+                (0..).zip(&self.edges).filter_map(|(number, edge)| match (edge.a == node, edge.b == node) {
+                    (true, _) => Some((edge.a_port, number)),
+                    (_, true) => Some((edge.b_port, number)),
+                    _ => None,
+                });
+            let by_port: BTreeMap<_, _> = edges.collect();
+            Rest {
+                answered: answered.len() as u64,
+                unanswered: unanswered.iter().map(|probe| probe.target.0).collect(),
+                ends: LinkEnd::of_member(self.seats[node.index()].body.member(), by_port.into_values()),
             }
-        }
-        found
+        };
+        let members = (0..self.seats.len() as u16).map(NodeId);
+        members.map(|node| self.lives(node).then(|| of_member(node))).collect()
     }
 
-    fn judge(&mut self, probes: &[Probe]) {
-        let stuck: Vec<_> = probes.iter().filter(|probe| !self.is_answered(probe)).copied().collect();
-        let unbalanced = self.unbalanced();
-        let (answered, links) = ((probes.len() - stuck.len()) as u64, 2 * self.edges.len());
-        self.memories.with_ledger(|ledger| {
-            let verdicts = ledger.verdicts_mut();
-            verdicts.hold_times(Oracle::Progress, answered);
-            for Probe { asker, target, .. } in stuck {
-                let what = || format!("{asker} cannot read a word of {target} although everything is healed");
-                verdicts.find(Oracle::Progress, what);
-            }
-            verdicts.hold_times(Oracle::Credits, links.saturating_sub(unbalanced.len()) as u64);
-            for line in unbalanced {
-                verdicts.find(Oracle::Credits, || format!("credits have not come home at rest: {line}"));
-            }
-        });
+    fn judged(&self, probes: &[Probe]) -> Verdicts {
+        rest::judge(&self.edges, &self.rests(probes), |node| node.to_string())
     }
 }
 

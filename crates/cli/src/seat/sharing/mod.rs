@@ -49,6 +49,8 @@ struct Ways {
     look_due: Instant,
     has_doorbell: bool,
     exported: Vec<RegionConfig>,
+    /// What there was to tell of peers that withheld their memory when this seat let go of it.
+    had_withheld: Vec<String>,
 }
 
 /// What a seat has to share, and where.
@@ -141,6 +143,7 @@ impl Sharing {
     /// The job is over: let go of what others share, so that they can free it. Nothing goes beside the wire any more.
     pub(super) fn let_go(&mut self) {
         let Some(ways) = &mut self.ways else { return };
+        ways.had_withheld = ways.withheld().collect();
         for peer in &mut ways.peers {
             ways.direct.forget(peer.node);
             peer.let_go();
@@ -177,9 +180,19 @@ impl Sharing {
         self.has_peers.then_some(self.counts)
     }
 
+    /// From now on whoever has mapped this seat's memory asks in frames, or need not any longer: only these meet what a fault script
+    /// does to memory. Who has found that out stays with frames.
+    pub(super) fn withhold(&mut self, is_withheld: bool) {
+        if let Some(ways) = &mut self.ways {
+            ways.exporter.withhold(is_withheld);
+        }
+    }
+
     /// Peers that could be reached directly and are not, and why.
     pub(super) fn notes(&self) -> Vec<String> {
-        self.ways.iter().flat_map(|ways| ways.peers.iter().filter_map(Peer::note)).collect()
+        let Some(ways) = &self.ways else { return Vec::new() };
+        let notes = ways.peers.iter().filter_map(Peer::note).chain(ways.withheld());
+        notes.chain(ways.had_withheld.iter().cloned()).collect()
     }
 }
 
@@ -217,7 +230,16 @@ impl Ways {
         let importer = Importer::new(own.node, &directory, seats);
         let has_doorbell = own.doorbell.is_some();
         let (direct, look_due) = (Direct::default(), Instant::ZERO);
-        Ok(Self { exporter, importer, direct, peers: found, look_due, has_doorbell, exported })
+        Ok(Self {
+            exporter,
+            importer,
+            direct,
+            peers: found,
+            look_due,
+            has_doorbell,
+            exported,
+            had_withheld: Vec::new(),
+        })
     }
 
     fn look(&mut self, now: Instant, memory: &HostMemory) {
@@ -232,6 +254,17 @@ impl Ways {
         let wanted = self.peers.iter().filter(|peer| peer.is_seated()).count();
         let is_wanted = |region: &RegionConfig| self.exporter.importers(region.region) < wanted;
         self.peers.iter().any(|peer| !peer.is_settled()) || self.exported.iter().any(is_wanted)
+    }
+
+    /// Peers that have withheld their memory.
+    fn withheld(&self) -> impl Iterator<Item = String> {
+        let withheld = self.peers.iter().filter(|peer| self.direct.is_withheld(peer.node));
+        withheld.map(|peer| {
+            format!(
+                "memory of {} is reached in frames since a fault of the script has struck it",
+                peer.name()
+            )
+        })
     }
 
     fn name(&self, node: NodeId) -> &str {

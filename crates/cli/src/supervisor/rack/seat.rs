@@ -2,6 +2,7 @@
 
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport};
+use rackloom_jobs::rest::Rest;
 
 use crate::control::SeatStatus;
 
@@ -39,6 +40,8 @@ pub(crate) struct Seat {
     pub(crate) status: Option<SeatStatus>,
     /// What it said last.
     pub(crate) report: Option<MemberReport>,
+    /// How it was, once everything was healed, when it was asked last.
+    pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
     pub(super) followed: Followed,
     /// It was asked to leave; it goes once it has reported.

@@ -11,6 +11,12 @@ impl Rack {
         steps
     }
 
+    /// What was said before is out of date.
+    pub(super) fn ask_rest(&mut self) -> Vec<Step> {
+        self.seats.iter_mut().for_each(|seat| seat.rest = None);
+        vec![Step::Heal]
+    }
+
     /// The end of the survey, if all have answered or time is up.
     pub(super) fn end_survey(&mut self) -> Vec<Step> {
         let Some(left_ns) = self.survey_left_ns else { return Vec::new() };
@@ -76,7 +82,13 @@ impl Rack {
             self.phase = Phase::Naming { left_ns: self.naming_ns };
         }
         if self.has_finished() && !self.is_held {
-            steps.extend(self.end(Ending::Complete));
+            match self.healing_ns {
+                Some(left_ns) => {
+                    self.phase = Phase::Healing { left_ns };
+                    steps.extend(self.ask_rest());
+                }
+                None => steps.extend(self.end(Ending::Complete)),
+            }
         }
         if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
             steps.extend(self.end(Ending::Stalled));

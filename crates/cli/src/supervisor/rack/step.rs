@@ -33,6 +33,10 @@ pub(crate) enum Step {
     LetGo(usize),
     /// A member has left in order.
     Left(usize),
+    /// The job is over, and everything is to be healed: ask the living seats how they are then.
+    Heal,
+    /// All of them have said so: see whether that is as it must be.
+    JudgeRest,
     /// Ask the living seats for their reports.
     AskReports,
     /// Let everybody go.

@@ -2,6 +2,7 @@
 
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{MemberReport, MemberState};
+use rackloom_jobs::rest::Rest;
 
 use super::*;
 use crate::control::SeatStatus;
@@ -170,6 +171,53 @@ fn under_a_fault_script_whoever_is_parted_from_the_others_is_waited_for_as_long_
         [Step::AskReports],
         "three ticks to name it, and two for which it stands still"
     );
+}
+
+fn rested() -> Notice {
+    Notice::Rested(Rest::default())
+}
+
+/// Under a fault script, with everybody finished.
+fn healing() -> Rack {
+    let mut rack = running();
+    rack.heal_afterwards(4 * TICK_NS);
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.heard(1, Notice::Finished), [Step::Heal]);
+    rack
+}
+
+#[test]
+fn after_a_script_reports_come_once_everybody_is_at_rest() {
+    let mut rack = healing();
+    assert_eq!(rack.heard(0, rested()), []);
+    assert_eq!(rack.heard(1, rested()), []);
+    assert_eq!(rack.heard(2, rested()), [Step::JudgeRest], "switches have ends of links, too");
+    assert_eq!(ticks(&mut rack, 1), [Step::Heal], "who is not at rest is asked again");
+    assert_eq!(ticks(&mut rack, 1), [], "but not before all have answered");
+    (0..3).for_each(|member| drop(rack.heard(member, rested())));
+    assert_eq!(rack.is_at_rest(), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::Complete));
+    assert_eq!(rack.is_at_rest(), [], "once");
+}
+
+#[test]
+fn who_never_comes_to_rest_has_bounded_time() {
+    let mut rack = healing();
+    rack.heard(0, rested());
+    assert_eq!(ticks(&mut rack, 3), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::Complete));
+    let mut rack = healing();
+    assert_eq!(rack.interrupted(), [Step::AskReports], "and who is interrupted does not wait");
+}
+
+#[test]
+fn who_dies_while_everything_is_healed_is_not_waited_for() {
+    let mut rack = healing();
+    rack.heard(0, rested());
+    rack.heard(1, rested());
+    assert_eq!(rack.ended(2, "killed by signal 9".into()), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::Heal]);
 }
 
 #[test]

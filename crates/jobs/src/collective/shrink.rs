@@ -1,0 +1,90 @@
+//! A collective that is done again by those who are left: what a group of any size takes, and how its job is built.
+//!
+//! A group does an all-reduce by the ring and a barrier by dissemination, whatever the whole rack did: both can be done by any number of
+//! ranks, one included, and what they take is known beforehand.
+
+use rackloom_collectives::{Algorithm, Collective};
+use rackloom_protocol::{Access, NodeId, RegionConfig};
+
+use super::alone;
+use super::room::{CollectiveError, MemoryNeed, memory_needed};
+use super::settings::CollectiveSettings;
+use super::snapshot::Checkpoints;
+use crate::crew::{CONTROL, CONTROL_BYTES, Crew, Rank};
+use crate::job::Job;
+use crate::survivors::{RANKS_MAX, ROOMS, Survivors};
+
+/// One rank of a collective that goes on with those who are left.
+pub(super) fn shrinking(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+    checkpoints: Checkpoints,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    let cannot =
+        || CollectiveError::CannotShrink { collective: settings.collective.name(), ranks: ranks.len() };
+    let algorithm = match settings.collective {
+        Collective::AllReduce => Algorithm::Ring,
+        Collective::Barrier => Algorithm::Dissemination,
+        _ => return Err(cannot()),
+    };
+    if ranks.len() > RANKS_MAX {
+        return Err(cannot());
+    }
+    let of_group = CollectiveSettings {
+        algorithm: Some(algorithm),
+        servers: Vec::new(),
+        shrinks: false,
+        ..settings.clone()
+    };
+    let need = need(&of_group, ranks.len())?;
+    must_fit(&settings, ranks.len(), algorithm, need)?;
+    let crew = Crew::new(rank.0, ranks.clone(), settings.seed);
+    let regions = regions(&crew, need);
+    let patience_ns = settings.drain_timeout_ns;
+    let whole =
+        CollectiveSettings { memory_bytes: settings.memory_bytes - ROOMS * need.total_bytes(), ..settings };
+    let job = alone(rank, ranks.clone(), whole, checkpoints)?;
+    let build = move |members: &[u16], own: NodeId| {
+        let settings = CollectiveSettings { members: members.to_vec(), ..of_group.clone() };
+        let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
+        alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())
+    };
+    Ok(Box::new(Survivors::new(crew, regions, patience_ns, Box::new(build), job)))
+}
+
+/// The most that any rank of any group needs.
+fn need(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryNeed, CollectiveError> {
+    let mut most = MemoryNeed::default();
+    for group in 1..=ranks {
+        most = memory_needed(settings, group)?.into_iter().fold(most, MemoryNeed::max);
+    }
+    Ok(most)
+}
+
+/// The regions of a group's room.
+fn regions(crew: &Crew, need: MemoryNeed) -> Vec<RegionConfig> {
+    let control = crew.region(CONTROL, CONTROL_BYTES, Access::ALL);
+    std::iter::once(control).chain(need.regions(crew, false)).collect()
+}
+
+/// The whole rack's job and all groups'.
+fn must_fit(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    algorithm: Algorithm,
+    need: MemoryNeed,
+) -> Result<(), CollectiveError> {
+    let rooms_bytes = ROOMS * need.total_bytes();
+    let left = settings.memory_bytes.saturating_sub(rooms_bytes);
+    // `auto` takes as many algorithms as fit beside the rooms.
+    let whole = CollectiveSettings { memory_bytes: left, ..settings.clone() };
+    memory_needed(&whole, ranks).map(|_| ()).map_err(|error| match error {
+        CollectiveError::TooLarge { what, rank, need: of_whole, .. } => {
+            let overhead_bytes = of_whole.overhead_bytes + rooms_bytes;
+            let need = MemoryNeed { overhead_bytes, ..of_whole };
+            CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
+        }
+        other => other,
+    })
+}
