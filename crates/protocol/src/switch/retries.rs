@@ -177,7 +177,7 @@ impl Forwarder {
         let mut length = NUMBERING_BYTES;
         if kind == FrameKind::LinkInit {
             // The header says it of the first channel.
-            for channel in self.channels().skip(1) {
+            for channel in self.channels(port).skip(1) {
                 put_u32(out, FABRIC + length, self.links[port.index()].credits(channel).consumed());
                 length += CONSUMED_BYTES;
             }
