@@ -356,7 +356,7 @@ impl Member for Endpoint {
                 return Some(transmit);
             }
         }
-        None
+        self.forwarder.transmit_link_ack(now, port, out)
     }
 
     fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {
