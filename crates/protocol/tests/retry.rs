@@ -282,7 +282,7 @@ fn an_acknowledgement_rides_on_a_frame_that_leaves_and_else_travels_alone_at_onc
     options.retry = Some(RetryConfig { ack_spacing_bytes: 1, ..RETRY });
     let mut fabric = Fabric::up(ring(2), &options);
     fabric.run_for(1_000_000);
-    let mut alone = |fabric: &mut Fabric| [0, 1].map(|node| fabric.counters(node, 0).retry.tx_ack);
+    let alone = |fabric: &mut Fabric| [0, 1].map(|node| fabric.counters(node, 0).retry.tx_ack);
     let before = alone(&mut fabric);
     fabric.command(0, load(1, at(1, 0), local(0, 64))).unwrap();
     fabric.finish(1).unwrap();
