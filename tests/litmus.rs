@@ -73,7 +73,7 @@ fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
 #[test]
 fn links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire() {
     let own =
-        "channels: by-class\nlinks: {n0--n1: {channels: off}, n1--n2: {credits: {update_spacing: 8KiB}}}\n";
+        "channels: {rise: hop}\nlinks: {n0--n1: {channels: off}, n1--n2: {credits: {update_spacing: 8KiB}}}\n";
     let file = || rack_file(&format!("{SMALL_RING}\n{own}"));
     for llr in ["off", "on"] {
         let options = ["--loss", "1%", "--llr", llr];
