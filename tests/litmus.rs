@@ -69,6 +69,20 @@ fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
     }
 }
 
+/// One link undivided, one divided otherwise, credits that come back otherwise: both ends of each agree, whatever carries it.
+#[test]
+fn links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire() {
+    let own = "channels: {rise: hop}\nlinks: {n0--n1: {channels: off}, n1--n2: {credits: {update_spacing: 8KiB}}}\n";
+    let file = || rack_file(&format!("{SMALL_RING}\n{own}"));
+    for llr in ["off", "on"] {
+        let options = ["--loss", "1%", "--llr", llr];
+        sim(&file()).with(&options).finish().passed();
+        for wire in wires("links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire") {
+            run(&file()).with(&options).with(&["--wire", wire]).finish().passed();
+        }
+    }
+}
+
 #[test]
 fn in_virtual_time_links_repeat_everything_and_the_transport_nothing() {
     let options = ["--loss", "1%", "--llr", "on", "--seed", "3"];

@@ -19,6 +19,7 @@ use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
+use crate::of_link::OwnChannels;
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
@@ -242,6 +243,7 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         drop_frames,
         // What they come to stands with the credits below.
         credits: _,
+        channels,
         retry,
         pause,
     } = profile;
@@ -267,6 +269,9 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     if let Some(retry) = retry {
         // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
         line(text, format_args!("{retry:?}"));
+    }
+    if *channels != OwnChannels::default() {
+        line(text, format_args!("{channels:?}"));
     }
     if let Some(pause) = pause {
         line(text, format_args!("{pause:?}"));

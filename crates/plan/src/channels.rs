@@ -7,14 +7,15 @@
 use rackloom_protocol::{ChannelConfig, NodeId, Rise};
 
 use crate::check;
-use crate::plan::Plan;
+use crate::of_link::OwnChannels;
+use crate::plan::{LinkProfile, Plan};
 
 /// What a file says about virtual channels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelPlan {
     /// Classes, levels and arbiter, the same for all links.
     pub config: ChannelConfig,
-    /// Credits of each channel of a link; equal shares if empty.
+    /// Credits of each channel of a link that has no others of its own; equal shares if empty.
     pub limits: Vec<u32>,
     /// Links that are datelines, by edge.
     pub datelines: Vec<u16>,
@@ -29,11 +30,27 @@ impl ChannelPlan {
         self.datelines.contains(&edge)
     }
 
-    /// How many credits a channel has on a link with so many in all: of one lane's every level alike.
+    /// Into how many channels a link divides itself.
     #[must_use]
-    pub fn least_share(&self, limit: u32) -> u32 {
-        let share = limit / (self.config.count() as u32).max(1);
-        self.limits.iter().copied().min().unwrap_or(share)
+    pub fn count_of(&self, link: &LinkProfile) -> usize {
+        if link.channels.are_divided { self.config.count() } else { 1 }
+    }
+
+    /// Credits of each channel of a link; equal shares if empty.
+    #[must_use]
+    pub fn limits_of<'l>(&'l self, link: &'l LinkProfile) -> &'l [u32] {
+        match &link.channels {
+            OwnChannels { are_divided: false, .. } => &[],
+            OwnChannels { limits, .. } if limits.is_empty() => &self.limits,
+            OwnChannels { limits, .. } => limits,
+        }
+    }
+
+    /// How many credits a channel has at least on a link with so many in all.
+    #[must_use]
+    pub fn least_share(&self, link: &LinkProfile, limit: u32) -> u32 {
+        let share = limit / (self.count_of(link) as u32).max(1);
+        self.limits_of(link).iter().copied().min().unwrap_or(share)
     }
 }
 

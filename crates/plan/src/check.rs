@@ -11,6 +11,7 @@ mod job;
 mod links;
 mod members;
 mod objections;
+mod own_channels;
 mod own_credits;
 mod paths;
 mod pause;

@@ -6,6 +6,8 @@
 //! (Dally and Seitz 1987). Where they do, a bubble may still keep the circle moving: one free place that frames
 //! from outside must leave.
 //!
+//! On a link that is not divided all channels are one place, whatever channel a frame has there and takes on the next link.
+//!
 //! Routes of a rack with broken links are others; they are not judged.
 
 use std::collections::BTreeSet;
@@ -44,6 +46,8 @@ pub struct Circle {
     pauses: bool,
     /// Nodes drain a request only when it is answered.
     until_answered: bool,
+    /// Links of the circle that are not divided into the rack's channels.
+    undivided: Vec<u16>,
 }
 
 impl Circle {
@@ -59,9 +63,17 @@ impl Circle {
         format!("{}, and again {first}", places.join(", "))
     }
 
+    /// Links of the circle that are not divided, by edge.
+    pub(crate) fn undivided(&self) -> &[u16] {
+        &self.undivided
+    }
+
     /// What would help.
     pub(crate) fn hint(&self) -> &'static str {
-        if self.until_answered {
+        if !self.undivided.is_empty() {
+            "leave the link's `channels` at `on`: where it is not divided, frames of all channels wait for each other; or \
+             `forwarding: {deadlock: allow}` to see it happen"
+        } else if self.until_answered {
             "give answers a channel of their own: `channels: by-class`, with levels where routes close circles too; or \
              `forwarding: {deadlock: allow}` to see it happen"
         } else if self.pauses {
@@ -112,12 +124,18 @@ pub fn judge(plan: &Plan) -> Safety {
         return Safety::Bubble;
     }
     let count = plan.channels.config.count();
+    let edge_of = |place: &Place| (place / count / 2) as u16;
+    let is_undivided = |edge: &u16| !plan.links[usize::from(*edge)].profile.channels.are_divided;
+    let mut undivided: Vec<u16> =
+        circle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
+    undivided.dedup();
     let places = circle.into_iter().map(|place| name(plan, count, place)).collect();
     Safety::Circle(Circle {
         places,
         has_bubble,
         pauses,
         until_answered: plan.forwarding.rules.until_answered,
+        undivided,
     })
 }
 
@@ -145,7 +163,15 @@ fn name(plan: &Plan, count: usize, place: Place) -> String {
     let edge = plan.links[direction / 2].edge;
     let (from, to) = if direction.is_multiple_of(2) { (edge.a, edge.b) } else { (edge.b, edge.a) };
     let ends = format!("{}->{}", plan.members[from.index()].name, plan.members[to.index()].name);
-    if count == 1 { ends } else { format!("{ends} channel {channel}") }
+    let is_divided = count > 1 && plan.links[direction / 2].profile.channels.are_divided;
+    if is_divided { format!("{ends} channel {channel}") } else { ends }
+}
+
+/// The place that a channel's frames take: that of the first, where the link is not divided.
+fn shared(plan: &Plan, place: Place) -> Place {
+    let count = plan.channels.config.count();
+    let is_divided = plan.links[place / count / 2].profile.channels.are_divided;
+    if is_divided { place } else { place / count * count }
 }
 
 /// Which places wait for which.
@@ -199,7 +225,7 @@ impl Dependencies {
                 }
                 for from in &held {
                     let to = place(config.next(Channel((from % count) as u8), over_dateline));
-                    self.successors[*from].insert(to);
+                    self.successors[shared(plan, *from)].insert(shared(plan, to));
                     taken.insert(to);
                 }
                 if *next != destination {
@@ -222,7 +248,8 @@ impl Dependencies {
                 for (direction, _) in leaving {
                     let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
                     let answer = config.first(class.reply(), over_dateline);
-                    self.successors[request].insert(direction * count + answer.index());
+                    let answer = shared(plan, direction * count + answer.index());
+                    self.successors[shared(plan, request)].insert(answer);
                 }
             }
         }
@@ -369,6 +396,22 @@ mod tests {
         assert_eq!(judged(&format!("{TORUS}{both}")), Safety::Climbing);
         let one = "channels: {rise: dateline, datelines: [d--a]}";
         assert!(matches!(judged(&format!("{TORUS}{one}")), Safety::Circle(_)));
+    }
+
+    #[test]
+    fn where_a_link_is_not_divided_lanes_and_levels_meet_again() {
+        let divided = "channels: {rise: dateline}\n";
+        assert_eq!(judged(&format!("{RING}{divided}")), Safety::Climbing);
+        // The dateline is n7--n0, and frames go four links at most: two links on, both levels meet.
+        let with_one =
+            |undivided: &str| judged(&format!("{RING}{divided}links: {{{undivided}: {{channels: off}}}}"));
+        let Safety::Circle(circle) = with_one("n1--n2") else { panic!("{:?}", with_one("n1--n2")) };
+        assert!(circle.places.iter().any(|place| place == "n1->n2"), "{circle:?}");
+        assert!(circle.hint().contains("at `on`") && circle.undivided.len() == 1, "{circle:?}");
+        // Nobody comes this far on the upper level, and there nobody is on the lower one.
+        assert_eq!((with_one("n3--n4"), with_one("n7--n0")), (Safety::Climbing, Safety::Climbing));
+        let star = "shape: {star: {nodes: 4}}\nchannels: by-class\nlinks: {n0--s0: {channels: off}}";
+        assert_eq!(judged(star), Safety::UpDown);
     }
 
     #[test]

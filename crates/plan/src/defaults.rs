@@ -9,6 +9,7 @@ use rackloom_protocol::{
 };
 
 use crate::job::{JobKind, JobPlan};
+use crate::of_link::OwnCredits;
 use crate::plan::WireKind;
 
 /// Largest frame: 4096 bytes of a put behind 130 bytes of headers, up to a multiple of 16. Fifteen bytes less would cut every
@@ -89,6 +90,16 @@ pub(crate) struct CreditChoice {
 }
 
 impl CreditChoice {
+    /// With what one link has in place of it.
+    pub(crate) fn of_link(self, own: OwnCredits) -> Self {
+        Self {
+            limit: own.limit.or(self.limit),
+            update_spacing_bytes: own.update_spacing_bytes.or(self.update_spacing_bytes),
+            leaks: own.resync.map_or(self.leaks, |resync| !resync),
+            ..self
+        }
+    }
+
     /// How credits of this kind come back.
     pub(crate) fn updates(self, credits: CreditConfig) -> CreditUpdates {
         let usual = credits.usual_updates();

@@ -26,6 +26,7 @@ mod job;
 mod loss;
 mod mistake;
 mod objection;
+mod of_link;
 mod pause;
 mod pick;
 mod places;
@@ -54,6 +55,7 @@ pub use job::{
 pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
+pub use of_link::{OwnChannels, OwnCredits};
 pub use pause::PausePlan;
 pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryDevice, MemoryOptions, PayloadMode, Plan,

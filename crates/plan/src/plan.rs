@@ -27,6 +27,7 @@ use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
+use crate::of_link::{OwnChannels, OwnCredits};
 use crate::pause::PausePlan;
 use crate::places::Places;
 use crate::read;
@@ -204,7 +205,9 @@ pub struct LinkProfile {
     /// Data frames to lose exactly, by number.
     pub drop_frames: DropFrames,
     /// Credits of each direction, in place of those that all links have.
-    pub credits: Option<u32>,
+    pub credits: OwnCredits,
+    /// What it makes of the rack's channels.
+    pub channels: OwnChannels,
     /// Link-level retry; `None` is off.
     pub retry: Option<RetryPlan>,
     /// Pauses in place of credits; `None` is off.
@@ -306,7 +309,8 @@ impl Default for LinkProfile {
             reorder: 0.0,
             seed: None,
             drop_frames: DropFrames::default(),
-            credits: None,
+            credits: OwnCredits::default(),
+            channels: OwnChannels::default(),
             retry: None,
             pause: None,
         }
@@ -398,7 +402,8 @@ impl Plan {
             neighbour,
             plane,
             credits: self.links[usize::from(edge)].credits,
-            channel_limits: self.channels.limits.clone(),
+            channel_limits: self.channels.limits_of(&self.links[usize::from(edge)].profile).to_vec(),
+            is_undivided: !self.links[usize::from(edge)].profile.channels.are_divided,
             is_dateline: self.channels.is_dateline(edge),
             updates: self.links[usize::from(edge)].updates,
             retry: self.retry_config(usize::from(edge), clock),
@@ -431,15 +436,14 @@ impl Plan {
 
     fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
         let profile = &self.links[edge].profile;
-        profile
-            .pause
-            .map(|pause| pause.config(profile, self.frame_bytes_max, self.channel_room_bytes(), clock))
+        let room_bytes = self.channel_room_bytes(profile);
+        profile.pause.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
     }
 
     /// What frames of one channel of a link that pauses may fill: a quarter of a ring stays free for control frames.
     #[must_use]
-    pub fn channel_room_bytes(&self) -> u64 {
-        u64::from(self.ring_bytes) / 4 * 3 / self.channels.config.count() as u64
+    pub fn channel_room_bytes(&self, link: &LinkProfile) -> u64 {
+        u64::from(self.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
     }
 
     /// Whether frames carry the end-to-end check.
@@ -540,9 +544,10 @@ impl Plan {
         let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
             link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
-            link.credits.limit = link.profile.credits.unwrap_or(link.credits.limit / shares);
-            let least = self.channels.least_share(link.credits.limit);
-            link.updates = self.credit_choice.updates(CreditConfig { limit: least, ..link.credits });
+            link.credits.limit = link.profile.credits.limit.unwrap_or(link.credits.limit / shares);
+            let least = self.channels.least_share(&link.profile, link.credits.limit);
+            let choice = self.credit_choice.of_link(link.profile.credits);
+            link.updates = choice.updates(CreditConfig { limit: least, ..link.credits });
         }
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);

@@ -685,3 +685,65 @@ fn channels_are_held_to_their_lanes_and_credits() {
     let star = "name: s\nshape: {star: {nodes: 4}}\nchannels: {rise: dateline}";
     assert!(wrong(star).mistakes[0].message.contains("only a ring has one of its own"));
 }
+
+#[test]
+fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
+    let link = |lines: &str| format!("channels: by-class\nlinks: {{n0--n1: {{{lines}}}}}");
+    expect(
+        &link("credits: {limit: 271}"),
+        &[
+            "`links.n0--n1.credits.limit` of 271 is room for fewer than two frames of 4240B of each of 4 channels",
+        ],
+    );
+    expect(&link("channels: {limits: [2000, 1000, 1000]}"), &["has 3 numbers for 4 channels"]);
+    expect(
+        &link("channels: {limits: [4000, 1000, 1000, 1000]}"),
+        &["are 7000 credits together, and it has 4096"],
+    );
+    expect(
+        &link("channels: {limits: [4000, 32, 32, 32]}"),
+        &["gives a channel 32, room for fewer than two frames"],
+    );
+    expect(&link("channels: maybe"), &["`links.n0--n1.channels`: `maybe` is not a choice"]);
+    expect(
+        &link("credits: {update_spacing: 200KiB}"),
+        &["`links.n0--n1.credits.update_spacing` is 200KiB, and a channel of n0--n1 has credits for 128KiB"],
+    );
+    expect(&link("credits: {resync: perhaps}"), &["`links.n0--n1.credits.resync`"]);
+    expect(&link("credits: {unit_bytes: 64B}"), &["unknown key `unit_bytes`"]);
+    expect(
+        &link("pfc: on, credits: {update_spacing: 4KiB}"),
+        &["means nothing: n0--n1 pauses in place of credits"],
+    );
+    expect(
+        "links: {n0--n1: {channels: off}}",
+        &["`links.n0--n1.channels` means nothing: the rack has one channel"],
+    );
+    expect(
+        "channels: by-class\nlink: {channels: off}\ncredits: {limit: 40}",
+        &["40 credits of 128B are room for fewer than two frames"],
+    );
+    for fine in [
+        link("credits: 272"),
+        link("channels: off, credits: {limit: 68}"),
+        link("channels: {limits: [3000, 100, 100, 100]}"),
+        link("credits: {limit: 6000, update_spacing: 100KiB, resync: false}"),
+        "channels: by-class\nlink: {channels: off}\ncredits: {limit: 68}".to_owned(),
+        "channels: by-class\nlink: {channels: off}\nlinks: {n0--n1: {channels: on}}".to_owned(),
+    ] {
+        let text = format!("name: r\nshape: {{full-mesh: {{nodes: 4}}}}\n{fine}\n");
+        assert!(Plan::parse(&text, "rack.yaml").is_ok(), "{fine}: {:?}", Plan::parse(&text, "rack.yaml"));
+    }
+}
+
+/// The key of the link that closes the circle is where the message points.
+#[test]
+fn an_undivided_link_that_closes_a_circle_is_refused_where_it_is_written() {
+    let text = "name: r\nshape: {ring: {nodes: 8}}\nchannels: {rise: dateline}\nforwarding: {bubble: false}\n\
+                links: {n1--n2: {channels: off}}\n";
+    let error = Plan::parse(text, "rack.yaml").expect_err("it can stand still").to_string();
+    assert!(
+        error.contains("rack.yaml:5:") && error.contains("n1->n2") && error.contains("at `on`"),
+        "{error}"
+    );
+}

@@ -3,8 +3,8 @@
 use rackloom_plan::{
     AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
     ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
-    MemoryDevice, MemoryOptions, OperatorName, PausePlan, Plan, SideLatency, Sizes, Sweep, TenantPlan,
-    WireKind,
+    MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, SideLatency, Sizes, Sweep,
+    TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation,
@@ -89,8 +89,17 @@ fn every_key_arrives_where_it_belongs() {
         mark_above_bytes: Some(24 << 10),
         shared_buffer,
     };
-    assert_eq!((own.bit_error_rate, own.credits), (1e-9, None));
-    assert_eq!((plan.links[2].profile.credits, plan.links[2].credits.limit), (Some(2_000), 2_000));
+    assert_eq!((own.bit_error_rate, own.credits), (1e-9, OwnCredits::default()));
+    let credits = OwnCredits { limit: Some(2_000), update_spacing_bytes: Some(8 << 10), resync: Some(true) };
+    assert_eq!((plan.links[2].profile.credits, plan.links[2].credits.limit), (credits, 2_000));
+    assert_eq!(plan.links[2].updates, CreditUpdates { spacing: 128, resync: true });
+    let divided = &plan.member_config(NodeId(1), Incarnation(1)).ports[0];
+    assert_eq!(
+        (divided.is_undivided, &divided.channel_limits[..]),
+        (false, &[400, 400, 400, 200, 200, 150][..])
+    );
+    let shared = &plan.member_config(NodeId(0), Incarnation(1)).ports[0];
+    assert_eq!((shared.is_undivided, shared.channel_limits.len()), (true, 0));
     let forwarding = ForwardingPlan {
         mode: ForwardingMode::StoreAndForward,
         latency_ns: 250,
@@ -107,7 +116,9 @@ fn every_key_arrives_where_it_belongs() {
     };
     assert_eq!((&plan.channels.config, &plan.channels.datelines[..]), (&channels, &[2][..]));
     let port = &plan.member_config(NodeId(1), Incarnation(1)).ports[0];
-    assert!(port.is_dateline && port.channel_limits == [200, 200, 200, 100, 100, 100]);
+    assert!(port.is_dateline);
+    let common = &plan.member_config(NodeId(0), Incarnation(1)).ports[1];
+    assert_eq!(common.channel_limits, [200, 200, 200, 100, 100, 100]);
     // 4 KiB are 64 credits of 64 bytes.
     assert_eq!(plan.links[0].updates, CreditUpdates { spacing: 64, resync: false });
     assert_eq!(plan.links[0].profile.retry, None);
@@ -132,7 +143,7 @@ fn every_key_arrives_where_it_belongs() {
     assert!(config.end_to_end_check);
     assert_eq!(
         config.tenants,
-        [Tenant(2), Tenant(3), Tenant(2)],
+        [Tenant(2), Tenant(3), Tenant(2)].into(),
         "every member knows every seat's partition"
     );
     assert_eq!((config.packing.mode, config.packing.operations_max), (PackingMode::Off, 16));

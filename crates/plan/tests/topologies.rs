@@ -124,16 +124,18 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 6);
+    assert_eq!(examples.len(), 7);
     Plan::parse(examples[0], "first example").unwrap_or_else(|error| panic!("{error}"));
     let shape = format!("name: custom\n{}", examples[1]);
     Plan::parse(&shape, "second example").unwrap_or_else(|error| panic!("{error}"));
     let hosts = format!("name: hosts\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[2]);
     Plan::parse(&hosts, "third example").unwrap_or_else(|error| panic!("{error}"));
-    let retry = format!("name: retry\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[3]);
-    Plan::parse(&retry, "fourth example").unwrap_or_else(|error| panic!("{error}"));
-    let pauses = format!("name: pauses\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[4]);
-    Plan::parse(&pauses, "fifth example").unwrap_or_else(|error| panic!("{error}"));
-    let buffer = format!("name: buffer\nshape: {{star: {{nodes: 4}}}}\n{}", examples[5]);
-    Plan::parse(&buffer, "sixth example").unwrap_or_else(|error| panic!("{error}"));
+    let channels = format!("name: channels\nshape: {{star: {{nodes: 4}}}}\n{}", examples[3]);
+    Plan::parse(&channels, "fourth example").unwrap_or_else(|error| panic!("{error}"));
+    let retry = format!("name: retry\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[4]);
+    Plan::parse(&retry, "fifth example").unwrap_or_else(|error| panic!("{error}"));
+    let pauses = format!("name: pauses\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[5]);
+    Plan::parse(&pauses, "sixth example").unwrap_or_else(|error| panic!("{error}"));
+    let buffer = format!("name: buffer\nshape: {{star: {{nodes: 4}}}}\n{}", examples[6]);
+    Plan::parse(&buffer, "seventh example").unwrap_or_else(|error| panic!("{error}"));
 }

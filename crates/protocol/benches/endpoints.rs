@@ -2,6 +2,9 @@
 //!
 //! The time of one iteration is the work of *both* ends, acknowledgements included, divided by the operations of a
 //! batch; there is no wire, no second thread and no clock in it. What a wire adds is measured where the wires are.
+//!
+//! `RACKLOOM_LAYERS=llr,pfc,channels,undivided,checks` switches on what of the link layer is named; without it links have credits and
+//! nothing else.
 
 use std::hint::black_box;
 
@@ -14,6 +17,31 @@ const KEY: Key = Key(77);
 const REGION_BYTES: u64 = 1 << 20;
 const FRAME_BYTES_MAX: u16 = 4352;
 const BATCH: u64 = 32;
+
+const RETRY: RetryConfig = RetryConfig {
+    sequence_bits: 20,
+    outstanding_frames: 1_024,
+    outstanding_bytes: 256 << 10,
+    ack_spacing_bytes: 2_048,
+    ack_delay_ns: 2_500,
+    replay_timer_ns: 10_000,
+    replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
+    flush: FlushPolicy::Block,
+};
+const PAUSE: PauseConfig = PauseConfig {
+    xoff_bytes: 64 << 10,
+    xon_bytes: 32 << 10,
+    headroom_bytes: 64 << 10,
+    quanta: 65_535,
+    quantum_ps: 5_120,
+    response_delay_ns: 0,
+    watchdog_ns: 200_000_000,
+};
+
+/// Whether a part of the link layer is switched on.
+fn has_layer(name: &str) -> bool {
+    std::env::var("RACKLOOM_LAYERS").is_ok_and(|layers| layers.split(',').any(|layer| layer == name))
+}
 
 /// Wires that hand buffers over without copying them.
 #[derive(Default)]
@@ -66,7 +94,7 @@ impl Side {
             node: NodeId(node),
             incarnation: Incarnation(u64::from(node) + 1),
             epoch: 1,
-            tenants: vec![Tenant(0); 2],
+            tenants: [Tenant(0); 2].into(),
             ether_type: 0x88b5,
             ports: vec![PortConfig {
                 edge: 0,
@@ -74,10 +102,11 @@ impl Side {
                 plane: Plane(0),
                 credits,
                 channel_limits: Vec::new(),
+                is_undivided: has_layer("undivided"),
                 is_dateline: false,
                 updates: credits.usual_updates(),
-                retry: None,
-                pause: None,
+                retry: has_layer("llr").then_some(RETRY),
+                pause: has_layer("pfc").then_some(PAUSE),
             }],
             graph: Graph { members: vec![MemberRole::Endpoint; 2], edges: vec![edge] }.into(),
             timers: LinkTimers {
@@ -102,8 +131,12 @@ impl Side {
             packing: PackingConfig { mode: packing, operations_max: 64 },
             paths: PathConfig::default(),
             forwarding: ForwardingConfig::default(),
-            channels: ChannelConfig::default(),
-            end_to_end_check: false,
+            channels: if has_layer("channels") {
+                ChannelConfig::by_class()
+            } else {
+                ChannelConfig::default()
+            },
+            end_to_end_check: has_layer("checks"),
             outstanding_loads_max: 64,
             frame_bytes_max: FRAME_BYTES_MAX,
         });

@@ -1,5 +1,6 @@
 //! What a member is told at birth. The plan builds it, checked; nothing here reads a file.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::{Channel, Incarnation, NodeId, Plane, Tenant};
@@ -16,7 +17,7 @@ pub struct MemberConfig {
     /// Low bits of the rack's identity: frames of another rack, or of an earlier run, are dropped.
     pub epoch: u16,
     /// The partition of every member's seat, by [`NodeId`]. A frame that claims another one is a stranger's.
-    pub tenants: Vec<Tenant>,
+    pub tenants: Arc<[Tenant]>,
     /// EtherType of every frame.
     pub ether_type: u16,
     /// Every member and link of the rack, the same for all members.
@@ -101,6 +102,9 @@ pub struct PortConfig {
     pub channel_limits: Vec<u32>,
     /// How freed credits come back, the same at both ends and for each channel.
     pub updates: CreditUpdates,
+    /// All channels of the rack share the link's credits and one queue, at both ends: frames keep their channel, and nothing is
+    /// divided by it.
+    pub is_undivided: bool,
     /// Frames that leave over this link climb to the next level of their lane, if datelines are what makes them.
     pub is_dateline: bool,
     /// Link-level retry, the same at both ends; `None` is off.
@@ -110,6 +114,12 @@ pub struct PortConfig {
 }
 
 impl PortConfig {
+    /// Of so many channels that a rack has, how many the link divides itself into.
+    #[must_use]
+    pub const fn channel_count(&self, of_rack: usize) -> usize {
+        if self.is_undivided { 1 } else { of_rack }
+    }
+
     /// Credits of one channel, of so many. A link that pauses has them without end: they are counted, and hold back nothing.
     #[must_use]
     pub fn credits_of(&self, channel: Channel, count: usize) -> CreditConfig {

@@ -1,12 +1,13 @@
 //! One thing per virtual channel of a link.
 //!
 //! Most racks have one channel, and what it has lies where its owner lies: the others are looked for only where there are any.
+//! A link that divides nothing among the channels of its rack has one as well, which is that of all of them.
 
 use alloc::vec::Vec;
 
 use crate::ids::Channel;
 
-/// One `T` for each channel of a link; there is at least one.
+/// One `T` for each channel of a link, or one for all of them.
 #[derive(Clone, Debug)]
 pub struct PerChannel<T> {
     first: T,
@@ -26,14 +27,14 @@ impl<T> PerChannel<T> {
         1 + self.others.len()
     }
 
-    /// The channel's.
+    /// The channel's; the only one, where there is one.
     ///
     /// # Panics
-    /// If there is no such channel: names of channels that come from outside are checked where they come in.
+    /// If there are several and not this one: names of channels that come from outside are checked where they come in.
     #[inline]
     #[must_use]
     pub fn of(&self, channel: Channel) -> &T {
-        if channel.0 == 0 { &self.first } else { &self.others[channel.index() - 1] }
+        if channel.0 == 0 || self.others.is_empty() { &self.first } else { &self.others[channel.index() - 1] }
     }
 
     /// The channel's, to be changed.
@@ -42,7 +43,11 @@ impl<T> PerChannel<T> {
     /// As [`PerChannel::of`].
     #[inline]
     pub fn of_mut(&mut self, channel: Channel) -> &mut T {
-        if channel.0 == 0 { &mut self.first } else { &mut self.others[channel.index() - 1] }
+        if channel.0 == 0 || self.others.is_empty() {
+            &mut self.first
+        } else {
+            &mut self.others[channel.index() - 1]
+        }
     }
 
     /// Every channel's.
@@ -95,6 +100,9 @@ mod tests {
         assert_eq!(names.position(|_, name| *name > 5), Some(Channel(1)));
         assert!(!names.any(|channel, name| channel.0 == 0 && *name > 0));
         assert_eq!(names.least(|name| 100 - *name), 80);
+        let mut one = PerChannel::new(1, |_| 7);
+        *one.of_mut(Channel(5)) += 1;
+        assert_eq!((*one.of(Channel(0)), *one.of(Channel(3))), (8, 8), "one is everybody's");
         names.iter_mut().for_each(|name| *name = 0);
         assert!(names.iter().all(|name| *name == 0));
     }

@@ -82,7 +82,7 @@ fn side(node: u16, retry: Option<RetryConfig>) -> Side {
         node: NodeId(node),
         incarnation: Incarnation(u64::from(node) + 1),
         epoch: 1,
-        tenants: vec![Tenant(0); 2],
+        tenants: [Tenant(0); 2].into(),
         ether_type: 0x88b5,
         ports: vec![PortConfig {
             edge: 0,
@@ -90,6 +90,7 @@ fn side(node: u16, retry: Option<RetryConfig>) -> Side {
             plane: Plane(0),
             credits: options.credits,
             channel_limits: Vec::new(),
+            is_undivided: false,
             is_dateline: false,
             updates: options.credits.usual_updates(),
             retry,

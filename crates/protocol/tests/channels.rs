@@ -200,3 +200,34 @@ fn the_line_of_a_frame_names_its_channel() {
     let lines = lines.borrow();
     assert!(lines.iter().any(|line| line.starts_with("data m0->m1 bulk psn 0 on channel 2")), "{lines:?}");
 }
+
+/// A switch with one link that divides nothing: what comes in there leaves over another in its lane, a level higher.
+// W-44
+#[test]
+fn over_an_undivided_link_frames_keep_their_channels_and_share_its_credits() {
+    for retry in [None, Some(RETRY)] {
+        let climbing = ChannelConfig { rise: Rise::Hop, levels: 2, ..ChannelConfig::by_class() };
+        let options = Options { undivided: vec![0], retry, ..with_channels(climbing) };
+        let mut fabric = Fabric::up(star(2, 1), &options);
+        let seen = Rc::new(RefCell::new(BTreeSet::new()));
+        let sink = seen.clone();
+        fabric.filter = Box::new(move |_, edge, forward, bytes| {
+            if forward == (edge == 0) && is_data(bytes) {
+                sink.borrow_mut().insert((edge, bytes[layout::CHANNEL]));
+            }
+            true
+        });
+        for (id, command) in [(1, put(1, at(1, 0), local(0, 9_000))), (2, load(2, at(1, 0), local(0, 16)))] {
+            fabric.command(0, command).unwrap();
+            fabric.finish(id).unwrap();
+        }
+        assert_eq!(seen.borrow().iter().copied().collect::<Vec<_>>(), [(0, 0), (0, 2), (1, 4), (1, 6)]);
+        fabric.run_for(5_000_000);
+        let books = fabric.books();
+        let balanced =
+            |books: &Option<Books>| books.is_some_and(|books| books.held == 0 && books.leaked == 0);
+        assert!(books.iter().all(|(_, _, books)| balanced(books)), "{books:?}");
+        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 0).count(), 2, "one account each way");
+        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 1).count(), 16, "eight accounts each way");
+    }
+}

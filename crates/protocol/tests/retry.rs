@@ -273,3 +273,20 @@ fn credits_and_repeated_frames_agree() {
     assert!(retry_sum(&mut fabric, |retry| retry.replays) > 10);
     assert_eq!(retransmitted(&mut fabric), 0);
 }
+
+/// A load whose frames are acknowledged at once: its answer leaves as it comes, and nothing leaves where the answer has come.
+// W-45
+#[test]
+fn an_acknowledgement_rides_on_a_frame_that_leaves_and_else_travels_alone_at_once() {
+    let mut options = repeating();
+    options.retry = Some(RetryConfig { ack_spacing_bytes: 1, ..RETRY });
+    let mut fabric = Fabric::up(ring(2), &options);
+    fabric.run_for(1_000_000);
+    let alone = |fabric: &mut Fabric| [0, 1].map(|node| fabric.counters(node, 0).retry.tx_ack);
+    let before = alone(&mut fabric);
+    fabric.command(0, load(1, at(1, 0), local(0, 64))).unwrap();
+    fabric.finish(1).unwrap();
+    let after = alone(&mut fabric);
+    assert_eq!([0, 1].map(|node| after[node] - before[node]), [1, 0]);
+    assert_eq!(retry_sum(&mut fabric, |retry| retry.replays), 0, "nobody waits too long");
+}

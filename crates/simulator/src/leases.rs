@@ -2,11 +2,15 @@
 //!
 //! A member keeps a record per number that it has ever seen, as it would for the slots of its device. So the numbers are the
 //! member's own and small, the last one given back is the first to be given out, and what a member keeps does not grow
-//! with the frames that are under way elsewhere.
+//! with the frames that are under way elsewhere. Rooms of busier times are given up (`tidy`): a rack that comes up gives each
+//! of its members as many frames at once as it has members, and never again.
 
 use rackloom_protocol::LeaseId;
 
 use crate::frames::FrameId;
+
+/// Room for so many frames is kept.
+const KEPT: usize = 64;
 
 /// What one member holds.
 #[derive(Debug, Default)]
@@ -39,6 +43,13 @@ impl Leases {
         Some(frame)
     }
 
+    /// Give up room that a busier time has left. A member that holds nothing begins anew.
+    pub(crate) fn tidy(&mut self) {
+        if self.free.len() == self.frames.len() && self.frames.len() > KEPT {
+            *self = Self::default();
+        }
+    }
+
     /// The member is dead: all that it held.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = FrameId> {
         self.free.clear();
@@ -62,5 +73,16 @@ mod tests {
         assert_eq!(leases.frame(first), Some(FrameId(90)));
         assert_eq!(leases.take_all().collect::<Vec<_>>(), [FrameId(90), FrameId(80)]);
         assert_eq!(leases.give(FrameId(5)), LeaseId(0), "a dead member begins anew");
+    }
+
+    #[test]
+    fn room_is_given_up_when_nothing_is_held() {
+        let mut leases = Leases::default();
+        let held: Vec<_> = (0..1_000).map(|frame| leases.give(FrameId(frame))).collect();
+        held[1..].iter().for_each(|lease| assert!(leases.take_back(*lease).is_some()));
+        leases.tidy();
+        assert_eq!(leases.take_back(held[0]), Some(FrameId(0)), "what is held stays");
+        leases.tidy();
+        assert_eq!((leases.frames.capacity(), leases.free.capacity()), (0, 0));
     }
 }

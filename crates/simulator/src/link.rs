@@ -127,14 +127,31 @@ pub(crate) struct Channel {
     rate_bits_per_s: Option<u64>,
     latency_ps: u64,
     headers: HeaderProfile,
-    crossing: ForwardingPlan,
+    /// What passing frames on takes and when it begins, unless it takes nothing and waits for the whole.
+    crossing: Option<Crossing>,
     busy_until_ps: u64,
     /// When the last routed frame arrives, and none before it any more.
     last_arrival_ps: u64,
-    judge: Option<Judge>,
-    /// What a fault script says of the link now.
-    conditions: Conditions,
+    // What few links have is kept aside: a large rack's links are touched one after the other, and each touch costs by the line.
+    judge: Option<Box<Judge>>,
+    /// What a fault script says of the link now, if it ever said anything.
+    conditions: Option<Box<Conditions>>,
     held: Vec<Held>,
+}
+
+/// How members pass frames on, where that is not as soon as they are there as a whole.
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    cuts_through: bool,
+    latency_ps: u64,
+}
+
+impl Crossing {
+    fn of(plan: ForwardingPlan) -> Option<Self> {
+        let cuts_through = plan.mode == ForwardingMode::CutThrough;
+        let latency_ps = plan.latency_ns * PICOSECONDS_PER_NANOSECOND;
+        (cuts_through || latency_ps > 0).then_some(Self { cuts_through, latency_ps })
+    }
 }
 
 impl Channel {
@@ -158,28 +175,29 @@ impl Channel {
             rate_bits_per_s: profile.rate_bits_per_s,
             latency_ps: profile.latency_ps(),
             headers: profile.headers,
-            crossing,
+            crossing: Crossing::of(crossing),
             busy_until_ps: 0,
             last_arrival_ps: 0,
-            judge,
-            conditions: Conditions::default(),
+            judge: judge.map(Box::new),
+            conditions: None,
             held: Vec::new(),
         }
     }
 
     /// Let a fault script change the link: somebody must judge its frames from now on, if nobody does.
     pub(crate) fn expect_faults(&mut self, judge: impl FnOnce() -> Judge) {
-        self.judge.get_or_insert_with(judge);
+        self.judge.get_or_insert_with(|| Box::new(judge()));
     }
 
     /// From now on these conditions hold. What is under way on a cable that is cut is gone. Returns whether the sender's
     /// carrier changes with them.
     pub(crate) fn set_conditions(&mut self, conditions: &Conditions) -> bool {
-        let carrier_changes = conditions.is_unplugged != self.conditions.is_unplugged;
-        if conditions.is_cut && !self.conditions.is_cut {
+        let before = self.conditions.get_or_insert_default();
+        let carrier_changes = conditions.is_unplugged != before.is_unplugged;
+        if conditions.is_cut && !before.is_cut {
             self.life += 1;
         }
-        self.conditions = *conditions;
+        **before = *conditions;
         if let Some(judge) = &mut self.judge {
             judge.set(conditions);
         }
@@ -204,7 +222,8 @@ impl Channel {
         let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));
         self.busy_until_ps = start_ps.saturating_add(self.serialisation_ps(bytes));
         let (seen_ps, passing_ps) = self.cross(frame, start_ps);
-        let more_ps = self.conditions.delay_ns.saturating_mul(PICOSECONDS_PER_NANOSECOND);
+        let more_ns = self.conditions.as_ref().map_or(0, |conditions| conditions.delay_ns);
+        let more_ps = more_ns.saturating_mul(PICOSECONDS_PER_NANOSECOND);
         let latency_ps = self.latency_ps.saturating_add(more_ps);
         let arrival_ps = seen_ps.saturating_add(latency_ps).saturating_add(passing_ps);
         let arrival_ps = if is_routed(frame) { self.in_order(arrival_ps) } else { arrival_ps };
@@ -236,23 +255,31 @@ impl Channel {
 
     /// When the receiver could begin with a frame if there were no cable, and what the sender took to pass it on.
     fn cross(&self, frame: &[u8], start_ps: u64) -> (u64, u64) {
-        if self.crossing == ForwardingPlan::default() || !is_routed(frame) {
+        let Some(crossing) = self.crossing.filter(|_| is_routed(frame)) else {
             return (self.busy_until_ps, 0);
-        }
+        };
         let end = |at| frame.get(at..at + 2).map(|bytes| NodeId(u16::from_le_bytes([bytes[0], bytes[1]])));
         let goes_on = end(DESTINATION).is_some_and(|destination| destination != self.receiver);
-        let cuts_through = goes_on && self.crossing.mode == ForwardingMode::CutThrough;
+        let cuts_through = goes_on && crossing.cuts_through;
         let seen_ps = if cuts_through { start_ps } else { self.busy_until_ps };
         let was_passed_on = end(SOURCE).is_some_and(|source| source != self.sender);
-        let latency_ns = if was_passed_on { self.crossing.latency_ns } else { 0 };
-        (seen_ps, latency_ns * PICOSECONDS_PER_NANOSECOND)
+        (seen_ps, if was_passed_on { crossing.latency_ps } else { 0 })
     }
 
     fn serialisation_ps(&self, wire_bytes: u64) -> u64 {
         let Some(rate) = self.rate_bits_per_s else { return 0 };
-        let bits_ps = u128::from(wire_bytes * 8) * u128::from(PICOSECONDS_PER_SECOND);
-        let rate = u128::from(rate.max(1));
-        self.conditions.stretched(u64::try_from((bits_ps + rate / 2) / rate).unwrap_or(u64::MAX))
+        let rate = rate.max(1);
+        // Frames are far below two megabytes, so that this fits as a rule, and wide divisions are slow ones.
+        let bits_ps =
+            (wire_bytes * 8).checked_mul(PICOSECONDS_PER_SECOND).and_then(|bits| bits.checked_add(rate / 2));
+        let lasts_ps = match bits_ps {
+            Some(bits_ps) => bits_ps / rate,
+            None => {
+                let bits_ps = u128::from(wire_bytes * 8) * u128::from(PICOSECONDS_PER_SECOND);
+                u64::try_from((bits_ps + u128::from(rate / 2)) / u128::from(rate)).unwrap_or(u64::MAX)
+            }
+        };
+        self.conditions.as_ref().map_or(lasts_ps, |conditions| conditions.stretched(lasts_ps))
     }
 
     /// What befalls the frame that was just transmitted.

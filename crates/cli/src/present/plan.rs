@@ -1,6 +1,6 @@
 //! A plan as tables: members, links, settings, everything resolved as the engines will see it.
 
-use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryOptions, Plan, deadlock};
+use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryOptions, OwnChannels, Plan, deadlock};
 use rackloom_protocol::{Class, CreditConfig, MemberRole, NodeId, RetransmissionMode, SharedBufferConfig};
 
 use super::table::{Column, Table};
@@ -119,9 +119,9 @@ fn links(plan: &Plan) -> String {
 fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
     let Some(pause) = link.profile.pause else {
         let CreditConfig { limit, unit_bytes, .. } = link.credits;
-        return format!("{limit} credits of {}", units::bytes(unit_bytes.into()));
+        return format!("{limit} credits of {}{}", units::bytes(unit_bytes.into()), divided(plan, link));
     };
-    let room = plan.channel_room_bytes();
+    let room = plan.channel_room_bytes(&link.profile);
     let pause = pause.config(&link.profile, plan.frame_bytes_max, room, Clock::Virtual);
     let headroom = units::bytes(pause.headroom_bytes.into());
     match plan.forwarding.rules.shared_buffer {
@@ -132,6 +132,16 @@ fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
         ),
         None => format!("pauses above {}, and {headroom}", units::bytes(pause.xoff_bytes.into())),
     }
+}
+
+/// What a link makes of the rack's channels, where that is not what all make of them.
+fn divided(plan: &Plan, link: &LinkPlan) -> String {
+    let OwnChannels { are_divided, limits } = &link.profile.channels;
+    if plan.channels.config.count() == 1 || *are_divided && limits.is_empty() {
+        return String::new();
+    }
+    let limits: Vec<_> = limits.iter().map(u32::to_string).collect();
+    if *are_divided { format!(", by channel {}", limits.join(", ")) } else { ", undivided".to_owned() }
 }
 
 /// How much a link repeats by itself, and when if nobody asks; in virtual time.

@@ -96,9 +96,12 @@ pub(super) fn circles(check: &mut Inspection<'_>) {
             circle.words()
         );
         let hint = circle.hint();
-        check.complain(
-            &["forwarding.bubble", "channels.rise", "channels.datelines", "channels", "shape"],
-            Complaint::about(message).hint(hint),
-        );
+        let of_links = circle.undivided().iter().map(|edge| &plan.links[usize::from(*edge)].name);
+        let mut paths: Vec<String> = of_links.map(|name| format!("links.{name}.channels")).collect();
+        let others = ["forwarding.bubble", "channels.rise", "channels.datelines", "channels", "shape"];
+        let of_all = if paths.is_empty() { None } else { Some("link.channels") };
+        paths.extend(of_all.into_iter().chain(others).map(str::to_owned));
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        check.complain(&paths, Complaint::about(message).hint(hint));
     }
 }

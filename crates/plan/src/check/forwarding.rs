@@ -65,14 +65,12 @@ fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     if plan.wire != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
         return;
     }
-    let room = plan.channel_room_bytes();
-    let headrooms = plan.links.iter().filter_map(|link| {
-        Some(link.profile.pause?.headroom_bytes(&link.profile, plan.frame_bytes_max, room).into())
+    let needs = plan.links.iter().filter_map(|link| {
+        let room = plan.channel_room_bytes(&link.profile);
+        let headroom = link.profile.pause?.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
+        Some((alone_bytes(buffer) + u64::from(headroom), room))
     });
-    let most = alone_bytes(buffer) + headrooms.max().unwrap_or(0_u64);
-    if most <= room {
-        return;
-    }
+    let Some((most, room)) = needs.filter(|(most, room)| most > room).max() else { return };
     let message = format!(
         "a channel may hold {} of `{BUFFER}` and of headroom, and a ring of {} has {} for it",
         shown(most, Unit::Bytes),

@@ -1,10 +1,13 @@
 //! Links: profiles, credits, and what the rings hold.
 
+use std::sync::LazyLock;
+
 use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
-use crate::check::{Inspection, own_credits, pause, retry};
+use crate::check::{Inspection, own_channels, own_credits, pause, retry};
 use crate::mistake::Complaint;
-use crate::plan::{Checks, LinkPlan, WireKind};
+use crate::of_link::OwnChannels;
+use crate::plan::{Checks, LinkPlan, LinkProfile, Plan, WireKind};
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
 use crate::timing::{ForwardingMode, SideLatency};
@@ -67,6 +70,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
         let path = path_of(check, "rate");
         check.within_at(&path, &schema::LINK, "rate", rate);
     }
+    own_channels::check(check, link, &path_of);
     own_credits::check(check, link, &path_of);
     retry::check(check, link, &path_of);
     pause::check(check, link, &path_of);
@@ -154,7 +158,7 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
         return;
     }
     room_for_frames(check, whole, shares, &paths);
-    let each = check.plan.channels.least_share(credits.limit);
+    let each = plan.channels.least_share(usual(plan), credits.limit);
     updates(check, CreditConfig { limit: each, ..credits });
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     let most = u64::from(plan.ring_bytes) / 4 * 3;
@@ -168,6 +172,14 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     }
 }
 
+/// A link without credits of its own: a divided one, if there is any. A rack whose links all have their own is judged as if it had one.
+fn usual(plan: &Plan) -> &LinkProfile {
+    static NOTHING_OWN: LazyLock<LinkProfile> = LazyLock::new(LinkProfile::default);
+    let others = || plan.links.iter().map(|link| &link.profile).filter(|own| own.credits.limit.is_none());
+    let is_usual = |own: &&LinkProfile| own.channels == OwnChannels::default();
+    others().find(is_usual).or_else(|| others().next()).unwrap_or(&NOTHING_OWN)
+}
+
 /// Every channel holds a largest frame, and a second one where a bubble must remain: a member's own frame leaves only if one
 /// more would still fit.
 fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
@@ -175,9 +187,10 @@ fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32,
     let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
     let least = frames * whole.cost(usize::from(plan.frame_bytes_max));
     let limit = whole.limit / shares;
-    let each = plan.channels.least_share(limit);
-    let count = plan.channels.config.count() as u64;
-    let together: u64 = plan.channels.limits.iter().map(|limit| u64::from(*limit)).sum();
+    let each = plan.channels.least_share(usual(plan), limit);
+    let count = plan.channels.count_of(usual(plan)) as u64;
+    let limits = plan.channels.limits_of(usual(plan));
+    let together: u64 = limits.iter().map(|limit| u64::from(*limit)).sum();
     if together > u64::from(limit) {
         let message =
             format!("the `limits` of the channels are {together} credits together, and a link has {limit}");

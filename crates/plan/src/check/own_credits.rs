@@ -1,79 +1,177 @@
-//! Credits of single links, in place of those of all.
+//! Credits of one link: room for its frames, a place in its ring, and updates that come.
 
 use rackloom_protocol::CreditConfig;
 
 use crate::check::Inspection;
-use crate::mistake::Complaint;
+use crate::of_link::OwnCredits;
 use crate::plan::{LinkPlan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 
+/// Where the file says what of a link.
+struct Paths {
+    limit: String,
+    spacing: String,
+    resync: String,
+    limits: String,
+}
+
+/// What is wrong with which key, and what would help.
+struct Trouble<'p> {
+    path: &'p str,
+    message: String,
+    hint: String,
+}
+
 pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf<'_>) {
-    let Some(limit) = link.profile.credits else { return };
-    let path = path_of(check, "credits");
-    let fine = check.within_at(&path, &schema::LINK, "credits", limit);
+    let OwnCredits { limit, update_spacing_bytes, resync } = link.profile.credits;
+    let limits = &link.profile.channels.limits;
+    let paths = Paths::of(check, path_of);
+    let mut fine =
+        limit.is_none_or(|limit| check.within_at(&paths.limit, &schema::LINK_CREDITS, "limit", limit));
+    fine &= update_spacing_bytes.is_none_or(|spacing| {
+        check.within_at(&paths.spacing, &schema::LINK_CREDITS, "update_spacing", spacing)
+    });
+    let said = [
+        (limit.is_some(), &paths.limit),
+        (update_spacing_bytes.is_some(), &paths.spacing),
+        (resync.is_some(), &paths.resync),
+        (!limits.is_empty(), &paths.limits),
+    ];
+    let said: Vec<&str> =
+        said.iter().filter(|(is_said, _)| *is_said).map(|(_, path)| path.as_str()).collect();
     let rest =
         ["credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max", "channels.limits"];
-    if !fine || !check.intact(&[&path]) || !check.intact(&rest) || link.credits.unit_bytes == 0 {
+    let is_whole = fine && check.intact(&said) && check.intact(&rest) && link.credits.unit_bytes > 0;
+    if said.is_empty() || !is_whole {
         return;
     }
-    let is_heeded = link.profile.pause.is_none();
-    let trouble = meaningless(check, link, &path);
-    if let Some((message, hint)) = trouble.or_else(|| unfit(check, link, &path).filter(|_| is_heeded)) {
-        check.complain(&[&path], Complaint::about(message).hint(hint));
+    let mut troubles: Vec<_> = said.iter().filter_map(|path| meaningless(check, link, path)).collect();
+    if troubles.is_empty() && link.profile.pause.is_none() {
+        troubles.extend(unfit(check, link, &paths));
+    }
+    for Trouble { path, message, hint } in troubles {
+        check.complain(&[path], crate::mistake::Complaint::about(message).hint(hint));
+    }
+}
+
+impl Paths {
+    fn of(check: &Inspection<'_>, path_of: PathOf<'_>) -> Self {
+        // `credits: 2000` and `credits: {limit: 2000}` say the same, each for one link or for all.
+        let is_written = |path: &String| check.places.first_written(&[path]).is_some();
+        let short = path_of(check, "credits");
+        let full = path_of(check, "credits.limit");
+        let is_full = is_written(&full) && (full.starts_with("links.") || !short.starts_with("links."));
+        Self {
+            limit: if is_full { full } else { short },
+            spacing: path_of(check, "credits.update_spacing"),
+            resync: path_of(check, "credits.resync"),
+            limits: path_of(check, "channels.limits"),
+        }
     }
 }
 
 /// Where a link has no credits of its own, or none at all; what is said of all links may mean nothing to some.
-fn meaningless(check: &Inspection<'_>, link: &LinkPlan, path: &str) -> Option<(String, String)> {
+fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
     let is_own = path.starts_with("links.");
     if link.profile.pause.is_some() && is_own {
         let message = format!("`{path}` means nothing: {} pauses in place of credits", link.name);
-        return Some((message, "leave it out, or write `pfc: off` for the link".to_owned()));
+        let hint = "leave it out, or write `pfc: off` for the link".to_owned();
+        return Some(Trouble { path, message, hint });
     }
     check.plan.has_bridges().then(|| {
         let message =
             format!("`{path}` means nothing: links through a bridge share the credits of an interface");
-        (message, "write `credits: {limit: ...}` for all of them".to_owned())
+        Trouble { path, message, hint: "write `credits` for all of them".to_owned() }
     })
 }
 
-/// Too few for its frames, or too many for its ring or its counters.
-fn unfit(check: &Inspection<'_>, link: &LinkPlan, path: &str) -> Option<(String, String)> {
+/// Too few for its frames, or too many for its ring or its counters, or updates that come too late.
+fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Option<Trouble<'p>> {
+    let own = &link.profile.credits;
+    let path = if link.profile.channels.limits.is_empty() || own.limit.is_some() {
+        &paths.limit
+    } else {
+        &paths.limits
+    };
+    too_few(check, link, path).or_else(|| own.limit.and_then(|_| too_many(check, link, path))).or_else(|| {
+        too_late(check, link, if own.update_spacing_bytes.is_some() { &paths.spacing } else { path })
+    })
+}
+
+fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+    let plan = check.plan;
+    let CreditConfig { limit, .. } = link.credits;
+    let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
+    let (count, limits) = (plan.channels.count_of(&link.profile), plan.channels.limits_of(&link.profile));
+    let of_channel = frames * link.credits.cost(usize::from(plan.frame_bytes_max));
+    let together = limits.iter().fold(0_u32, |sum, limit| sum.saturating_add(*limit));
+    let least = of_channel.saturating_mul(count as u32).max(together);
+    let smallest = plan.channels.least_share(&link.profile, limit);
+    if limit >= least && smallest >= of_channel {
+        return None;
+    }
+    let frame = shown(plan.frame_bytes_max.into(), Unit::Bytes);
+    let (message, hint) = if limit < least && limit < together {
+        let message = format!(
+            "the `limits` of the channels of {} are {together} credits together, and it has {limit}",
+            link.name
+        );
+        (message, format!("lower them, or write at least {least}"))
+    } else if limit < least {
+        let of_each = if count > 1 { format!(" of each of {count} channels") } else { String::new() };
+        let message = format!("`{path}` of {limit} is room for fewer than {in_words} of {frame}{of_each}");
+        (message, format!("write at least {least}"))
+    } else {
+        let message =
+            format!("`{path}` gives a channel {smallest}, room for fewer than {in_words} of {frame}");
+        (message, format!("write at least {of_channel} for each channel"))
+    };
+    Some(Trouble { path, message, hint })
+}
+
+fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
-    let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
-    let count = plan.channels.config.count() as u32;
-    let least = (frames * link.credits.cost(usize::from(plan.frame_bytes_max)))
-        .saturating_mul(count)
-        .max(plan.channels.limits.iter().fold(0, |sum, limit| sum.saturating_add(*limit)));
-    if limit < least {
-        let of_each = if count > 1 { format!(" of each of {count} channels") } else { String::new() };
-        let message = format!(
-            "`{path}` of {limit} is room for fewer than {in_words} of {}{of_each}",
-            shown(plan.frame_bytes_max.into(), Unit::Bytes)
-        );
-        return Some((message, format!("write at least {least}")));
-    }
     let most = match plan.wire_of(&link.edge) {
         WireKind::SharedMemory => u64::from(plan.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
         WireKind::Packet | WireKind::Udp => u64::MAX,
     };
     let most = most.min(CreditConfig::limit_for_bits(plan.credit_choice.counter_bits.unwrap_or(32)));
-    if u64::from(limit) > most {
+    (u64::from(limit) > most).then(|| {
         let message = format!(
             "`{path}` of {limit} is more than a ring of {} or the counters can take",
             shown(plan.ring_bytes.into(), Unit::Bytes)
         );
-        return Some((message, format!("write at most {most}, or raise `ring_bytes`")));
+        Trouble { path, message, hint: format!("write at most {most}, or raise `ring_bytes`") }
+    })
+}
+
+fn too_late<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+    let plan = check.plan;
+    let CreditConfig { unit_bytes, limit, .. } = link.credits;
+    let least = plan.channels.least_share(&link.profile, limit);
+    let room = u64::from(least) * u64::from(unit_bytes);
+    let own = link.profile.credits.update_spacing_bytes;
+    let spacing = own.or(plan.credit_choice.update_spacing_bytes).filter(|spacing| *spacing > room)?;
+    if own.is_some() {
+        let message = format!(
+            "`{path}` is {}, and a channel of {} has credits for {}: a sender would wait for an update that never leaves",
+            shown(spacing, Unit::Bytes),
+            link.name,
+            shown(room, Unit::Bytes)
+        );
+        return Some(Trouble { path, message, hint: format!("write at most {}", shown(room, Unit::Bytes)) });
     }
-    let room = u64::from(plan.channels.least_share(limit)) * u64::from(unit_bytes);
-    let spacing = plan.credit_choice.update_spacing_bytes.filter(|spacing| *spacing > room)?;
     let message = format!(
-        "`{path}` of {limit} is less than the `update_spacing` of {}: a sender would wait for an update that never leaves",
+        "`{path}` of {least} is less than the `update_spacing` of {}: a sender would wait for an update that never leaves",
         shown(spacing, Unit::Bytes)
     );
-    Some((message, "write more credits, or a smaller `credits.update_spacing`".to_owned()))
+    Some(Trouble {
+        path,
+        message,
+        hint: "write more credits, or a smaller `credits.update_spacing`".to_owned(),
+    })
 }

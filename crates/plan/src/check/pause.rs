@@ -45,7 +45,8 @@ fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
 fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let frame_bytes = check.plan.frame_bytes_max;
     let Some(under_way) = pause.under_way_bytes(&link.profile, frame_bytes) else { return };
-    let headroom = pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes());
+    let headroom =
+        pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes(&link.profile));
     if u64::from(headroom) >= under_way || pause.allows_short_headroom {
         return;
     }
@@ -68,10 +69,11 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     if plan.wire_of(&link.edge) != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
         return;
     }
-    let of_channel = u64::from(pause.xoff_bytes)
-        + u64::from(pause.headroom_bytes(&link.profile, plan.frame_bytes_max, plan.channel_room_bytes()));
-    let channels = plan.channels.config.count() as u64;
-    if of_channel <= plan.channel_room_bytes() {
+    let room = plan.channel_room_bytes(&link.profile);
+    let headroom = pause.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
+    let of_channel = u64::from(pause.xoff_bytes) + u64::from(headroom);
+    let channels = plan.channels.count_of(&link.profile);
+    if of_channel <= room {
         return;
     }
     let [xoff, headroom] = ["xoff", "headroom"].map(|key| path_of(check, &format!("pfc.{key}")));

@@ -4,6 +4,7 @@ use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 
 use crate::channels::ChannelPlan;
 use crate::mistake::{Complaint, quoted};
+use crate::of_link::OwnChannels;
 use crate::quantity::whole;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::links::{is_no_link, no_such_link};
@@ -38,6 +39,21 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     let limits = counts(reader, &fields, "limits");
     let datelines = datelines(reader, &fields, rise, shape);
     ChannelPlan { config, limits, datelines, levels_follow: levels.is_none() }
+}
+
+/// What one link makes of them: `on`, `off`, or a table.
+pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnChannels) -> OwnChannels {
+    if !fields.is_table("channels") {
+        let are_divided =
+            reader.choice(fields, "channels", base.are_divided, &[("on", true), ("off", false)]);
+        return OwnChannels { are_divided, ..base };
+    }
+    let own = reader.open_under(fields, "channels", &schema::LINK_CHANNELS);
+    let limits = match own.find("limits") {
+        Some(_) => counts(reader, &own, "limits"),
+        None => base.limits,
+    };
+    OwnChannels { are_divided: true, limits }
 }
 
 /// The lane of each class: one of its own, where the file says nothing.

@@ -9,11 +9,12 @@ use crate::document::{Content, Value};
 use crate::headers::HeaderProfile;
 use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, nearest, quoted};
+use crate::of_link::OwnCredits;
 use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{millimetres, nanoseconds, probability, rate, whole};
+use crate::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::topology::{is_surely_absent, listed};
-use crate::read::{pause, retry};
+use crate::read::{channels, pause, retry};
 use crate::schema;
 use crate::shape::Shape;
 use crate::timing::{Medium, SideLatency};
@@ -93,7 +94,8 @@ fn profile(
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
-        credits: reader.value(fields, "credits", base.credits, |text| whole(text).map(Some)),
+        credits: credits(reader, fields, base.credits),
+        channels: channels::of_link(reader, fields, base.channels),
         retry: retry::read(reader, fields, base.retry),
         pause: pause::read(reader, fields, base.pause),
     }
@@ -126,6 +128,21 @@ fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> Sid
         mac_ns: stage("mac_latency", base.mac_ns),
         phy_ns: stage("phy_latency", base.phy_ns),
         fec_ns: stage("fec_latency", base.fec_ns),
+    }
+}
+
+/// How many, or a table over what all links have.
+fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> OwnCredits {
+    if !fields.is_table("credits") {
+        let limit = reader.value(fields, "credits", base.limit, |text| whole(text).map(Some));
+        return OwnCredits { limit, ..base };
+    }
+    let own = reader.open_under(fields, "credits", &schema::LINK_CREDITS);
+    OwnCredits {
+        limit: reader.value(&own, "limit", base.limit, |text| whole(text).map(Some)),
+        update_spacing_bytes: reader
+            .value(&own, "update_spacing", base.update_spacing_bytes, |text| bytes(text).map(Some)),
+        resync: reader.choice(&own, "resync", base.resync, &[("true", Some(true)), ("false", Some(false))]),
     }
 }
 

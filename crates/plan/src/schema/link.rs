@@ -13,6 +13,33 @@ const RATE_MAX: u64 = 100_000_000_000_000;
 pub(crate) static LINK: Table = table("link", KEYS);
 pub(crate) static LLR: Table = table("link.llr", LLR_KEYS);
 pub(crate) static PFC: Table = table("link.pfc", PFC_KEYS);
+pub(crate) static LINK_CREDITS: Table = table(
+    "link.credits",
+    &[
+        key("limit", Kind::Count(1, u32::MAX as u64), "as `credits.limit`", "Credits of each direction."),
+        key(
+            "update_spacing",
+            Kind::Size(1, 1 << 40),
+            "as `credits.update_spacing`; a quarter of the credits of a channel where that says nothing",
+            "Bytes that must have been freed before an update leaves as a frame of its own.",
+        ),
+        key(
+            "resync",
+            Kind::Flag,
+            "as `credits.resync`",
+            "Whether the credits of a frame that the link has lost come back.",
+        ),
+    ],
+);
+pub(crate) static LINK_CHANNELS: Table = table(
+    "link.channels",
+    &[key(
+        "limits",
+        Kind::Counts,
+        "as `channels.limits`",
+        "Credits of each channel of the link; together at most the credits that it has.",
+    )],
+);
 pub(crate) static BURST: Table = table(
     "link.burst",
     &[
@@ -116,9 +143,16 @@ const KEYS: &[Key] = &[
     ),
     key(
         "credits",
-        Kind::Count(1, u32::MAX as u64),
-        "as `credits.limit`",
-        "Credits of each direction of the link, in place of those that all links have.",
+        CREDITS_FORMS,
+        "as `credits` says",
+        "Credits of each direction of the link, and how they come back, in place of what all links have: a number, or a table.",
+    ),
+    key(
+        "channels",
+        CHANNELS_FORMS,
+        "`on`",
+        "Whether the link is divided into the rack's `channels`. Where it is not (`off`) they share all its credits and one queue; frames \
+         keep their channel for the links behind it.",
     ),
     key(
         "llr",
@@ -133,6 +167,9 @@ const KEYS: &[Key] = &[
         "Pauses in place of credits: a receiver that runs out of room asks its neighbour to stop, channel by channel.",
     ),
 ];
+
+const CREDITS_FORMS: Kind = Kind::Either(&[Kind::Count(1, u32::MAX as u64), Kind::Table(&LINK_CREDITS)]);
+const CHANNELS_FORMS: Kind = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LINK_CHANNELS)]);
 
 const PFC_FORMS: Kind = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&PFC)]);
 

@@ -23,7 +23,7 @@ pub(crate) use channels::{CHANNELS, CHANNELS_FORMS, LANES};
 pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN};
 pub(crate) use hosts::HOST;
 pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES, TRAFFIC};
-pub(crate) use link::{BURST, LINK, LLR, LOSS_BY_KIND, PFC};
+pub(crate) use link::{BURST, LINK, LINK_CHANNELS, LINK_CREDITS, LLR, LOSS_BY_KIND, PFC};
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
 pub(crate) use protocol::{
     BUFFER, CREDITS, FORWARDING, PACKING, PATHS, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX,

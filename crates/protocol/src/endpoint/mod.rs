@@ -29,7 +29,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::config::{MemberConfig, PathPolicy};
+use crate::config::{MemberConfig, PathPolicy, PortConfig};
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::ids::{Channel, Class, Incarnation, NodeId, PortId, RegionId};
@@ -84,8 +84,11 @@ impl Endpoint {
     /// A member at the beginning of its life.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
-        let (ports, channels) = (config.ports.len(), config.channels.count());
+        let ports = config.ports.len();
         let members = config.graph.members.len();
+        let count = config.channels.count();
+        let line = |port: &PortConfig| PerChannel::new(port.channel_count(count), |_| VecDeque::new());
+        let ready_data = config.ports.iter().map(line).collect();
         let undrained = Undrained::new(config.forwarding.until_answered);
         Self {
             forwarder: Forwarder::new(config),
@@ -100,7 +103,7 @@ impl Endpoint {
             matching: Matching::default(),
             memory: MemoryQueue::default(),
             has_spoilt: false,
-            ready_data: (0..ports).map(|_| PerChannel::new(channels, |_| VecDeque::new())).collect(),
+            ready_data,
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
             next_deadline: Instant::NEVER,
             bitmap: Vec::new(),
@@ -355,7 +358,7 @@ impl Member for Endpoint {
                 return Some(transmit);
             }
         }
-        None
+        self.forwarder.transmit_link_ack(now, port, out)
     }
 
     fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {

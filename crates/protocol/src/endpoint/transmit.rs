@@ -194,7 +194,7 @@ impl Endpoint {
             return Sending::Stalled;
         }
         let ack = self.piggyback(peer);
-        let passage = self.write_headers((port, channel), peer, class, (index, length, ack), out);
+        let passage = self.write_headers(port, peer, class, (index, length, ack), out);
         let sender = &mut peer.senders[class.index()];
         let packet = sender.packet(index).0;
         place_operations(packet, out);
@@ -213,7 +213,7 @@ impl Endpoint {
     /// else field by field.
     fn write_headers(
         &mut self,
-        (port, channel): (PortId, Channel),
+        port: PortId,
         peer: &mut Peer,
         class: Class,
         (index, length, ack): (usize, usize, Option<PiggybackAck>),
@@ -237,6 +237,7 @@ impl Endpoint {
         }
         let fixed = peer.headers[class.index()];
         FabricHeader { operation_count, first_operation, psn, again, ack_now, ack, ..fixed }.write(out);
+        let channel = self.forwarder.own_channel(port, class);
         let passage = self.forwarder.finish_own(port, channel, out, true, length);
         peer.templates[class.index()] = self.template_of(port, passage, out);
         passage

@@ -112,7 +112,7 @@ impl Endpoint {
         came_over.dedup();
         let mut waits = Vec::new();
         for (port, lines) in (0..).map(PortId).zip(&self.ready_data) {
-            for channel in self.forwarder.channels() {
+            for channel in self.forwarder.channels(port) {
                 if !lines.of(channel).is_empty() && self.forwarder.link(port).accounts.is_stalled(channel) {
                     waits.push(self.forwarder.wait_of(
                         port,

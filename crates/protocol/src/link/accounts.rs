@@ -60,7 +60,7 @@ impl Accounts {
         Self { accounts: PerChannel::new(count, account), patience_ns }
     }
 
-    /// How many channels there are.
+    /// How many channels there are; one, where the channels of the rack share what there is.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.accounts.count()
@@ -83,6 +83,12 @@ impl Accounts {
     #[inline]
     pub fn credits_mut(&mut self, channel: Channel) -> &mut Credits {
         &mut self.accounts.of_mut(channel).credits
+    }
+
+    /// The channel under whose name the credits of a channel are kept.
+    #[must_use]
+    pub const fn kept_under(&self, channel: Channel) -> Channel {
+        if self.count() == 1 { Channel(0) } else { channel }
     }
 
     /// Whether lost frames give their credits back.
@@ -201,6 +207,7 @@ mod tests {
             updates: credits.usual_updates(),
             retry: None,
             pause: None,
+            is_undivided: false,
             is_dateline: false,
         };
         Accounts::new(&config, 2, 100)

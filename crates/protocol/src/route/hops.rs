@@ -1,68 +1,83 @@
-//! The next hops towards one member: mostly one or two, so they lie where the table lies.
+//! The next hops towards each member: mostly one or two, so they lie where the table lies.
 //!
-//! A rack of a thousand members has a thousand of these at each of them; a pointer and an allocation for each would be most of what
-//! an idle member takes.
+//! A rack of a thousand members has a thousand of these at each of them: what each takes is most of what an idle member takes. So a hop
+//! is a port and nothing else, up to three lie in eight bytes, and more are kept aside.
 
-use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::ids::PortId;
+use crate::ids::{NodeId, PortId};
 
-/// A port, and the link that it leads to.
-pub(super) type Hop = (PortId, u16);
-
-/// As many as fit without an allocation.
+/// As many as lie in place.
 const FEW: usize = 3;
+/// The count of those that are kept aside.
+const ASIDE: u8 = u8::MAX;
 
-/// Hops in order of their ports.
-#[derive(Debug)]
-pub(super) enum Hops {
-    Few {
-        count: u8,
-        hops: [Hop; FEW],
-    },
-    // Boxed, so that the usual few take sixteen bytes and not thirty-two.
-    #[allow(clippy::box_collection, reason = "three words here would double the size of all")]
-    Many(Box<Vec<Hop>>),
+/// What lies in place.
+#[derive(Clone, Copy, Debug)]
+struct Few {
+    count: u8,
+    ports: [PortId; FEW],
 }
 
-impl Default for Hops {
-    fn default() -> Self {
-        Self::Few { count: 0, hops: [(PortId(0), 0); FEW] }
-    }
+const NONE: Few = Few { count: 0, ports: [PortId(0); FEW] };
+
+/// Hops by member, each in order of its ports.
+#[derive(Debug)]
+pub(super) struct Hops {
+    few: Vec<Few>,
+    many: BTreeMap<NodeId, Vec<PortId>>,
 }
 
 impl Hops {
+    /// None, towards any of so many members.
+    pub(super) fn new(members: usize) -> Self {
+        Self { few: vec![NONE; members], many: BTreeMap::new() }
+    }
+
+    /// Those towards a member; none towards one that does not exist.
     #[inline]
-    pub(super) fn as_slice(&self) -> &[Hop] {
-        match self {
-            Self::Few { count, hops } => &hops[..usize::from(*count)],
-            Self::Many(hops) => hops,
+    pub(super) fn towards(&self, member: NodeId) -> &[PortId] {
+        match self.few.get(member.index()) {
+            Some(Few { count: ASIDE, .. }) => self.many.get(&member).map_or(&[], Vec::as_slice),
+            Some(few) => &few.ports[..usize::from(few.count)],
+            None => &[],
         }
     }
 
-    /// Add a hop. False: it was there.
-    pub(super) fn insert(&mut self, hop: Hop) -> bool {
-        let Err(place) = self.as_slice().binary_search(&hop) else { return false };
-        match self {
-            Self::Few { count, hops } if usize::from(*count) < FEW => {
-                let end = usize::from(*count);
-                hops.copy_within(place..end, place + 1);
-                hops[place] = hop;
-                *count += 1;
-            }
-            Self::Few { hops, .. } => {
-                let mut many = hops.to_vec();
-                many.insert(place, hop);
-                *self = Self::Many(Box::new(many));
-            }
-            Self::Many(hops) => hops.insert(place, hop),
+    /// Add a hop towards a member. False: it was there.
+    pub(super) fn insert(&mut self, member: NodeId, port: PortId) -> bool {
+        let Err(place) = self.towards(member).binary_search(&port) else { return false };
+        let Few { count, ports } = &mut self.few[member.index()];
+        let end = usize::from(*count);
+        if end < FEW {
+            ports.copy_within(place..end, place + 1);
+            ports[place] = port;
+            *count += 1;
+            return true;
         }
+        if *count != ASIDE {
+            *count = ASIDE;
+            self.many.insert(member, ports.to_vec());
+        }
+        self.many.entry(member).or_default().insert(place, port);
         true
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// Forget those towards a member.
+    pub(super) fn clear(&mut self, member: NodeId) {
+        let few = &mut self.few[member.index()];
+        if few.count == ASIDE {
+            self.many.remove(&member);
+        }
+        *few = NONE;
+    }
+
+    /// Forget all.
+    pub(super) fn clear_all(&mut self) {
+        self.few.fill(NONE);
+        self.many.clear();
     }
 }
 
@@ -72,23 +87,25 @@ mod tests {
 
     #[test]
     fn few_or_many_they_are_in_order_and_there_once() {
-        let mut hops = Hops::default();
+        let mut hops = Hops::new(2);
+        let member = NodeId(1);
         let mut expected = Vec::new();
         for port in [7, 3, 9, 3, 5, 1, 7, 8, 2] {
-            let hop = (PortId(port), 100 - port);
-            assert_eq!(hops.insert(hop), !expected.contains(&hop), "{port}");
-            if !expected.contains(&hop) {
-                expected.push(hop);
+            let port = PortId(port);
+            assert_eq!(hops.insert(member, port), !expected.contains(&port), "{port}");
+            if !expected.contains(&port) {
+                expected.push(port);
                 expected.sort_unstable();
             }
-            assert_eq!(hops.as_slice(), expected);
+            assert_eq!(hops.towards(member), expected);
         }
-        hops.clear();
-        assert!(hops.as_slice().is_empty());
+        assert!(hops.towards(NodeId(0)).is_empty() && hops.towards(NodeId(2)).is_empty());
+        hops.clear(member);
+        assert!(hops.towards(member).is_empty() && hops.many.is_empty());
     }
 
     #[test]
-    fn few_take_sixteen_bytes() {
-        assert_eq!(size_of::<Hops>(), 16);
+    fn few_take_eight_bytes() {
+        assert_eq!(size_of::<Few>(), 8);
     }
 }

@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::graph::SharedGraph;
-use super::hops::{Hop, Hops};
+use super::hops::Hops;
 use crate::ids::{NodeId, PortId};
 
 const UNREACHED: u16 = u16::MAX;
@@ -24,8 +24,9 @@ const CHANGED_ROOM_KEPT: usize = 64;
 #[derive(Debug)]
 pub struct Table {
     graph: SharedGraph,
-    /// By member.
-    hops: Vec<Hops>,
+    hops: Hops,
+    /// By port of its own: the link that it leads to.
+    edges_out: Vec<u16>,
     /// By member: links on the way there.
     distance: Vec<u16>,
     /// By edge: whether it counted the last time.
@@ -36,6 +37,8 @@ pub struct Table {
     changed: VecDeque<NodeId>,
     /// By member: whether it is one of them.
     is_changed: Vec<bool>,
+    /// Kept between calls so that it is not allocated anew.
+    learnt: Vec<PortId>,
     /// Members to whom paths were found since this was asked last.
     found: Vec<NodeId>,
     /// Paths may have been lost since.
@@ -58,12 +61,14 @@ impl Table {
         let (members, edges) = (graph.members.len(), graph.edges.len());
         Self {
             graph,
-            hops: (0..members).map(|_| Hops::default()).collect(),
+            hops: Hops::new(members),
+            edges_out: Vec::new(),
             distance: vec![UNREACHED; members],
             live: vec![false; edges],
             is_awaited: vec![true; edges],
             changed: VecDeque::new(),
             is_changed: vec![false; members],
+            learnt: Vec::new(),
             found: Vec::new(),
             is_new: true,
         }
@@ -78,6 +83,9 @@ impl Table {
         heard: &[NodeId],
         live: impl Fn(u16) -> bool,
     ) {
+        if self.edges_out.is_empty() {
+            self.edges_out = ports.iter().map(|(_, edge, _)| *edge).collect();
+        }
         let (mut begins, mut ends) = (Vec::new(), false);
         let graph = self.graph.clone();
         let of_others = heard.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
@@ -92,7 +100,7 @@ impl Table {
         }
         if ends || self.distance[own.index()] != 0 {
             self.is_new = true;
-            self.hops.iter_mut().for_each(Hops::clear);
+            self.hops.clear_all();
             self.distance.fill(UNREACHED);
             self.distance[own.index()] = 0;
             self.note(own);
@@ -120,7 +128,7 @@ impl Table {
             if member == own {
                 for (port, edge, neighbour) in ports {
                     if self.live[usize::from(*edge)] {
-                        self.learn(*neighbour, 1, &[(*port, *edge)]);
+                        self.learn(*neighbour, 1, &[*port]);
                     }
                 }
                 continue;
@@ -148,27 +156,29 @@ impl Table {
         }
         if from == own {
             let own_port = ports.iter().find(|(_, candidate, _)| *candidate == edge);
-            own_port.into_iter().for_each(|(port, ..)| self.learn(to, 1, &[(*port, edge)]));
+            own_port.into_iter().for_each(|(port, ..)| self.learn(to, 1, &[*port]));
             return;
         }
-        let hops = core::mem::take(&mut self.hops[from.index()]);
-        self.learn(to, distance + 1, hops.as_slice());
-        self.hops[from.index()] = hops;
+        let mut hops = core::mem::take(&mut self.learnt);
+        hops.extend_from_slice(self.hops.towards(from));
+        self.learn(to, distance + 1, &hops);
+        hops.clear();
+        self.learnt = hops;
     }
 
     /// There is a path of this length to the member, over any of these hops.
-    fn learn(&mut self, member: NodeId, distance: u16, hops: &[Hop]) {
-        let (known, own_hops) = (&mut self.distance[member.index()], &mut self.hops[member.index()]);
+    fn learn(&mut self, member: NodeId, distance: u16, hops: &[PortId]) {
+        let known = &mut self.distance[member.index()];
         if distance > *known {
             return;
         }
         let mut is_news = distance < *known;
         if is_news {
             *known = distance;
-            own_hops.clear();
+            self.hops.clear(member);
         }
-        for hop in hops {
-            is_news |= own_hops.insert(*hop);
+        for port in hops {
+            is_news |= self.hops.insert(member, *port);
         }
         if is_news {
             self.found.push(member);
@@ -190,7 +200,7 @@ impl Table {
     /// Whether a live path leads to the member.
     #[must_use]
     pub fn reaches(&self, destination: NodeId) -> bool {
-        self.hops.get(destination.index()).is_some_and(|hops| !hops.as_slice().is_empty())
+        !self.hops.towards(destination).is_empty()
     }
 
     /// Nothing more is to be expected of the links of this member.
@@ -210,20 +220,19 @@ impl Table {
     /// The port for a flow; `avoid` tells which ports are second choice.
     #[must_use]
     pub fn pick(&self, destination: NodeId, entropy: u16, avoid: impl Fn(PortId) -> bool) -> Option<PortId> {
-        let hops = self.hops.get(destination.index())?;
-        match hops.as_slice() {
+        match self.hops.towards(destination) {
             [] => None,
-            [(port, _)] => Some(*port),
+            [port] => Some(*port),
             several => several
                 .iter()
-                .max_by_key(|(port, edge)| (!avoid(*port), weight(entropy, *edge)))
-                .map(|(port, _)| *port),
+                .max_by_key(|port| (!avoid(**port), weight(entropy, self.edges_out[port.index()])))
+                .copied(),
         }
     }
 
     /// The ports of all shortest paths to the member.
     pub fn ports(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
-        self.hops.get(destination.index()).into_iter().flat_map(Hops::as_slice).map(|(port, _)| *port)
+        self.hops.towards(destination).iter().copied()
     }
 }
 

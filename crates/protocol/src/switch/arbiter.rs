@@ -30,10 +30,9 @@ pub struct Turn {
 }
 
 impl Arbiter {
-    /// An arbiter for these channels; a weight of one is worth a frame of `frame_bytes_max`.
+    /// An arbiter for so many of these channels; a weight of one is worth a frame of `frame_bytes_max`.
     #[must_use]
-    pub fn new(channels: &ChannelConfig, frame_bytes_max: u16) -> Self {
-        let count = channels.count();
+    pub fn new(channels: &ChannelConfig, count: usize, frame_bytes_max: u16) -> Self {
         // One channel has always its turn.
         let kind = if count == 1 { ArbiterKind::Strict } else { channels.arbiter };
         let quantum =
@@ -100,7 +99,7 @@ mod tests {
 
     fn arbiter(arbiter: ArbiterKind, weights: &[u16]) -> Arbiter {
         let channels = ChannelConfig { arbiter, weights: weights.to_vec(), ..ChannelConfig::by_class() };
-        Arbiter::new(&channels, 1_000)
+        Arbiter::new(&channels, channels.count(), 1_000)
     }
 
     /// Frames of this size from the channels that have some, by channel.

@@ -192,6 +192,9 @@ impl Forwarder {
         if let Some(marks) = &mut self.marks {
             marks.leave(port, channel, transit.length);
         }
+        // W-44
+        let over_dateline = self.config.ports[port.index()].is_dateline;
+        let channel = self.config.channels.next(transit.channel, over_dateline);
         Some(self.pass_on(port, channel, &transit, out))
     }
 

@@ -62,11 +62,12 @@ impl Egress {
     /// Nothing waits.
     #[must_use]
     pub fn new(member: &MemberConfig, port: &PortConfig) -> Self {
+        let count = port.channel_count(member.channels.count());
         let largest = port.credits.cost(usize::from(member.frame_bytes_max));
         Self {
             acks: VecDeque::new(),
-            data: PerChannel::new(member.channels.count(), |_| VecDeque::new()),
-            arbiter: Arbiter::new(&member.channels, member.frame_bytes_max),
+            data: PerChannel::new(count, |_| VecDeque::new()),
+            arbiter: Arbiter::new(&member.channels, count, member.frame_bytes_max),
             bubble: if member.forwarding.bubble { largest } else { 0 },
         }
     }

@@ -98,7 +98,8 @@ impl Forwarder {
                 .ports
                 .iter()
                 .map(|port| {
-                    let (count, timers) = (config.channels.count(), config.timers);
+                    let count = port.channel_count(config.channels.count());
+                    let timers = config.timers;
                     Link::new(port.clone(), count, timers, config.node, config.frame_bytes_max)
                 })
                 .collect(),
@@ -118,7 +119,7 @@ impl Forwarder {
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
             choices: 0,
-            in_order: (config.forwarding.in_order).then(|| InOrder::new(port_count, config.channels.count())),
+            in_order: (config.forwarding.in_order).then(|| InOrder::new(&config)),
             marks: Marks::new(&config),
             shared: config.forwarding.shared_buffer.map(SharedBuffer::new),
             releases: VecDeque::new(),
@@ -276,9 +277,9 @@ impl Forwarder {
         if self.config.end_to_end_check && !frame.link.has_hop_check {
             return Err(DropReason::CheckMissing);
         }
-        // W-33
+        // W-33, W-44
         let channel = frame.link.channel;
-        if channel.index() >= self.links[port.index()].accounts.count() {
+        if channel.index() >= self.config.channels.count() {
             return Err(DropReason::Malformed);
         }
         if frame.link.kind == FrameKind::Hello {
@@ -471,7 +472,7 @@ impl Forwarder {
     /// One line per port and channel where something waits.
     pub fn waiting_for(&self, lines: &mut Vec<alloc::string::String>) {
         for (index, (link, egress)) in self.links.iter().zip(&self.egress).enumerate() {
-            for channel in self.channels() {
+            for channel in self.channels(PortId(index as u16)) {
                 let queue = egress.data.of(channel);
                 if queue.is_empty() && !link.accounts.is_stalled(channel) {
                     continue;
@@ -508,12 +509,13 @@ impl Forwarder {
 
     /// The link and channel of such a frame.
     pub(crate) fn came_over(&self, withheld: &Withheld) -> (u16, Channel) {
-        (self.config.ports[withheld.port.index()].edge, withheld.channel)
+        let accounts = &self.links[withheld.port.index()].accounts;
+        (self.config.ports[withheld.port.index()].edge, accounts.kept_under(withheld.channel))
     }
 
-    /// All channels of a link.
-    pub(crate) fn channels(&self) -> impl Iterator<Item = Channel> + use<> {
-        (0..self.config.channels.count() as u8).map(Channel)
+    /// All channels into which the link at a port is divided.
+    pub(crate) fn channels(&self, port: PortId) -> impl Iterator<Item = Channel> + use<> {
+        (0..self.links[port.index()].accounts.count() as u8).map(Channel)
     }
 }
 

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 use super::egress::Transit;
 use super::forwarder::Forwarder;
+use crate::config::{MemberConfig, PortConfig};
 use crate::ids::{Channel, PortId};
 use crate::memory::LeaseId;
 use crate::per_channel::PerChannel;
@@ -37,10 +38,13 @@ struct WayIn {
 
 impl InOrder {
     /// Nobody stands in line.
-    pub(super) fn new(ports: usize, channels: usize) -> Self {
-        let line = |_| VecDeque::new();
-        let way_in = |_| WayIn { lines: PerChannel::new(channels, line), is_busy: false };
-        Self { ways_in: (0..ports).map(way_in).collect(), leaving: vec![None; ports], has_moved: false }
+    pub(super) fn new(config: &MemberConfig) -> Self {
+        let lines = |port: &PortConfig| {
+            PerChannel::new(port.channel_count(config.channels.count()), |_| VecDeque::new())
+        };
+        let way_in = |port| WayIn { lines: lines(port), is_busy: false };
+        let ways_in: Vec<_> = config.ports.iter().map(way_in).collect();
+        Self { leaving: vec![None; ways_in.len()], ways_in, has_moved: false }
     }
 
     pub(super) fn join(&mut self, transit: &Transit) {

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::forwarder::Forwarder;
-use crate::config::MemberConfig;
+use crate::config::{MemberConfig, PortConfig};
 use crate::ids::{Channel, PortId};
 use crate::link::counters::MarkCounters;
 use crate::per_channel::PerChannel;
@@ -23,8 +23,8 @@ impl Marks {
     /// Nothing waits; `None` where nothing is ever marked.
     pub(super) fn new(config: &MemberConfig) -> Option<Self> {
         let limit_bytes = config.forwarding.mark_above_bytes?.into();
-        let nothing = |_| PerChannel::new(config.channels.count(), |_| 0);
-        Some(Self { limit_bytes, waiting_bytes: (0..config.ports.len()).map(nothing).collect() })
+        let nothing = |port: &PortConfig| PerChannel::new(port.channel_count(config.channels.count()), |_| 0);
+        Some(Self { limit_bytes, waiting_bytes: config.ports.iter().map(nothing).collect() })
     }
 
     // W-74

@@ -121,6 +121,7 @@ impl Member for Switch {
         let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
             forwarder.turn(port).find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
         });
+        let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
         self.touch(port);
         transmit
     }

@@ -161,15 +161,24 @@ impl Forwarder {
             retry.receiver.acknowledge();
             return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkNack, 0, true));
         }
-        if retry.receiver.ack_due(now) {
-            counters.tx_ack += 1;
-            retry.receiver.acknowledge();
-            return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkAck, 0, true));
-        }
         let Recalled { length, behind } = retry.sender.next_replayed(now, out, counters)?;
         let body = behind.map_or(Body::Written, |behind| Body::Kept { behind });
         let passage = Passage::Repeated;
         Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage })
+    }
+
+    // W-45
+    /// An acknowledgement by itself: when no routed frame, each of which says the same, could leave before it.
+    pub fn transmit_link_ack(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let link = &mut self.links[port.index()];
+        let carries = link.state().carries_data();
+        let retry = link.retry.as_mut()?;
+        if !carries || !retry.receiver.ack_due(now) {
+            return None;
+        }
+        self.counters[port.index()].retry.tx_ack += 1;
+        retry.receiver.acknowledge();
+        Some(self.finish_control(port, Channel(0), out, FrameKind::LinkAck, 0, true))
     }
 
     fn transmit_numbering(&mut self, port: PortId, out: &mut [u8], kind: FrameKind, name: u32) -> Transmit {
@@ -177,7 +186,7 @@ impl Forwarder {
         let mut length = NUMBERING_BYTES;
         if kind == FrameKind::LinkInit {
             // The header says it of the first channel.
-            for channel in self.channels().skip(1) {
+            for channel in self.channels(port).skip(1) {
                 put_u32(out, FABRIC + length, self.links[port.index()].credits(channel).consumed());
                 length += CONSUMED_BYTES;
             }

@@ -34,7 +34,7 @@ impl Forwarder {
     pub fn waits(&self) -> Vec<Wait> {
         let ports = (0..self.links.len()).map(|port| PortId(port as u16));
         ports
-            .flat_map(|port| self.channels().filter_map(move |channel| self.wait_at(port, channel)))
+            .flat_map(|port| self.channels(port).filter_map(move |channel| self.wait_at(port, channel)))
             .collect()
     }
 
@@ -47,7 +47,10 @@ impl Forwarder {
         }
         let mut came_over: Vec<_> = queue
             .iter()
-            .map(|transit| (self.config.ports[transit.ingress.index()].edge, transit.channel))
+            .map(|transit| {
+                let link = &self.links[transit.ingress.index()];
+                (link.config.edge, link.accounts.kept_under(transit.channel))
+            })
             .collect();
         came_over.sort_unstable();
         came_over.dedup();

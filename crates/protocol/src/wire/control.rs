@@ -1,6 +1,7 @@
 //! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, how link sequences begin, and pauses.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 
 use super::layout::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
@@ -135,14 +136,26 @@ impl Heartbeat {
 }
 
 /// By which a life is told from another of the same member where there is no room for the whole: 14 bits, well mixed.
+///
+/// Kept as one more than they say: what members say of links is kept by every member for every link, and no mark takes no room beside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LifeMark(u16);
+pub struct LifeMark(NonZeroU16);
 
 impl LifeMark {
     /// The mark of a life.
     #[must_use]
     pub const fn of(life: Incarnation) -> Self {
-        Self((stir(life.0 as u32 ^ stir((life.0 >> 32) as u32)) >> 18) as u16)
+        Self::said((stir(life.0 as u32 ^ stir((life.0 >> 32) as u32)) >> 18) as u16)
+    }
+
+    /// The mark of these 14 bits.
+    const fn said(bits: u16) -> Self {
+        Self(NonZeroU16::MIN.saturating_add(bits))
+    }
+
+    /// What is said of it.
+    const fn bits(self) -> u16 {
+        self.0.get() - 1
     }
 }
 
@@ -186,7 +199,7 @@ impl LinkReport {
             put_u16(body, at, *edge);
             let state = match (self.is_farewell, life) {
                 (true, _) => LEFT,
-                (false, Some(LifeMark(mark))) => CARRIES_DATA | mark << STATE_BITS,
+                (false, Some(mark)) => CARRIES_DATA | mark.bits() << STATE_BITS,
                 (false, None) => 0,
             };
             put_u16(body, at + 2, state);
@@ -216,5 +229,5 @@ impl LinkReport {
 }
 
 fn life_in(state: u16) -> Option<LifeMark> {
-    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(LifeMark(state >> STATE_BITS))
+    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(LifeMark::said(state >> STATE_BITS))
 }

@@ -158,6 +158,8 @@ pub struct Options {
     pub update_spacing: Option<u32>,
     pub channels: ChannelConfig,
     pub datelines: Vec<u16>,
+    /// Links that divide nothing among the channels, by edge.
+    pub undivided: Vec<u16>,
     pub frame_bytes_max: u16,
     pub timers: LinkTimers,
 }
@@ -187,6 +189,7 @@ pub fn options(mode: RetransmissionMode) -> Options {
         update_spacing: None,
         channels: ChannelConfig::default(),
         datelines: Vec::new(),
+        undivided: Vec::new(),
         frame_bytes_max: 4352,
         timers: TIMERS,
     }
@@ -335,13 +338,14 @@ impl Fabric {
                 (true, (edge.a, edge.a_port), (edge.b, edge.b_port)),
                 (false, (edge.b, edge.b_port), (edge.a, edge.a_port)),
             ] {
-                let sender = self.accounts(from);
+                let accounts = self.accounts(from);
                 let receiver = self.accounts(to);
-                for channel in (0..sender.count() as u8).map(Channel) {
-                    let (sender, receiver) = (sender.credits(channel), receiver.credits(channel));
+                for channel in (0..accounts.count() as u8).map(Channel) {
+                    let (sender, receiver) = (accounts.credits(channel), receiver.credits(channel));
                     let is_here = |flight: &&Flight| flight.2 == to.0.index() && flight.3 == to.1.0;
                     let is_data = |flight: &&Flight| flight.4[wire::layout::VERSION_KIND] & 15 == 1;
-                    let is_of_it = |flight: &&Flight| flight.4[wire::layout::CHANNEL] == channel.0;
+                    let kept_under = |named: u8| accounts.kept_under(Channel(named));
+                    let is_of_it = |flight: &&Flight| kept_under(flight.4[wire::layout::CHANNEL]) == channel;
                     let flights = self.flights.iter().filter(is_here).filter(is_data).filter(is_of_it);
                     let under_way = flights.map(|flight| sender.cost(flight.4.len())).sum();
                     books.push((index, forward, link::credits::Books::of(sender, receiver, under_way)));
@@ -535,7 +539,7 @@ pub fn member_config(
         node,
         incarnation,
         epoch: 7,
-        tenants: options.tenants.clone(),
+        tenants: options.tenants.as_slice().into(),
         ether_type: 0x88b5,
         ports: graph
             .ports(node)
@@ -546,6 +550,7 @@ pub fn member_config(
                 plane,
                 credits: options.credits,
                 channel_limits: Vec::new(),
+                is_undivided: options.undivided.contains(&edge),
                 is_dateline: options.datelines.contains(&edge),
                 updates: CreditUpdates {
                     resync: options.resync,

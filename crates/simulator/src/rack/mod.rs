@@ -6,6 +6,7 @@
 //! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rackloom_jobs::Job;
 use rackloom_plan::impair::Direction;
@@ -95,11 +96,12 @@ impl Simulation {
             jobs.len(),
             graph.endpoint_count()
         );
+        let tenants: Arc<[_]> = plan.members.iter().map(|member| member.tenant).collect();
         let mut room_bytes = 0;
         let seats = graph.members.iter().enumerate().map(|(index, role)| {
             let node = NodeId(index as u16);
             let mut config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
-            config.graph = graph.clone();
+            (config.graph, config.tenants) = (graph.clone(), Arc::clone(&tenants));
             room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
             Seat::new(node, body_of(*role, config), outgoing)
@@ -262,6 +264,7 @@ impl Simulation {
     fn tidy(&mut self) {
         let occurrences = self.statistics.occurrences + self.fabric.tidy();
         self.tidy_at = (occurrences, self.now + TIDYING_NS);
+        self.seats.iter_mut().for_each(|seat| seat.leases.tidy());
         self.batch.shrink_to(BATCH_ROOM_KEPT);
         self.due.shrink_to(BATCH_ROOM_KEPT);
     }

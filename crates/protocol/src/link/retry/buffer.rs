@@ -23,8 +23,8 @@ pub struct ReplayBuffer {
 /// Where a frame lies.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    start: usize,
-    length: usize,
+    start: u32,
+    length: u16,
     /// The device has its bytes.
     is_elsewhere: bool,
 }
@@ -38,11 +38,19 @@ pub struct Recalled {
     pub behind: Option<usize>,
 }
 
+impl Place {
+    const fn length(self) -> usize {
+        self.length as usize
+    }
+}
+
 impl ReplayBuffer {
-    /// An empty buffer for so many frames and bytes.
+    /// An empty buffer for so many bytes.
     #[must_use]
-    pub fn new(frames: usize, bytes: usize) -> Self {
-        Self { bytes: alloc::vec![0; bytes].into(), frames: VecDeque::with_capacity(frames), used: 0 }
+    pub fn new(bytes: usize) -> Self {
+        // Grown as it is needed: a link keeps what is under way, which is mostly far less than it may, and a circle that is larger than
+        // that is out of every cache when its turn comes.
+        Self { bytes: alloc::vec![0; bytes].into(), frames: VecDeque::new(), used: 0 }
     }
 
     /// Frames kept.
@@ -66,17 +74,17 @@ impl ReplayBuffer {
     /// Take room for a frame behind the others. Its bytes follow with [`ReplayBuffer::fill_last`].
     pub fn reserve(&mut self, length: usize) {
         debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
-        let start = self.frames.back().map_or(0, |last| last.start + last.length);
-        let start = start % self.bytes.len().max(1);
-        self.frames.push_back(Place { start, length, is_elsewhere: false });
+        let start = self.frames.back().map_or(0, |last| last.start as usize + last.length());
+        let start = (start % self.bytes.len().max(1)) as u32;
+        self.frames.push_back(Place { start, length: length as u16, is_elsewhere: false });
         self.used += length;
     }
 
     /// The bytes of the frame that came last.
     pub fn fill_last(&mut self, frame: &[u8]) {
         let Some(place) = self.frames.back().copied() else { return };
-        let (head, tail) = frame[..place.length].split_at(self.until_the_end(place));
-        self.bytes[place.start..place.start + head.len()].copy_from_slice(head);
+        let (head, tail) = frame[..place.length()].split_at(self.until_the_end(place));
+        self.bytes[place.start as usize..][..head.len()].copy_from_slice(head);
         self.bytes[..tail.len()].copy_from_slice(tail);
     }
 
@@ -91,22 +99,22 @@ impl ReplayBuffer {
     pub fn recall(&self, index: usize, out: &mut [u8]) -> Option<Recalled> {
         let place = *self.frames.get(index)?;
         if place.is_elsewhere {
-            return Some(Recalled { length: place.length, behind: Some(self.frames.len() - 1 - index) });
+            return Some(Recalled { length: place.length(), behind: Some(self.frames.len() - 1 - index) });
         }
-        let (head, tail) = out.get_mut(..place.length)?.split_at_mut(self.until_the_end(place));
-        head.copy_from_slice(&self.bytes[place.start..place.start + head.len()]);
+        let (head, tail) = out.get_mut(..place.length())?.split_at_mut(self.until_the_end(place));
+        head.copy_from_slice(&self.bytes[place.start as usize..][..head.len()]);
         tail.copy_from_slice(&self.bytes[..tail.len()]);
-        Some(Recalled { length: place.length, behind: None })
+        Some(Recalled { length: place.length(), behind: None })
     }
 
     fn until_the_end(&self, place: Place) -> usize {
-        place.length.min(self.bytes.len() - place.start)
+        place.length().min(self.bytes.len() - place.start as usize)
     }
 
     /// Forget the oldest frames.
     pub fn forget(&mut self, count: usize) {
         let gone = self.frames.drain(..count.min(self.frames.len()));
-        self.used -= gone.map(|place| place.length).sum::<usize>();
+        self.used -= gone.map(Place::length).sum::<usize>();
     }
 
     /// Forget everything; how many frames that was.
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn frames_come_back_as_they_were_across_the_end_of_the_block() {
-        let mut buffer = ReplayBuffer::new(8, 100);
+        let mut buffer = ReplayBuffer::new(100);
         let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
         for round in 0..50u8 {
             let frame = vec![round; 20 + usize::from(round % 13)];
@@ -151,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_the_device_keeps_is_named_by_how_many_it_kept_later() {
-        let mut buffer = ReplayBuffer::new(8, 100);
+        let mut buffer = ReplayBuffer::new(100);
         for length in [20, 30, 10] {
             buffer.reserve(length);
             buffer.leave_last();

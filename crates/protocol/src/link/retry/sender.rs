@@ -40,13 +40,13 @@ impl Sender {
     /// Nothing sent; the link carries no data yet.
     #[must_use]
     pub fn new(config: RetryConfig, init_interval_ns: u64, frame_bytes_max: usize) -> Self {
-        let (frames, bytes) = (config.outstanding_frames as usize, config.outstanding_bytes as usize);
+        let bytes = config.outstanding_bytes as usize;
         Self {
             config,
             init_interval_ns,
             state: RetryState::Init,
             sent: 0,
-            kept: ReplayBuffer::new(frames, bytes + frame_bytes_max),
+            kept: ReplayBuffer::new(bytes + frame_bytes_max),
             cursor: 0,
             timer_at: None,
             replays_in_vain: 0,
