@@ -216,6 +216,15 @@ pub trait Device: Send + std::fmt::Debug {
         count: u64,
     ) -> Result<(), GpuError>;
 
+    /// `c = a * b` of row-major matrices of f32: `[rows, inner, columns]`. None of the three overlaps with another.
+    fn multiply(
+        &mut self,
+        stream: StreamId,
+        operands: [Address; 2],
+        target: Address,
+        sizes: [u32; 3],
+    ) -> Result<(), GpuError>;
+
     /// Mark the present end of a stream.
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError>;
     /// What is put on the stream from now on waits for the event.

@@ -9,16 +9,18 @@ mod ipc;
 mod modules;
 mod operations;
 mod pool;
+mod program;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUevent, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
+use cudarc::driver::sys::{CUevent, CUfunction, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
 
 pub use self::ipc::{EventHandle, MemoryHandle};
 pub use self::pool::{PointerHandle, Pool, PoolStatistics, Reuse};
+pub use self::program::{Argument, Program};
 
 use self::context::Context;
 use self::modules::Modules;
@@ -39,6 +41,7 @@ const BLOCK: u32 = 256;
 pub struct Cuda {
     context: Arc<Context>,
     modules: Modules,
+    capability: (i32, i32),
     multiprocessors: u32,
     streams: Vec<CUstream>,
     events: Vec<CUevent>,
@@ -76,6 +79,7 @@ impl Cuda {
         Ok(Self {
             context,
             modules,
+            capability,
             multiprocessors,
             streams: Vec::new(),
             events: Vec::new(),
@@ -191,19 +195,29 @@ impl Cuda {
     fn launch(
         &self,
         stream: StreamId,
-        kernel: cudarc::driver::sys::CUfunction,
-        grid: (u32, u32),
+        kernel: CUfunction,
+        (blocks, threads): (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), GpuError> {
+        self.launch_on(stream, kernel, ([blocks, 1], threads), parameters)
+    }
+
+    fn launch_on(
+        &self,
+        stream: StreamId,
+        kernel: CUfunction,
+        ([blocks, rows], threads): ([u32; 2], u32),
         parameters: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
         let stream = self.raw_stream(stream)?;
-        let (functions, (blocks, threads)) = (self.context.driver.functions(), grid);
+        let functions = self.context.driver.functions();
         // SAFETY: needed because the driver is C. The caller's parameters are as many and as large as the kernel's, and are
         // copied before this returns. What the kernel touches is the caller's promise to `Device`.
         unsafe {
             functions.cuLaunchKernel(
                 kernel,
                 blocks,
-                1,
+                rows,
                 1,
                 threads,
                 1,

@@ -27,7 +27,7 @@ macro_rules! functions {
         /// What was found in the library.
         #[derive(Debug, Default)]
         pub(crate) struct Functions {
-            $($name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
+            $(pub(super) $name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
         }
 
         impl Functions {
