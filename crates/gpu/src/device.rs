@@ -173,6 +173,10 @@ pub trait Device: Send + std::fmt::Debug {
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
     /// A new stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
+    /// The same for long computations: blocks of kernels on other streams go before those that wait on this one.
+    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+        self.stream()
+    }
     /// A new event, done.
     fn event(&mut self) -> Result<EventId, GpuError>;
 

@@ -116,7 +116,8 @@ impl<'a> Worker<'a> {
         let group = Group::join(node, options, members)?;
         let (stream, events) = on(node, |device| {
             let events = (0..bands).map(|_| device.event()).collect::<Result<Vec<_>, _>>()?;
-            Ok((device.stream()?, events))
+            // The products give way to the sums.
+            Ok((device.patient_stream()?, events))
         })?;
         let (product, queue) = (region(3, size, size)?, Queue::with_capacity(1));
         Ok(Self { node, group, queue, work, left, right, product, stream, events })

@@ -251,7 +251,7 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
     let second = cuda.stream().unwrap();
     let mut pinned = cuda.pin(4096).unwrap();
     let losses = queues[0].host_kernel().losses();
-    for place in 0..2_usize {
+    for (place, queue) in queues.iter().enumerate() {
         // Two words for the blocks, a counter: 64 bytes of device memory for each.
         let own = cuda.allocate(64).unwrap();
         let nodes = [rig.node(0).id().0, rig.node(1).id().0].map(u32::from);
@@ -274,7 +274,7 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
         let team: Vec<u8> = team.into_iter().flat_map(u64::to_le_bytes).collect();
         put(&mut pinned, 0, &team);
         let arguments = [
-            Argument::Words(&words(&queues[place])),
+            Argument::Words(&words(queue)),
             Argument::Wide(pinned.address(base).0),
             Argument::Word(REGION),
             Argument::Wide(own.0 + 32),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rackloom::fabric::{
-    Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters,
-    Queue, Received, Region, RegionOptions, Request, Slice,
+    Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
+    NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice,
 };
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{

@@ -31,6 +31,8 @@ use crate::probe;
 
 /// Events that only order, and do so faster.
 const WITHOUT_TIMING: u32 = 2;
+/// A stream that does not wait for the default stream.
+const NON_BLOCKING: u32 = 1;
 /// Threads of a block, a multiple of the warp.
 const BLOCK: u32 = 256;
 
@@ -127,6 +129,15 @@ impl Cuda {
         // SAFETY: needed because the driver is C. Both events live, and one number is written.
         unsafe { self.context.driver.functions().cuEventElapsedTime(&raw mut elapsed, from, to)? };
         Ok(elapsed)
+    }
+
+    fn stream_of(&mut self, priority: i32) -> Result<StreamId, GpuError> {
+        self.context.enter()?;
+        let (mut stream, functions) = (ptr::null_mut(), self.context.driver.functions());
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { functions.cuStreamCreateWithPriority(&raw mut stream, NON_BLOCKING, priority)? };
+        self.streams.push(stream);
+        Ok(StreamId(self.streams.len() as u32 - 1))
     }
 
     fn make_event(&mut self, flags: u32) -> Result<EventId, GpuError> {

@@ -11,10 +11,11 @@ use crate::pinned::Pinned;
 
 /// Pinned memory is for every context and has one address for both sides.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-/// A stream that does not wait for the default stream.
-const NON_BLOCKING: u32 = 1;
 /// Rows and columns of a product that a block makes, as `matmul.cu` has it.
 const TILE: u32 = 64;
+/// The driver takes the nearest priority that the device has; the smallest number goes first.
+const FIRST: i32 = -100;
+const LAST: i32 = 0;
 /// What a warp moves of a range, as `move.cu` has it.
 const PIECE_BYTES: u64 = 1 << 10;
 
@@ -85,12 +86,11 @@ impl Device for Cuda {
     }
 
     fn stream(&mut self) -> Result<StreamId, GpuError> {
-        self.context.enter()?;
-        let mut stream = ptr::null_mut();
-        // SAFETY: needed because the driver is C. One pointer is written.
-        unsafe { self.context.driver.functions().cuStreamCreate(&raw mut stream, NON_BLOCKING)? };
-        self.streams.push(stream);
-        Ok(StreamId(self.streams.len() as u32 - 1))
+        self.stream_of(FIRST)
+    }
+
+    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+        self.stream_of(LAST)
     }
 
     fn event(&mut self) -> Result<EventId, GpuError> {
