@@ -173,6 +173,10 @@ pub trait Device: Send + std::fmt::Debug {
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
     /// A new stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
+    /// The same for long computations: blocks of kernels on other streams go before those that wait on this one.
+    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+        self.stream()
+    }
     /// A new event, done.
     fn event(&mut self) -> Result<EventId, GpuError>;
 
@@ -214,6 +218,15 @@ pub trait Device: Send + std::fmt::Debug {
         target: Address,
         source: Address,
         count: u64,
+    ) -> Result<(), GpuError>;
+
+    /// `c = a * b` of row-major matrices of f32: `[rows, inner, columns]`. None of the three overlaps with another.
+    fn multiply(
+        &mut self,
+        stream: StreamId,
+        operands: [Address; 2],
+        target: Address,
+        sizes: [u32; 3],
     ) -> Result<(), GpuError>;
 
     /// Mark the present end of a stream.

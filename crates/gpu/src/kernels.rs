@@ -17,11 +17,22 @@ use crate::error::GpuError;
 pub const COMPILER_VARIABLE: &str = "RACKLOOM_NVRTC";
 /// Names a directory with PTX that was made before.
 pub const PTX_VARIABLE: &str = "RACKLOOM_PTX";
+/// What kernels include that use other nodes' memory: see `docs/gpu.md`.
+pub const DEVICE_HEADER: &str = include_str!("../../../kernels/rackloom.cuh");
+/// Kernels that use it, for tests and measurements; loaded when they are wanted.
+pub const INITIATED: Source = Source {
+    name: "initiated",
+    text: concat!(
+        include_str!("../../../kernels/rackloom.cuh"),
+        include_str!("../../../kernels/initiated.cu")
+    ),
+};
 /// Our sources, embedded.
-pub const SOURCES: [Source; 3] = [
+pub const SOURCES: [Source; 4] = [
     Source { name: "move", text: include_str!("../../../kernels/move.cu") },
     Source { name: "atomics", text: include_str!("../../../kernels/atomics.cu") },
     Source { name: "reduce", text: include_str!("../../../kernels/reduce.cu") },
+    Source { name: "matmul", text: include_str!("../../../kernels/matmul.cu") },
 ];
 
 const NAMES: [&str; 5] = [
@@ -207,7 +218,7 @@ mod tests {
     #[test]
     fn every_kernel_compiles_for_the_oldest_and_the_newest_device_that_we_know() {
         let Some(compiler) = compiler() else { return };
-        for source in SOURCES {
+        for source in SOURCES.into_iter().chain([INITIATED]) {
             for capability in [(7, 0), (9, 0)] {
                 if capability == (7, 0) && compiler.version() >= (13, 0) {
                     continue; // That compiler has forgotten it.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
 
 use crate::device::Address;
 use crate::error::GpuError;
@@ -63,6 +64,18 @@ impl Pinned {
         // SAFETY: as for `write`, the other way.
         unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
         Ok(())
+    }
+
+    /// A word of 8 bytes that both sides touch at the same time.
+    ///
+    /// # Panics
+    /// If the offset is not a multiple of 8, or lies outside.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.length, "a word outside of pinned memory");
+        // SAFETY: needed because the device may change it. It lies within, pinned memory begins at a page, and the reference does not
+        // outlive the memory; nobody holds another kind of reference to it.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
     /// Copy a plain value in, as its bytes lie in memory.

@@ -27,6 +27,10 @@ pub mod waiting;
 mod window;
 pub mod wires;
 
+/// Devices, streams and kernels beside those of nodes.
+#[cfg(feature = "gpu")]
+pub use rackloom_gpu as gpu;
+
 pub use arrivals::ArrivalWatch;
 pub use clock::Clock;
 pub use memory::HostMemory;

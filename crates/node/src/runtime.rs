@@ -171,9 +171,14 @@ impl<M: Member, R: Memory> Runtime<M, R> {
         if soonest <= self.last_turn { now + FULL_DEVICE_PATIENCE_NS } else { soonest }
     }
 
-    /// Whether a frame waits at a port.
+    /// Whether a frame waits at a port, or memory has an answer to come, for which nobody rings.
     pub(crate) fn ready(&mut self) -> bool {
+        // Somebody else may be what it waits for.
         self.ports.ready()
+            || self.memory.is_busy() && {
+                sched_yield();
+                true
+            }
     }
 
     /// When to stop looking for frames and go to sleep.
@@ -210,6 +215,11 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// The member and its memory at once.
     pub fn parts_mut(&mut self) -> (&mut M, &mut R) {
         (&mut self.member, &mut self.memory)
+    }
+
+    /// The memory and the ports whose frames it is to read.
+    pub(crate) fn memory_and_ports(&mut self) -> (&mut R, &mut Ports) {
+        (&mut self.memory, &mut self.ports)
     }
 
     /// The ports, for a fault script to change.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rackloom::fabric::{
-    Batch, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters,
-    Queue, Received, Region, RegionOptions, Request, Slice,
+    Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
+    NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice,
 };
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
@@ -45,7 +45,7 @@ macro_rules! types {
 
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
-    Batch<'static>, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
+    Batch<'static>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, Usage,

@@ -96,6 +96,7 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         nodes.push(granted.numa_node);
         report.ungranted.extend(granted.reasons.iter().cloned());
     }
+    report.device = memory.device().map(|device| device.to_string());
     report.ungranted.sort_unstable();
     report.ungranted.dedup();
     report.numa_node =
@@ -156,6 +157,18 @@ mod tests {
         assert_eq!(mebibytes(of(&plan, 2)), None, "nobody limits tenant 1");
         plan.tenants = vec![TenantPlan { tenant: Tenant(0), memory_bytes_max: 1 << 20 }];
         assert_eq!(mebibytes(of(&plan, 1)), Some(0), "a quota that is used up leaves nothing");
+    }
+
+    #[test]
+    fn memory_on_a_device_is_counted_and_named() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions::default().device(Some(DeviceChoice::Fake(7)));
+        memory.allocate_with(RegionId(1), 4096, options).expect("a fake device is always there");
+        let report = describe(&memory);
+        assert_eq!((report.held().as_deref(), report.used_bytes.current), (Some("on fake:7"), 4096));
+        let other = MemoryOptions::default().device(Some(DeviceChoice::Fake(8)));
+        let refused = memory.allocate_with(RegionId(2), 64, other).expect_err("another device");
+        assert!(refused.to_string().contains("one device per node"), "{refused}");
     }
 
     #[test]

@@ -9,16 +9,18 @@ mod ipc;
 mod modules;
 mod operations;
 mod pool;
+mod program;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUevent, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
+use cudarc::driver::sys::{CUevent, CUfunction, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
 
 pub use self::ipc::{EventHandle, MemoryHandle};
 pub use self::pool::{PointerHandle, Pool, PoolStatistics, Reuse};
+pub use self::program::{Argument, Program};
 
 use self::context::Context;
 use self::modules::Modules;
@@ -29,6 +31,8 @@ use crate::probe;
 
 /// Events that only order, and do so faster.
 const WITHOUT_TIMING: u32 = 2;
+/// A stream that does not wait for the default stream.
+const NON_BLOCKING: u32 = 1;
 /// Threads of a block, a multiple of the warp.
 const BLOCK: u32 = 256;
 
@@ -39,6 +43,7 @@ const BLOCK: u32 = 256;
 pub struct Cuda {
     context: Arc<Context>,
     modules: Modules,
+    capability: (i32, i32),
     multiprocessors: u32,
     streams: Vec<CUstream>,
     events: Vec<CUevent>,
@@ -76,6 +81,7 @@ impl Cuda {
         Ok(Self {
             context,
             modules,
+            capability,
             multiprocessors,
             streams: Vec::new(),
             events: Vec::new(),
@@ -123,6 +129,15 @@ impl Cuda {
         // SAFETY: needed because the driver is C. Both events live, and one number is written.
         unsafe { self.context.driver.functions().cuEventElapsedTime(&raw mut elapsed, from, to)? };
         Ok(elapsed)
+    }
+
+    fn stream_of(&mut self, priority: i32) -> Result<StreamId, GpuError> {
+        self.context.enter()?;
+        let (mut stream, functions) = (ptr::null_mut(), self.context.driver.functions());
+        // SAFETY: needed because the driver is C. One pointer is written.
+        unsafe { functions.cuStreamCreateWithPriority(&raw mut stream, NON_BLOCKING, priority)? };
+        self.streams.push(stream);
+        Ok(StreamId(self.streams.len() as u32 - 1))
     }
 
     fn make_event(&mut self, flags: u32) -> Result<EventId, GpuError> {
@@ -191,19 +206,29 @@ impl Cuda {
     fn launch(
         &self,
         stream: StreamId,
-        kernel: cudarc::driver::sys::CUfunction,
-        grid: (u32, u32),
+        kernel: CUfunction,
+        (blocks, threads): (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), GpuError> {
+        self.launch_on(stream, kernel, ([blocks, 1], threads), parameters)
+    }
+
+    fn launch_on(
+        &self,
+        stream: StreamId,
+        kernel: CUfunction,
+        ([blocks, rows], threads): ([u32; 2], u32),
         parameters: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
         let stream = self.raw_stream(stream)?;
-        let (functions, (blocks, threads)) = (self.context.driver.functions(), grid);
+        let functions = self.context.driver.functions();
         // SAFETY: needed because the driver is C. The caller's parameters are as many and as large as the kernel's, and are
         // copied before this returns. What the kernel touches is the caller's promise to `Device`.
         unsafe {
             functions.cuLaunchKernel(
                 kernel,
                 blocks,
-                1,
+                rows,
                 1,
                 threads,
                 1,

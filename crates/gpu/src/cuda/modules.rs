@@ -17,6 +17,7 @@ pub(super) struct Modules {
     loaded: Vec<CUmodule>,
     pub(super) move_ranges: CUfunction,
     pub(super) atomics: CUfunction,
+    pub(super) multiply: CUfunction,
     /// By reduction, then by element.
     reductions: Vec<CUfunction>,
 }
@@ -29,13 +30,16 @@ impl Modules {
             loaded: Vec::new(),
             move_ranges: null,
             atomics: null,
+            multiply: null,
             reductions: Vec::new(),
         };
-        let [moving, atomics, reducing] = SOURCES;
+        let [moving, atomics, reducing, multiplying] = SOURCES;
         let module = modules.load_one(moving, capability)?;
         modules.move_ranges = modules.function(module, "move_ranges")?;
         let module = modules.load_one(atomics, capability)?;
         modules.atomics = modules.function(module, "atomics")?;
+        let module = modules.load_one(multiplying, capability)?;
+        modules.multiply = modules.function(module, "matmul")?;
         let module = modules.load_one(reducing, capability)?;
         for (reduction, element) in
             Reduction::ALL.into_iter().flat_map(|reduction| Element::ALL.map(|element| (reduction, element)))
@@ -53,7 +57,8 @@ impl Modules {
         self.reductions.get(place).copied().ok_or(GpuError::NotSupported { function: "reduce" })
     }
 
-    fn load_one(&mut self, source: Source, capability: (i32, i32)) -> Result<CUmodule, GpuError> {
+    /// More kernels, unloaded with the others.
+    pub(super) fn load_one(&mut self, source: Source, capability: (i32, i32)) -> Result<CUmodule, GpuError> {
         let text = ptx(source, capability)?;
         let mut module = std::ptr::null_mut();
         // SAFETY: needed because the driver is C. The text ends with a zero and is read before this returns.
@@ -62,7 +67,7 @@ impl Modules {
         Ok(module)
     }
 
-    fn function(&self, module: CUmodule, name: &str) -> Result<CUfunction, GpuError> {
+    pub(super) fn function(&self, module: CUmodule, name: &str) -> Result<CUfunction, GpuError> {
         let text = CString::new(name).unwrap_or_default();
         let mut function = std::ptr::null_mut();
         // SAFETY: needed because the driver is C. The module is loaded, the name ends with a zero, one pointer is written.

@@ -11,8 +11,11 @@ use crate::pinned::Pinned;
 
 /// Pinned memory is for every context and has one address for both sides.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-/// A stream that does not wait for the default stream.
-const NON_BLOCKING: u32 = 1;
+/// Rows and columns of a product that a block makes, as `matmul.cu` has it.
+const TILE: u32 = 64;
+/// The driver takes the nearest priority that the device has; the smallest number goes first.
+const FIRST: i32 = -100;
+const LAST: i32 = 0;
 /// What a warp moves of a range, as `move.cu` has it.
 const PIECE_BYTES: u64 = 1 << 10;
 
@@ -83,12 +86,11 @@ impl Device for Cuda {
     }
 
     fn stream(&mut self) -> Result<StreamId, GpuError> {
-        self.context.enter()?;
-        let mut stream = ptr::null_mut();
-        // SAFETY: needed because the driver is C. One pointer is written.
-        unsafe { self.context.driver.functions().cuStreamCreate(&raw mut stream, NON_BLOCKING)? };
-        self.streams.push(stream);
-        Ok(StreamId(self.streams.len() as u32 - 1))
+        self.stream_of(FIRST)
+    }
+
+    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+        self.stream_of(LAST)
     }
 
     fn event(&mut self) -> Result<EventId, GpuError> {
@@ -179,6 +181,28 @@ impl Device for Cuda {
         let blocks = self.blocks(count.div_ceil(16 / element.bytes()));
         let mut parameters = [(&raw mut target).cast(), (&raw mut source).cast(), (&raw mut count).cast()];
         self.launch(stream, kernel, (blocks, BLOCK), &mut parameters)
+    }
+
+    fn multiply(
+        &mut self,
+        stream: StreamId,
+        [left, right]: [Address; 2],
+        target: Address,
+        [rows, inner, columns]: [u32; 3],
+    ) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let (mut left, mut right, mut target) = (left.0, right.0, target.0);
+        let (mut rows, mut inner, mut columns) = (rows, inner, columns);
+        let grid = [columns.div_ceil(TILE).max(1), rows.div_ceil(TILE).max(1)];
+        let mut parameters = [
+            (&raw mut left).cast(),
+            (&raw mut right).cast(),
+            (&raw mut target).cast(),
+            (&raw mut rows).cast(),
+            (&raw mut inner).cast(),
+            (&raw mut columns).cast(),
+        ];
+        self.launch_on(stream, self.modules.multiply, (grid, BLOCK), &mut parameters)
     }
 
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {

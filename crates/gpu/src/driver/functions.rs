@@ -27,7 +27,7 @@ macro_rules! functions {
         /// What was found in the library.
         #[derive(Debug, Default)]
         pub(crate) struct Functions {
-            $($name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
+            $(pub(super) $name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
         }
 
         impl Functions {
@@ -99,7 +99,7 @@ functions! {
     );
     cuStreamWriteValue32_v2(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint);
     cuStreamWriteValue64_v2(stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint);
-    cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
     cuStreamDestroy_v2(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);

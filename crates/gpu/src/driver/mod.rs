@@ -153,4 +153,72 @@ mod tests {
         assert!(matches!(error, GpuError::SymbolMissing { symbol: "cuDriverGetVersion", .. }), "{error}");
         assert!(error.to_string().contains("hint: "));
     }
+
+    unsafe extern "C" fn version_11_4(version: *mut i32) -> i32 {
+        // SAFETY: the caller gives a place for one number.
+        unsafe { *version = 11_040 };
+        0
+    }
+
+    unsafe extern "C" fn version_12_8(version: *mut i32) -> i32 {
+        // SAFETY: as above.
+        unsafe { *version = 12_080 };
+        0
+    }
+
+    unsafe extern "C" fn starts(_flags: u32) -> i32 {
+        0
+    }
+
+    unsafe extern "C" fn may_not(_flags: u32) -> i32 {
+        304
+    }
+
+    unsafe extern "C" fn sees_no_device(_flags: u32) -> i32 {
+        100
+    }
+
+    unsafe extern "C" fn two(count: *mut i32) -> i32 {
+        // SAFETY: as above.
+        unsafe { *count = 2 };
+        0
+    }
+
+    unsafe extern "C" fn none(count: *mut i32) -> i32 {
+        // SAFETY: as above.
+        unsafe { *count = 0 };
+        0
+    }
+
+    /// A driver of a few functions, as far as it is needed to start.
+    fn driver() -> Functions {
+        Functions {
+            cuDriverGetVersion: Some(version_12_8),
+            cuInit: Some(starts),
+            cuDeviceGetCount: Some(two),
+            ..Functions::default()
+        }
+    }
+
+    #[test]
+    fn every_way_in_which_a_driver_is_of_no_use_has_its_name_and_a_hint() {
+        let started = Driver::start(driver(), None).unwrap();
+        assert_eq!((started.version(), started.device_count()), (12_080, 2));
+        let missing = started.device(2).unwrap_err();
+        assert_eq!(missing, GpuError::NoSuchDevice { index: 2, count: 2 });
+        // There is one, but the function that would give it is not.
+        let lacking = started.device(1).unwrap_err();
+        let old = Functions { cuDriverGetVersion: Some(version_11_4), ..driver() };
+        let old = Driver::start(old, None).unwrap_err();
+        assert_eq!(old, GpuError::DriverTooOld { found: 11_040, needed: CUDA_NEEDED });
+        assert!(old.to_string().contains("CUDA 11.4, 12.0 is needed"), "{old}");
+        let closed = Driver::start(Functions { cuInit: Some(may_not), ..driver() }, None).unwrap_err();
+        assert!(matches!(closed, GpuError::NoPermission { .. }), "{closed}");
+        let bare = Driver::start(Functions { cuInit: Some(sees_no_device), ..driver() }, None).unwrap_err();
+        let empty = Driver::start(Functions { cuDeviceGetCount: Some(none), ..driver() }, None).unwrap_err();
+        assert_eq!((&bare, &empty), (&GpuError::NoDevice, &GpuError::NoDevice));
+        for error in [missing, lacking, old, closed, bare, empty] {
+            assert!(error.to_string().contains("hint: "), "{error}");
+        }
+    }
 }

@@ -34,6 +34,32 @@ pub(super) fn reduce(
     store.write(target, &ours)
 }
 
+/// `target = left * right`, products added in the order of the inner index, each with one rounding.
+pub(super) fn multiply(
+    store: &mut Store,
+    [left, right]: [u64; 2],
+    target: u64,
+    [rows, inner, columns]: [u32; 3],
+) -> Result<(), GpuError> {
+    let (rows, inner, columns) = (rows as usize, inner as usize, columns as usize);
+    let values = |at: u64, count: usize| -> Result<Vec<f32>, GpuError> {
+        let mut bytes = vec![0; count * 4];
+        store.read(at, &mut bytes)?;
+        let words = bytes.chunks_exact(4).map(|bytes| f32::from_bits(word(bytes) as u32));
+        Ok(words.collect())
+    };
+    let (left, right) = (values(left, rows * inner)?, values(right, inner * columns)?);
+    let mut result = Vec::with_capacity(rows * columns * 4);
+    for row in 0..rows {
+        for column in 0..columns {
+            let products = (0..inner).map(|at| (left[row * inner + at], right[at * columns + column]));
+            let sum = products.fold(0.0_f32, |sum, (left, right)| left.mul_add(right, sum));
+            result.extend(sum.to_le_bytes());
+        }
+    }
+    store.write(target, &result)
+}
+
 fn combine(reduction: Reduction, element: Element, ours: &mut [u8], theirs: &[u8]) {
     match element {
         Element::F32 => {

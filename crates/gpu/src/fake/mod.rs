@@ -60,6 +60,7 @@ enum Operation {
     Moves { records: u64, count: u32 },
     Atomics { records: u64, count: u32 },
     Reduce { work: (Reduction, Element), target: u64, source: u64, count: u64 },
+    Multiply { operands: [u64; 2], target: u64, sizes: [u32; 3] },
     Record { event: EventId, mark: u64 },
     Wait { event: EventId, mark: u64 },
 }
@@ -150,6 +151,9 @@ impl Fake {
             Operation::Atomics { records, count } => self.atomics_now(records, count)?,
             Operation::Reduce { work, target, source, count } => {
                 arithmetic::reduce(&mut self.store, work, target, source, count)?;
+            }
+            Operation::Multiply { operands, target, sizes } => {
+                arithmetic::multiply(&mut self.store, operands, target, sizes)?;
             }
             Operation::Record { event, mark } => self.event_of(event)?.1 = mark,
             Operation::Wait { .. } => {}
@@ -280,6 +284,21 @@ impl Device for Fake {
         count: u64,
     ) -> Result<(), GpuError> {
         self.put(stream, Operation::Reduce { work, target: target.0, source: source.0, count })
+    }
+
+    fn multiply(
+        &mut self,
+        stream: StreamId,
+        operands: [Address; 2],
+        target: Address,
+        sizes: [u32; 3],
+    ) -> Result<(), GpuError> {
+        let [rows, inner, columns] = sizes.map(u64::from);
+        self.bound(operands[0].0, rows * inner * 4)?;
+        self.bound(operands[1].0, inner * columns * 4)?;
+        self.bound(target.0, rows * columns * 4)?;
+        let operands = operands.map(|operand| operand.0);
+        self.put(stream, Operation::Multiply { operands, target: target.0, sizes })
     }
 
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {

@@ -64,6 +64,7 @@ impl Device for Hasty {
     fn move_ranges(&mut self, stream: StreamId, at: Address, count: u32, most: u64) -> Result<(), GpuError> { self.0.move_ranges(stream, at, count, most) }
     fn atomics(&mut self, stream: StreamId, at: Address, count: u32) -> Result<(), GpuError> { self.0.atomics(stream, at, count) }
     fn reduce(&mut self, stream: StreamId, work: (Reduction, Element), to: Address, from: Address, count: u64) -> Result<(), GpuError> { self.0.reduce(stream, work, to, from, count) }
+    fn multiply(&mut self, stream: StreamId, from: [Address; 2], to: Address, sizes: [u32; 3]) -> Result<(), GpuError> { self.0.multiply(stream, from, to, sizes) }
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> { self.0.record(event, stream) }
     fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), GpuError> { self.0.wait(stream, event) }
     fn is_done(&mut self, event: EventId) -> Result<bool, GpuError> { self.0.is_done(event).map(|_| true) }

@@ -246,3 +246,45 @@ fn a_sum_is_a_sum() {
         assert_eq!(found, bytes([3.375, 6.0, f32::INFINITY]));
     });
 }
+
+#[test]
+fn a_product_is_the_same_on_every_device() {
+    on_every_device("a_product_is_the_same_on_every_device", |make, seed| {
+        let mut device = make();
+        let mut random = Random(seed);
+        // Whole tiles, less than one, and what is left over.
+        let sizes = [[64, 16, 64], [1, 1, 1], [5, 7, 3], [70, 33, 130]];
+        for [rows, inner, columns] in sizes {
+            let mut matrix = |count: u32| -> Vec<f32> {
+                (0..count).map(|_| random.below(2000) as f32 / 1000.0 - 1.0).collect()
+            };
+            let (left, right) = (matrix(rows * inner), matrix(inner * columns));
+            let stream = device.stream().unwrap();
+            let on_device = |device: &mut dyn Device, values: &[f32]| {
+                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                let address = device.allocate(bytes.len() as u64).unwrap();
+                let mut pinned = device.pin(bytes.len()).unwrap();
+                pinned.write(0, &bytes).unwrap();
+                device.copy(stream, address, pinned.address(0), bytes.len() as u64).unwrap();
+                device.synchronize(stream).unwrap();
+                address
+            };
+            let operands = [on_device(&mut *device, &left), on_device(&mut *device, &right)];
+            let bytes = u64::from(rows * columns) * 4;
+            let target = device.allocate(bytes).unwrap();
+            device.multiply(stream, operands, target, [rows, inner, columns]).unwrap();
+            let pinned = device.pin(bytes as usize).unwrap();
+            device.copy(stream, pinned.address(0), target, bytes).unwrap();
+            device.synchronize(stream).unwrap();
+            let mut found = vec![0; bytes as usize];
+            pinned.read(0, &mut found).unwrap();
+            for (place, found) in found.chunks_exact(4).enumerate() {
+                let (row, column) = (place as u32 / columns, place as u32 % columns);
+                let at =
+                    |at: u32| (left[(row * inner + at) as usize], right[(at * columns + column) as usize]);
+                let wanted = (0..inner).map(at).fold(0.0_f32, |sum, (left, right)| left.mul_add(right, sum));
+                assert_eq!(found, wanted.to_le_bytes(), "{rows} {inner} {columns}: {row}, {column}");
+            }
+        }
+    });
+}

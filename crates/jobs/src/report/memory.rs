@@ -50,6 +50,9 @@ pub struct MemoryReport {
     /// The NUMA node that all of them are bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
+    /// The device in whose memory all of them lie, as the rack file names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Wishes that were not granted, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ungranted: Vec<String>,
@@ -73,6 +76,7 @@ impl MemoryReport {
             part(self.advised_bytes, "huge pages advised"),
             part(self.locked_bytes, "locked"),
             bound,
+            self.device.as_ref().map(|device| format!("on {device}")),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

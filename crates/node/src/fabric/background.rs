@@ -44,6 +44,10 @@ fn live(engine: &Engine) {
             }
         } else {
             held = held.sleep(Instant::NEVER, false);
+            // Where there was no sleep, because a device is at work, the lock was not let go of either.
+            if engine.is_wanted() {
+                held = held.give_way();
+            }
         }
     }
 }

@@ -1,16 +1,21 @@
 //! The bytes behind a region, wherever they come from, and the memory of a node made of them.
 //!
 //! Ours (pages of an anonymous file), an owned buffer of the caller's, or somebody else's bytes under an `unsafe`
-//! promise: the engine sees an address and a length, and never a Rust slice. Keys and permissions are the core's.
+//! promise: the engine sees an address and a length, and never a Rust slice. Bytes on a GPU have no address here: whatever a
+//! window does not reach is asked of the device ([`super::on_device`]). Keys and permissions are the core's.
 
 use std::any::Any;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rackloom_protocol::{FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, RegionId};
+use rackloom_protocol::{
+    Following, FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,
+    RegionId,
+};
 
 use super::element::Element;
+use super::on_device::{DeviceBytes, DeviceMemory};
 use super::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::window::Window;
@@ -23,6 +28,8 @@ const READ_BYTES_MAX: usize = 256;
 pub(super) struct Bytes {
     base: *mut u8,
     length: usize,
+    /// How many of them have an address here: all or none.
+    mapped: usize,
     /// What keeps the address valid; nothing for memory of others.
     keeper: Keeper,
 }
@@ -32,6 +39,7 @@ enum Keeper {
     Pages(#[expect(dead_code, reason = "kept to be unmapped in time")] Mapping),
     Buffer(Box<dyn Any + Send + Sync>),
     Caller,
+    Device(DeviceBytes),
 }
 
 // SAFETY: needed because the engine moves between threads. The address belongs to the process and is only used through
@@ -46,13 +54,13 @@ impl Bytes {
         let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
         let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
         let pages = Mapping::new(file.as_fd(), length.max(1))?;
-        Ok(Self { base: pages.base(), length, keeper: Keeper::Pages(pages) })
+        Ok(Self { base: pages.base(), length, mapped: length, keeper: Keeper::Pages(pages) })
     }
 
     /// A buffer that the caller hands over.
     pub(super) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
         let (base, length) = (buffer.as_mut_ptr().cast(), size_of_val(buffer.as_slice()));
-        Self { base, length, keeper: Keeper::Buffer(Box::new(buffer)) }
+        Self { base, length, mapped: length, keeper: Keeper::Buffer(Box::new(buffer)) }
     }
 
     /// Bytes of somebody else.
@@ -61,7 +69,36 @@ impl Bytes {
     /// `base` is valid for reads and writes of `length` bytes as long as the value lives, and nobody holds a Rust
     /// reference to them meanwhile.
     pub(super) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
-        Self { base, length, keeper: Keeper::Caller }
+        Self { base, length, mapped: length, keeper: Keeper::Caller }
+    }
+
+    /// Bytes on a device.
+    pub(super) fn on_device(bytes: DeviceBytes, length: usize) -> Self {
+        Self { base: std::ptr::dangling_mut(), length, mapped: 0, keeper: Keeper::Device(bytes) }
+    }
+
+    /// The device that has them, if one does.
+    pub(super) const fn device(&self) -> Option<&DeviceBytes> {
+        match &self.keeper {
+            Keeper::Device(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Copy in, wherever they lie; visible to everybody when this returns.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        match self.device() {
+            Some(device) => device.write(offset, bytes),
+            None => self.window().write(offset, bytes),
+        }
+    }
+
+    /// Copy out, wherever they lie.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        match self.device() {
+            Some(device) => device.read(offset, out),
+            None => self.window().read(offset, out),
+        }
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -71,14 +108,14 @@ impl Bytes {
     pub(super) fn window(&self) -> Window<'_> {
         // SAFETY: needed because the bytes may be touched by several threads. The keeper, or the caller's promise,
         // keeps them valid as long as `self`, which bounds the window.
-        unsafe { Window::over(self.base, self.length) }
+        unsafe { Window::over(self.base, self.mapped) }
     }
 
     /// The buffer that was handed over, if one of this type was.
     pub(super) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
         match self.keeper {
             Keeper::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
-            Keeper::Pages(_) | Keeper::Caller => None,
+            Keeper::Pages(_) | Keeper::Caller | Keeper::Device(_) => None,
         }
     }
 }
@@ -89,6 +126,8 @@ pub(super) struct RegionMemory {
     regions: Vec<(RegionId, Arc<Bytes>)>,
     /// Regions without a handle, kept for the operations that still use them.
     retired: Vec<RegionId>,
+    /// Where regions lie that have no address here; opened with the first of them.
+    device: Option<Arc<DeviceMemory>>,
     account: Account,
     scratch: [u8; READ_BYTES_MAX],
 }
@@ -118,7 +157,23 @@ impl Account {
 impl RegionMemory {
     pub(super) const fn new() -> Self {
         let account = Account { bytes: 0, bytes_high: 0, added: 0, removed: 0 };
-        Self { regions: Vec::new(), retired: Vec::new(), account, scratch: [0; READ_BYTES_MAX] }
+        Self { regions: Vec::new(), retired: Vec::new(), device: None, account, scratch: [0; READ_BYTES_MAX] }
+    }
+
+    /// The device, once there is one.
+    pub(super) const fn device(&self) -> Option<&Arc<DeviceMemory>> {
+        self.device.as_ref()
+    }
+
+    /// From now on regions may lie there.
+    pub(super) fn set_device(&mut self, device: Arc<DeviceMemory>) {
+        self.device = Some(device);
+    }
+
+    /// What of a region lies on the device.
+    fn on_device(&self, region: RegionId) -> Option<&DeviceBytes> {
+        self.device.as_ref()?;
+        self.regions.iter().find(|(known, _)| *known == region).and_then(|(_, bytes)| bytes.device())
     }
 
     pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
@@ -202,6 +257,9 @@ impl RegionMemory {
 impl Memory for RegionMemory {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         let region = request.region;
+        if let Some(bytes) = self.on_device(region) {
+            return bytes.execute(request, frame).map(MemoryDone::Failed);
+        }
         let done = match request.access {
             MemoryAccess::Write { ranges, .. } => {
                 self.write_ranges(region, ranges, frame).map(|()| MemoryDone::Written)
@@ -224,11 +282,38 @@ impl Memory for RegionMemory {
         true
     }
 
+    fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        self.device.as_ref()?.poll_done(&mut self.scratch)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.is_busy())
+    }
+
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.window(region)?.read(offset, out)
+        match self.on_device(region) {
+            Some(bytes) => bytes.read(offset, out),
+            None => self.window(region)?.read(offset, out),
+        }
+    }
+
+    fn read_in_row(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        out: &mut [u8],
+        following: Following,
+    ) -> Result<(), MemoryFault> {
+        match self.on_device(region) {
+            Some(bytes) => bytes.read_in_row(offset, out, following),
+            None => self.window(region)?.read(offset, out),
+        }
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.window(region)?.write(offset, bytes)
+        match self.on_device(region) {
+            Some(device) => device.write_behind(offset, bytes),
+            None => self.window(region)?.write(offset, bytes),
+        }
     }
 }

@@ -28,9 +28,11 @@
 //! | read a rack file | [`Plan::parse`], whose error names every mistake with its place |
 //! | be all nodes of a rack, or one of many processes | [`Fabric::local`], [`Node::join`] |
 //! | have memory, ours or your own | [`Node::allocate`], [`Node::register`], [`Node::register_raw`] |
+//! | have memory of a GPU, ours or your own | [`Node::allocate_on_device`], [`Node::register_on_device`] |
 //! | end an operation by waiting, awaiting, a queue, or not at all | [`Request::wait`], `.await`, [`Request::submit`], [`Request::posted`] |
 //! | have many share frames | [`Node::batch`] |
 //! | issue and poll in a loop, at the least price | [`Node::drive`] |
+//! | let kernels begin operations | `Node::command_queue` |
 //! | order what becomes visible, wait for all of it | [`Node::fence`], [`Node::flush`] |
 //! | do collectives on slices | [`Group`] |
 //! | know what a node does and waits for | [`Node::counters`], [`Node::waiting_for`] |
@@ -61,8 +63,11 @@ mod error;
 mod group;
 mod handled;
 mod held;
+#[cfg(feature = "gpu")]
+mod initiated;
 mod join;
 mod node;
+mod on_device;
 mod order;
 mod posted;
 mod queue;
@@ -73,12 +78,15 @@ mod request;
 mod table;
 mod uses;
 
+pub use crate::memory::DeviceChoice;
 pub use batch::Batch;
 pub use counters::NodeCounters;
 pub use driver::Driver;
 pub use element::{Element, Number};
 pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};
+#[cfg(feature = "gpu")]
+pub use initiated::CommandQueue;
 pub use node::Node;
 pub use queue::{Completion, Queue};
 pub use rack::Fabric;

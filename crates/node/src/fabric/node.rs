@@ -234,7 +234,7 @@ impl Node {
         self.announce(options, unsafe { Bytes::borrow(base, length) })
     }
 
-    fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
+    pub(super) fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
         let RegionOptions { region, key, access } = options;
         let bytes = Arc::new(bytes);
         let mut held = self.engine.hold();

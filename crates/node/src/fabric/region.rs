@@ -6,7 +6,9 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionId, RemoteAddress};
+use rackloom_protocol::{
+    Access, Arithmetic, Key, LocalRange, MemoryFault, NodeId, Number, OperationError, RegionId, RemoteAddress,
+};
 
 use super::bytes::Bytes;
 use super::core::Core;
@@ -78,6 +80,12 @@ impl Region {
         self.inner.bytes.length()
     }
 
+    /// Where the region lies in the memory of a device, for kernels; `None` for memory of the host.
+    #[must_use]
+    pub fn device_address(&self) -> Option<u64> {
+        self.inner.bytes.device()?.address()
+    }
+
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
     }
@@ -123,17 +131,17 @@ impl Region {
     /// Copy numbers into the region, `offset` in bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if they do not fit.
+    /// [`Error::Invalid`] if they do not fit; [`Error::Failed`] if a device that holds them has failed.
     pub fn write<T: Element>(&self, offset: u64, values: &[T]) -> Result<(), Error> {
-        self.inner.bytes.window().write(offset, bytes_of(values)).map_err(|_| OUTSIDE)
+        self.inner.bytes.write(offset, bytes_of(values)).map_err(refused)
     }
 
     /// Copy numbers out of the region, `offset` in bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the region has fewer bytes.
+    /// [`Error::Invalid`] if the region has fewer bytes; [`Error::Failed`] if a device that holds them has failed.
     pub fn read<T: Element>(&self, offset: u64, values: &mut [T]) -> Result<(), Error> {
-        self.inner.bytes.window().read(offset, bytes_of_mut(values)).map_err(|_| OUTSIDE)
+        self.inner.bytes.read(offset, bytes_of_mut(values)).map_err(refused)
     }
 
     /// One number, `offset` in bytes.
@@ -144,6 +152,31 @@ impl Region {
         let mut value = [T::default()];
         self.read(offset, &mut value)?;
         Ok(value[0])
+    }
+
+    /// Copy to another region where a device that holds both does it. False: none does.
+    pub(super) fn copy_on_device(&self, from: u64, to: &Self, at: u64, length: u64) -> Result<bool, Error> {
+        let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
+            return Ok(false);
+        };
+        target.combine(at, (source, from), length, None).map_err(refused)
+    }
+
+    /// Combine values within the region, if a device holds it and does such work.
+    pub(super) fn combine(
+        &self,
+        target: u64,
+        source: u64,
+        length: u64,
+        how: Option<(Arithmetic, Number)>,
+    ) -> Result<bool, Error> {
+        let Some(device) = self.inner.bytes.device() else { return Ok(false) };
+        device.combine(target, (device, source), length, how).map_err(refused)
+    }
+
+    /// Wait until what was asked of a device that holds the region is visible.
+    pub(super) fn settle(&self) -> Result<(), Error> {
+        self.inner.bytes.device().map_or(Ok(()), |device| device.finish().map_err(refused))
     }
 
     /// End remote access, wait for this node's own operations on the region, and give back the buffer if one of type
@@ -178,6 +211,14 @@ impl Region {
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 pub(super) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
+
+/// Memory's word in a caller's.
+fn refused(fault: MemoryFault) -> Error {
+    match fault {
+        MemoryFault::Device => Error::Failed(OperationError::MemoryFailed),
+        _ => OUTSIDE,
+    }
+}
 
 impl Drop for Inner {
     fn drop(&mut self) {

@@ -25,7 +25,7 @@ const IN_PLACE_BYTES_MIN: usize = 1024;
 
 /// The regions of one member on one device.
 #[derive(Debug)]
-pub(super) struct DeviceRegions {
+pub(crate) struct DeviceRegions {
     landing: Landing<dyn Device>,
     /// Long transfers that leave.
     rows: Rows,
@@ -39,10 +39,12 @@ struct DeviceRegion {
     region: RegionId,
     address: Address,
     length: u64,
+    /// Somebody else gave the memory, and takes it back.
+    is_borrowed: bool,
 }
 
 impl DeviceRegions {
-    pub(super) fn open(choice: DeviceChoice) -> io::Result<Self> {
+    pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
         let device: Box<dyn Device> = match choice {
             DeviceChoice::Cuda(index) => {
                 let driver = Driver::open().map_err(io::Error::other)?;
@@ -60,14 +62,14 @@ impl DeviceRegions {
     /// # Safety
     /// The range is mapped until the process ends, and a frame in it that was given to [`Self::execute`] stays as it is until that
     /// request is answered.
-    pub(super) unsafe fn take_frames_in_place(&mut self, start: usize, bytes: usize) -> io::Result<()> {
+    pub(crate) unsafe fn take_frames_in_place(&mut self, start: usize, bytes: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.landing.device().pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
         self.frames.push((start, start + bytes));
         Ok(())
     }
 
-    pub(super) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+    pub(crate) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
         let address = self.landing.device().allocate(length).map_err(|error| {
             let kind = match &error {
                 GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
@@ -75,30 +77,56 @@ impl DeviceRegions {
             };
             io::Error::new(kind, error)
         })?;
-        self.regions.push(DeviceRegion { region, address, length });
+        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false });
         Ok(())
     }
 
+    /// A region of memory of this device that the caller has allocated and will free.
+    ///
+    /// # Safety
+    /// The range is memory of this device, or memory that the device may use, until the region is freed.
+    pub(crate) unsafe fn borrow(&mut self, region: RegionId, address: u64, length: u64) {
+        self.regions.push(DeviceRegion { region, address: Address(address), length, is_borrowed: true });
+    }
+
+    /// Where a region lies, for kernels.
+    pub(crate) fn address(&self, region: RegionId) -> Option<u64> {
+        self.regions.iter().find(|known| known.region == region).map(|known| known.address.0)
+    }
+
+    /// Wait until everything that was asked is done, and visible to everybody.
+    pub(crate) fn finish(&mut self) -> Result<(), MemoryFault> {
+        self.landing.finish().map_err(fault)
+    }
+
+    /// The device itself.
+    pub(crate) fn device(&mut self) -> &mut dyn Device {
+        self.landing.device()
+    }
+
     /// Its length, if there is one of this name.
-    pub(super) fn free(&mut self, region: RegionId) -> Option<u64> {
+    pub(crate) fn free(&mut self, region: RegionId) -> Option<u64> {
         let place = self.regions.iter().position(|known| known.region == region)?;
-        let DeviceRegion { address, length, .. } = self.regions.swap_remove(place);
+        let DeviceRegion { address, length, is_borrowed, .. } = self.regions.swap_remove(place);
         self.rows.forget();
         // A device that has failed gives nothing back before the process ends; nobody can use the region either way.
-        let _ = self.landing.finish().and_then(|()| self.landing.device().free(address));
+        let _ = self.landing.finish().and_then(|()| match is_borrowed {
+            true => Ok(()),
+            false => self.landing.device().free(address),
+        });
         Some(length)
     }
 
-    pub(super) fn length(&self, region: RegionId) -> Option<u64> {
+    pub(crate) fn length(&self, region: RegionId) -> Option<u64> {
         self.regions.iter().find(|known| known.region == region).map(|known| known.length)
     }
 
-    pub(super) fn regions(&self) -> Vec<RegionId> {
+    pub(crate) fn regions(&self) -> Vec<RegionId> {
         self.regions.iter().map(|known| known.region).collect()
     }
 
     /// Begin a request. Its answer comes through [`Self::poll_done`], unless it failed at once.
-    pub(super) fn execute(&mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryFault> {
+    pub(crate) fn execute(&mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryFault> {
         let (region, ticket) = (request.region, request.token.0);
         let begun = match request.access {
             MemoryAccess::Write { ranges, .. } => ranges.iter().try_for_each(|range| {
@@ -132,7 +160,7 @@ impl DeviceRegions {
     }
 
     /// The next answer, in the order of asking.
-    pub(super) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+    pub(crate) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
         let (ticket, landed) = self.landing.poll()?;
         let done = match landed {
             Landed::Written => MemoryDone::Written,
@@ -143,18 +171,18 @@ impl DeviceRegions {
         Some((MemoryToken(ticket), done))
     }
 
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.landing.is_busy()
     }
 
     /// Read at once: waits for the device.
-    pub(super) fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+    pub(crate) fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let at = self.range(region, offset, out.len())?;
         self.landing.read_now(at, out).map_err(fault)
     }
 
     /// Work on values that are all on this device. False: some are not.
-    pub(super) fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
+    pub(crate) fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         let Combine { target, source, length, how } = *combine;
         if self.length(target.0).is_none() || self.length(source.0).is_none() {
             return Ok(false);
@@ -173,7 +201,7 @@ impl DeviceRegions {
     }
 
     /// The same for bytes that leave in a frame, and what leaves behind them.
-    pub(super) fn read_in_row(
+    pub(crate) fn read_in_row(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -191,7 +219,7 @@ impl DeviceRegions {
     }
 
     /// Write behind everything that was asked before. Whoever reads through this value sees it.
-    pub(super) fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(crate) fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let at = self.range(region, offset, bytes.len())?;
         self.landing.write(at, bytes).map_err(fault)
     }

@@ -32,7 +32,7 @@ use crate::mapping::whole_pages;
 use crate::window::Window;
 use crate::wires::Ports;
 
-use device::DeviceRegions;
+pub(crate) use device::DeviceRegions;
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
@@ -50,6 +50,7 @@ pub struct HostMemory {
     regions: Regions,
     /// Those that lie in the memory of a device.
     on_device: Option<Mutex<DeviceRegions>>,
+    device: Option<DeviceChoice>,
     ledger: Ledger,
     scratch: Box<[u8; READ_BYTES_MAX]>,
     /// What a fault script makes of it, and the time.
@@ -84,6 +85,7 @@ impl HostMemory {
         Self {
             regions: Regions::default(),
             on_device: None,
+            device: None,
             ledger,
             scratch: Box::new([0; READ_BYTES_MAX]),
             trouble: None,
@@ -136,6 +138,12 @@ impl HostMemory {
         let system = |cause: io::Error| AllocateError::System { region, cause };
         if self.on_device.is_none() {
             self.on_device = Some(Mutex::new(DeviceRegions::open(choice).map_err(system)?));
+            self.device = Some(choice);
+        }
+        if let Some(known) = self.device.filter(|known| *known != choice) {
+            let text =
+                format!("the other regions lie on {known}, not on {choice}; hint: one device per node");
+            return Err(system(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         self.on_device().map_or(Ok(()), |mut device| device.allocate(region, length)).map_err(system)?;
         self.ledger.add(length, length);
@@ -180,6 +188,12 @@ impl HostMemory {
         let freed = self.regions.0.remove(place);
         self.ledger.remove(freed.backing.pages.length() as u64, freed.length as u64);
         Ok(())
+    }
+
+    /// The device that holds regions of it, if one does.
+    #[must_use]
+    pub fn device(&self) -> Option<DeviceChoice> {
+        self.device
     }
 
     /// What its regions take and took, and how many have come and gone.

@@ -8,49 +8,62 @@ use super::DeviceChoice;
 
 /// Nothing of this kind exists.
 #[derive(Debug)]
-pub(super) enum DeviceRegions {}
+pub(crate) enum DeviceRegions {}
 
 #[allow(clippy::unused_self, reason = "the same surface as with GPUs")]
 impl DeviceRegions {
-    pub(super) fn open(_choice: DeviceChoice) -> io::Result<Self> {
+    pub(crate) fn open(_choice: DeviceChoice) -> io::Result<Self> {
         let what = "this program was built without GPUs; hint: build it with the feature `gpu`, or leave `device` out";
         Err(io::Error::new(io::ErrorKind::Unsupported, what))
     }
 
     #[allow(unsafe_code, reason = "the same surface as with GPUs")]
-    pub(super) unsafe fn take_frames_in_place(&mut self, _start: usize, _bytes: usize) -> io::Result<()> {
+    pub(crate) unsafe fn take_frames_in_place(&mut self, _start: usize, _bytes: usize) -> io::Result<()> {
         match *self {}
     }
 
-    pub(super) fn allocate(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
+    pub(crate) fn allocate(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
         match *self {}
     }
 
-    pub(super) fn free(&mut self, _region: RegionId) -> Option<u64> {
+    #[allow(unsafe_code, reason = "the same surface as with GPUs")]
+    pub(crate) unsafe fn borrow(&mut self, _region: RegionId, _address: u64, _length: u64) {
         match *self {}
     }
 
-    pub(super) fn length(&self, _region: RegionId) -> Option<u64> {
+    pub(crate) fn address(&self, _region: RegionId) -> Option<u64> {
         match *self {}
     }
 
-    pub(super) fn regions(&self) -> Vec<RegionId> {
+    pub(crate) fn finish(&mut self) -> Result<(), MemoryFault> {
         match *self {}
     }
 
-    pub(super) fn execute(&mut self, _request: &MemoryRequest<'_>, _frame: &[u8]) -> Option<MemoryFault> {
+    pub(crate) fn free(&mut self, _region: RegionId) -> Option<u64> {
         match *self {}
     }
 
-    pub(super) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+    pub(crate) fn length(&self, _region: RegionId) -> Option<u64> {
         match *self {}
     }
 
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn regions(&self) -> Vec<RegionId> {
         match *self {}
     }
 
-    pub(super) fn read(
+    pub(crate) fn execute(&mut self, _request: &MemoryRequest<'_>, _frame: &[u8]) -> Option<MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
+        match *self {}
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn read(
         &mut self,
         _region: RegionId,
         _offset: u64,
@@ -59,11 +72,11 @@ impl DeviceRegions {
         match *self {}
     }
 
-    pub(super) fn combine(&mut self, _combine: &Combine) -> Result<bool, MemoryFault> {
+    pub(crate) fn combine(&mut self, _combine: &Combine) -> Result<bool, MemoryFault> {
         match *self {}
     }
 
-    pub(super) fn read_in_row(
+    pub(crate) fn read_in_row(
         &mut self,
         _region: RegionId,
         _offset: u64,
@@ -73,7 +86,7 @@ impl DeviceRegions {
         match *self {}
     }
 
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         _region: RegionId,
         _offset: u64,

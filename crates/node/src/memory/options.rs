@@ -35,6 +35,16 @@ pub enum DeviceChoice {
     Fake(u64),
 }
 
+impl std::fmt::Display for DeviceChoice {
+    /// As rack files name it.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cuda(index) => write!(formatter, "cuda:{index}"),
+            Self::Fake(seed) => write!(formatter, "fake:{seed}"),
+        }
+    }
+}
+
 impl MemoryOptions {
     /// The same with or without the wish for huge pages.
     #[must_use]

@@ -102,6 +102,8 @@ impl Data<'_> {
                 Output::Slice(slice) => {
                     let to = slice.range.offset + cells.start as u64;
                     copy(region, at, &slice.region, to, cells.len())?;
+                    // Whoever hears of the end may have a kernel look at it.
+                    slice.region.settle()?;
                 }
             }
         }
@@ -116,6 +118,9 @@ impl Data<'_> {
 
 /// Copy bytes from region to region. Both may change under the hands of peers, so they pass through a place of one's own.
 fn copy(from: &Region, from_offset: u64, to: &Region, to_offset: u64, length: usize) -> Result<(), Error> {
+    if from.copy_on_device(from_offset, to, to_offset, length as u64)? {
+        return Ok(());
+    }
     let mut chunk = [0_u8; CHUNK_BYTES];
     for start in (0..length).step_by(CHUNK_BYTES) {
         let chunk = &mut chunk[..CHUNK_BYTES.min(length - start)];

@@ -10,6 +10,7 @@
 //! Not here: which algorithms there are (`rackloom-collectives`). A member that lives, has joined, and has not called the
 //! collective yet is late; it is waited for as long as that takes.
 
+mod combined;
 mod data;
 mod doubt;
 mod ground;
@@ -40,6 +41,7 @@ use super::element::{Element, Number, bytes_of, bytes_of_mut};
 use super::error::Error;
 use super::node::Node;
 use super::region::{RegionOptions, Slice};
+use crate::memory::DeviceChoice;
 
 /// Bytes of one collective at a time, unless chosen.
 const STAGING_BYTES: u64 = 4 << 20;
@@ -65,6 +67,9 @@ pub struct GroupOptions {
     /// How long this member's first collective waits for others that have not joined. Members may choose differently. Ten
     /// seconds unless changed.
     pub patience: Duration,
+    /// Where the group's region lies, if not in the memory of the host: on this device reductions are kernels, and slices of regions
+    /// on it are copied by the device. Members may choose differently.
+    pub device: Option<DeviceChoice>,
 }
 
 impl GroupOptions {
@@ -77,6 +82,7 @@ impl GroupOptions {
             staging_bytes: STAGING_BYTES,
             algorithm: None,
             patience: PATIENCE,
+            device: None,
         }
     }
 
@@ -98,6 +104,13 @@ impl GroupOptions {
     #[must_use]
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// The same with its region on this device.
+    #[must_use]
+    pub const fn device(mut self, device: DeviceChoice) -> Self {
+        self.device = Some(device);
         self
     }
 
@@ -198,7 +211,10 @@ impl Group {
         let ground = ground.ok_or(Error::Invalid("the staging is too large; hint: GroupOptions::staging"))?;
         let access = Access { read: false, write: true, atomic: true };
         let region = RegionOptions { region: options.region, key: options.key, access };
-        let region = node.allocate(region, ground.total_bytes())?;
+        let region = match options.device {
+            Some(device) => node.allocate_on_device(region, device, ground.total_bytes())?,
+            None => node.allocate(region, ground.total_bytes())?,
+        };
         let (schedules, deaths, seen) = node.with_core(|core| {
             let graph = &core.member()?.member().config().graph;
             let schedules = Schedules::new(members.len(), options.algorithm, graph, ground);

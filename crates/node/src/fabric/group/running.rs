@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
-use rackloom_collectives::{Buffer, ReduceError, Schedule, Span, Transfer, TransferId};
+use rackloom_collectives::{
+    Buffer, ElementType, ReduceError, ReduceOperation, Schedule, Span, Transfer, TransferId,
+};
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, RemoteAddress, Signal};
 
 use super::super::core::Core;
@@ -15,6 +17,7 @@ use super::super::error::Error;
 use super::super::region::Region;
 use super::super::table::Sink;
 use super::Arithmetic;
+use super::combined::{arithmetic, number};
 use super::ground::{Ground, Set};
 
 /// Puts under way at once.
@@ -296,6 +299,23 @@ impl Surroundings for OnCore<'_> {
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
         let at = self.running.buffer(self.place, buffer) + offset as u64;
         Ok(self.place.region.read(at, out)?)
+    }
+
+    fn combine(
+        &mut self,
+        how: Option<(ReduceOperation, ElementType)>,
+        target: (Buffer, usize),
+        source: (Buffer, usize),
+        length: usize,
+    ) -> Result<bool, Fault> {
+        let how = match how.map(|(operation, element)| (arithmetic(operation), number(element))) {
+            None => None,
+            Some((Some(operation), Some(element))) => Some((operation, element)),
+            // Nobody but the host knows how.
+            Some(_) => return Ok(false),
+        };
+        let at = |(buffer, offset): (Buffer, usize)| self.running.buffer(self.place, buffer) + offset as u64;
+        Ok(self.place.region.combine(at(target), at(source), length as u64, how)?)
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {

@@ -1,0 +1,254 @@
+//! Operations that kernels begin: a ring of commands, served by whoever drives the node.
+//!
+//! The ring and its protocol are `rackloom_gpu`'s ([`rackloom_gpu::commands`]); what a command means is settled here, by the same way to the
+//! core that every request takes. An activity looks at the ring after every turn: what has been given goes to the core at once, what has
+//! ended goes back at once. A node with an open ring does not sleep, because nobody rings for a kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rackloom_gpu::commands::{
+    ANYBODY, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
+    Status,
+};
+use rackloom_protocol::{
+    Atomic, AtomicKind, Command, Completion as Level, Key, LocalRange, NodeId, OperationError, RegionId,
+    RemoteAddress, Signal, Width,
+};
+
+use super::activity::Activity;
+use super::engine::Core;
+use super::error::Error;
+use super::node::{NAMELESS, Node};
+use super::on_device::DeviceMemory;
+use super::queue::{Completion, Queue};
+use super::table::{Entry, Sink};
+
+/// Operations of kernels on this node's behalf. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
+/// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which says what they may rely on.
+///
+/// `Send` and `Sync`. Dropping it closes it: every kernel that waits is told. The ring itself stays until the node is gone, because a
+/// kernel may still look at it.
+#[derive(Debug)]
+pub struct CommandQueue {
+    node: Node,
+    is_over: Arc<AtomicBool>,
+    argument: QueueArgument,
+    host: Arc<HostKernel>,
+}
+
+impl Node {
+    /// Let kernels begin operations of this node, at least `slots` of them at a time. They name regions of this node and of others by number
+    /// and key. The node has a region on a device, whose kernels these are.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a node without a region on a device; [`Error::System`] if the device has no memory for the ring;
+    /// [`Error::Closed`].
+    pub fn command_queue(&self, slots: u32) -> Result<CommandQueue, Error> {
+        let device = self.with_core(|core| Ok::<_, Error>(core.member()?.memory_mut().device().cloned()))?;
+        let device = device.ok_or(Error::Invalid(
+            "the node has no region on a device; hint: allocate_on_device comes first",
+        ))?;
+        let ring = CommandRing::new(device.lock().device(), slots).map_err(|cause| Error::System {
+            what: "cannot make a ring",
+            cause: std::io::Error::other(cause),
+        })?;
+        let (argument, host) = (ring.argument(), Arc::new(ring.host_kernel()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let serving = Serving {
+            ring: Some(ring),
+            ended: Queue::with_capacity(slots as usize),
+            waiting: None,
+            is_over: Arc::clone(&is_over),
+            device,
+        };
+        serving.device.watchers().fetch_add(1, Ordering::AcqRel);
+        self.with_core(|core| {
+            core.member()?;
+            let operation = core.table.open(Entry { sink: Sink::Nobody, ..Entry::default() });
+            core.begin(operation, Box::new(serving));
+            Ok::<_, Error>(())
+        })?;
+        // Whoever sleeps at the doorbell does not know yet that nobody will ring.
+        self.with_core(Core::visit);
+        Ok(CommandQueue { node: self.clone(), is_over, argument, host })
+    }
+}
+
+impl CommandQueue {
+    /// What kernels take as an argument, by value.
+    #[must_use]
+    pub const fn argument(&self) -> QueueArgument {
+        self.argument
+    }
+
+    /// A kernel that runs on the host, for tests and for machines without a device. A ring has kernels of one kind.
+    #[must_use]
+    pub fn host_kernel(&self) -> Arc<HostKernel> {
+        Arc::clone(&self.host)
+    }
+
+    /// The node.
+    #[must_use]
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl Drop for CommandQueue {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.node.with_core(Core::visit);
+    }
+}
+
+/// A ring that is served.
+struct Serving {
+    /// Always there until the end.
+    ring: Option<CommandRing>,
+    /// Ends of what was given to the core, under twice the ticket.
+    ended: Arc<Queue>,
+    /// What the core had no room for.
+    waiting: Option<(u64, Asked)>,
+    is_over: Arc<AtomicBool>,
+    device: Arc<DeviceMemory>,
+}
+
+impl Activity for Serving {
+    fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
+        if self.is_over.load(Ordering::Acquire) {
+            return Some(Ok(()));
+        }
+        let ring = self.ring.as_mut()?;
+        ring.set_losses(core.table.deaths.total());
+        loop {
+            let mut is_given = false;
+            while let Some((ticket, asked)) = self.waiting.take().or_else(|| ring.poll()) {
+                match give(core, &asked, ticket, &self.ended) {
+                    Ok(Given::Under) => {}
+                    Ok(Given::Over) => ring.complete(ticket, asked.is_posted(), Status::Done, 0),
+                    Err(Error::Busy { .. }) => {
+                        self.waiting = Some((ticket, asked));
+                        break;
+                    }
+                    Err(error) => ring.complete(ticket, asked.is_posted(), status(&error), 0),
+                }
+                is_given = true;
+            }
+            while let Some(Completion { context: ticket, result, .. }) = self.ended.pop() {
+                let (status, value) = match &result {
+                    Ok(ended) => (Status::Done, ended.value),
+                    Err(error) => (status(error), 0),
+                };
+                ring.complete(ticket, false, status, value);
+            }
+            if !is_given {
+                return None;
+            }
+            // What was given leaves now, and what was known at once ends now.
+            core.turn();
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.device.watchers().fetch_sub(1, Ordering::AcqRel);
+        if let Some(mut ring) = self.ring.take() {
+            ring.close();
+            self.device.keep_ring(ring);
+        }
+    }
+}
+
+/// What became of a command that the core took.
+enum Given {
+    /// Its end comes.
+    Under,
+    /// It has none.
+    Over,
+}
+
+fn give(core: &mut Core, asked: &Asked, ticket: u64, ended: &Arc<Queue>) -> Result<Given, Error> {
+    let word = asked.operand.to_le_bytes();
+    let command = command(asked, &word)?;
+    if matches!(command, Command::Fence { .. }) {
+        core.submit(command, Sink::Nobody)?;
+        return Ok(Given::Over);
+    }
+    if !asked.is_posted() {
+        core.submit(command, Sink::Queue(Arc::clone(ended), ticket))?;
+        return Ok(Given::Under);
+    }
+    let sink = if matches!(command, Command::Store { .. }) { Sink::Nobody } else { Sink::Posted };
+    core.submit(command, sink)?;
+    Ok(Given::Over)
+}
+
+/// The core's word for what a kernel wants.
+fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
+    let operation = NAMELESS;
+    let node =
+        |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
+    let peer = || node(asked.peer);
+    let everybody = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
+    let target = || -> Result<RemoteAddress, Error> {
+        let (region, key) = (RegionId(asked.region), Key(asked.key));
+        Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })
+    };
+    let own =
+        LocalRange { region: RegionId(asked.local_region), offset: asked.local_offset, length: asked.length };
+    Ok(match asked.kind().ok_or(Error::Invalid("there is no such command"))? {
+        CommandKind::Store => {
+            let data = word.get(..asked.width() as usize).filter(|data| matches!(data.len(), 4 | 8));
+            let data = data.ok_or(Error::Invalid("a store is of 4 or 8 bytes"))?;
+            let completion = if asked.is_posted() { Level::Accepted } else { Level::Visible };
+            Command::Store { operation, target: target()?, data, completion }
+        }
+        CommandKind::Load => Command::Load { operation, target: target()?, into: own },
+        CommandKind::Get => Command::Get { operation, target: target()?, into: own },
+        CommandKind::Put => {
+            let signal = (asked.flags & SIGNAL != 0).then(|| signal(asked, target()?)).transpose()?;
+            Command::Put { operation, target: target()?, source: own, signal }
+        }
+        kind @ (CommandKind::FetchAdd | CommandKind::CompareSwap | CommandKind::Swap) => {
+            Command::Atomic { operation, target: target()?, atomic: atomic(asked, kind)? }
+        }
+        CommandKind::Flush => Command::Flush { operation, target: everybody()? },
+        CommandKind::Fence => Command::Fence { target: everybody()? },
+    })
+}
+
+fn signal(asked: &Asked, data: RemoteAddress) -> Result<Signal, Error> {
+    let (region, key) = (RegionId(asked.signal_region), Key(asked.signal_key));
+    let word = RemoteAddress { region, offset: asked.signal_offset, key, ..data };
+    let value = asked.signal_value;
+    Ok(if asked.flags & SIGNAL_ADDS != 0 { Signal::add(word, value) } else { Signal::set(word, value) })
+}
+
+fn atomic(asked: &Asked, kind: CommandKind) -> Result<Atomic, Error> {
+    let width = match asked.width() {
+        4 => Width::Four,
+        8 => Width::Eight,
+        _ => return Err(Error::Invalid("an atomic is of 4 or 8 bytes")),
+    };
+    let kind = match kind {
+        CommandKind::FetchAdd => AtomicKind::FetchAdd,
+        CommandKind::CompareSwap => AtomicKind::CompareSwap,
+        _ => AtomicKind::Swap,
+    };
+    Ok(Atomic { kind, width, operand: asked.operand, compare: asked.compare })
+}
+
+/// A library's error in a kernel's word.
+const fn status(error: &Error) -> Status {
+    match error {
+        Error::PeerLost { maybe_done: true, .. } | Error::PeerLeft { maybe_done: true, .. } => {
+            Status::OutcomeUnknown
+        }
+        Error::PeerLost { .. } | Error::PeerLeft { .. } => Status::Lost,
+        Error::Refused { .. } | Error::Failed(OperationError::EarlierFailure) => Status::Refused,
+        Error::Closed => Status::Closed,
+        _ => Status::Invalid,
+    }
+}

@@ -1,0 +1,357 @@
+//! Operations that kernels begin: every kind, many threads, a barrier of two nodes, and ends that leave nobody waiting.
+//!
+//! Kernels are threads of the host on the fake device; on a GPU, where there is one, they are kernels.
+
+#![cfg(feature = "gpu")]
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
+use rackloom::gpu::commands::{ANYBODY, Command, CommandKind, HostKernel, POSTED, SIGNAL, Status};
+use rackloom::gpu::cuda::{Argument, Program};
+use rackloom::gpu::device::{Device, StreamId};
+use rackloom::gpu::kernels::INITIATED;
+use rackloom::gpu::{Cuda, Driver};
+
+const KEY: u64 = 0x5eed;
+const REGION: u32 = 1;
+const BYTES: u64 = 1 << 20;
+const SLOTS: u32 = 64;
+
+struct Rig {
+    fabric: Fabric,
+    regions: Vec<Region>,
+}
+
+impl Rig {
+    fn new(device: DeviceChoice) -> Self {
+        let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+        let fabric = Fabric::local(&plan).unwrap();
+        let options = RegionOptions::new(REGION, KEY);
+        let region = |node: &Node| node.allocate_on_device(options, device, BYTES).unwrap();
+        let regions = fabric.nodes().iter().map(region).collect();
+        Self { fabric, regions }
+    }
+
+    fn node(&self, place: usize) -> &Node {
+        &self.fabric.nodes()[place]
+    }
+
+    fn queue(&self, place: usize) -> CommandQueue {
+        self.node(place).command_queue(SLOTS).unwrap()
+    }
+}
+
+fn to(peer: NodeId, kind: CommandKind, offset: u64) -> Command {
+    let (kind, peer) = (kind as u32, u32::from(peer.0));
+    Command { kind, peer, region: REGION, offset, key: KEY, flags: 8 << 16, ..Command::default() }
+}
+
+fn done(kernel: &HostKernel, command: Command) -> u64 {
+    let (status, value) = kernel.call(&command);
+    assert_eq!(status, Status::Done, "{command:?}");
+    value
+}
+
+#[test]
+fn every_operation_of_a_kernel_does_what_the_library_does() {
+    let rig = Rig::new(DeviceChoice::Fake(5));
+    let (queue, peer) = (rig.queue(0), rig.node(1).id());
+    let kernel = queue.host_kernel();
+    let theirs = &rig.regions[1];
+    done(&kernel, Command { operand: 40, ..to(peer, CommandKind::Store, 64) });
+    assert_eq!(done(&kernel, Command { operand: 2, ..to(peer, CommandKind::FetchAdd, 64) }), 40);
+    let swap = Command { operand: 7, compare: 42, ..to(peer, CommandKind::CompareSwap, 64) };
+    assert_eq!(done(&kernel, swap), 42);
+    assert_eq!(done(&kernel, Command { operand: 9, ..to(peer, CommandKind::Swap, 64) }), 7);
+    assert_eq!(theirs.get::<u64>(64).unwrap(), 9);
+    let data: Vec<u8> = (0..100_000_u32).map(|at| (at * 7) as u8).collect();
+    rig.regions[0].write(4096, &data).unwrap();
+    let own = Command { local_region: REGION, local_offset: 4096, length: 100_000, ..Command::default() };
+    let put = to(peer, CommandKind::Put, 8192);
+    let signal = Command {
+        flags: put.flags | SIGNAL,
+        signal_region: REGION,
+        signal_offset: 128,
+        signal_key: KEY,
+        signal_value: 5,
+        ..Command { kind: put.kind, peer: put.peer, region: REGION, offset: 8192, key: KEY, ..own }
+    };
+    done(&kernel, signal);
+    assert_eq!(theirs.get::<u64>(128).unwrap(), 5);
+    let mut found = vec![0_u8; 100_000];
+    theirs.read(8192, &mut found).unwrap();
+    assert_eq!(found, data);
+    for (kind, length) in [(CommandKind::Load, 300), (CommandKind::Get, 100_000)] {
+        let from = to(peer, kind, 8192);
+        done(&kernel, Command { local_region: REGION, local_offset: 300_000, length, ..from });
+        found = vec![0; length as usize];
+        rig.regions[0].read(300_000, &mut found).unwrap();
+        assert_eq!(found, data[..length as usize]);
+    }
+}
+
+#[test]
+fn what_a_kernel_asks_wrongly_is_its_status_and_nobody_else_s_trouble() {
+    let rig = Rig::new(DeviceChoice::Fake(6));
+    let (queue, peer) = (rig.queue(0), rig.node(1).id());
+    let kernel = queue.host_kernel();
+    let store = to(peer, CommandKind::Store, 64);
+    assert_eq!(kernel.call(&Command { offset: 1 << 40, ..store }).0, Status::Refused);
+    assert_eq!(kernel.call(&Command { key: 1, ..store }).0, Status::Refused);
+    assert_eq!(kernel.call(&Command { kind: 99, ..store }).0, Status::Invalid);
+    assert_eq!(kernel.call(&Command { peer: 7, ..store }).0, Status::Invalid);
+    assert_eq!(kernel.call(&Command { peer: 1 << 20, ..store }).0, Status::Invalid);
+    assert_eq!(kernel.call(&Command { flags: 3 << 16, ..store }).0, Status::Invalid);
+    let far = Command { local_region: 77, length: 8, ..to(peer, CommandKind::Put, 0) };
+    assert_eq!(kernel.call(&far).0, Status::Invalid);
+    // A posted one has no status of its own: the next flush tells.
+    kernel.issue(&Command { offset: 1 << 40, flags: store.flags | POSTED, ..store }).unwrap();
+    let flush = Command { kind: CommandKind::Flush as u32, peer: ANYBODY, ..Command::default() };
+    assert_eq!(kernel.call(&flush).0, Status::Refused);
+    assert_eq!(kernel.call(&flush).0, Status::Done);
+}
+
+#[test]
+fn more_threads_than_slots_share_a_ring() {
+    let rig = Rig::new(DeviceChoice::Fake(7));
+    let (queue, peer) = (rig.node(0).command_queue(4).unwrap(), rig.node(1).id());
+    let kernel = queue.host_kernel();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let kernel = &kernel;
+            scope.spawn(move || {
+                for at in 0..50 {
+                    let store = Command { operand: at, ..to(peer, CommandKind::Store, 1024 + thread * 8) };
+                    if at % 3 == 0 {
+                        kernel.issue(&Command { flags: store.flags | POSTED, ..store }).unwrap();
+                    } else {
+                        done(kernel, store);
+                    }
+                    done(kernel, Command { operand: 1, ..to(peer, CommandKind::FetchAdd, 512) });
+                }
+            });
+        }
+    });
+    assert_eq!(rig.regions[1].get::<u64>(512).unwrap(), 400);
+}
+
+#[test]
+fn a_kernel_that_waits_is_told_when_its_node_or_its_peer_is_gone() {
+    let rig = Rig::new(DeviceChoice::Fake(8));
+    let (first, second) = (rig.queue(0), rig.queue(1));
+    let (near, far) = (first.host_kernel(), second.host_kernel());
+    let (here, there) = (rig.node(0).id(), rig.node(1).id());
+    done(&near, Command { operand: 1, ..to(there, CommandKind::Store, 0) });
+    let losses = near.losses();
+    std::thread::scope(|scope| {
+        let looping = scope.spawn(|| {
+            loop {
+                let (status, _) = near.call(&Command { operand: 1, ..to(there, CommandKind::FetchAdd, 8) });
+                if status != Status::Done {
+                    return status;
+                }
+            }
+        });
+        rig.node(1).leave();
+        // The one whose node has left.
+        assert_eq!(far.call(&to(here, CommandKind::Store, 0)).0, Status::Closed);
+        assert!(matches!(looping.join().unwrap(), Status::Lost | Status::OutcomeUnknown));
+    });
+    let begun = Instant::now();
+    while near.losses() == losses && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::yield_now();
+    }
+    assert_eq!(near.losses(), losses + 1, "who waits for a word looks here");
+    drop(first);
+    assert_eq!(near.call(&to(there, CommandKind::Store, 0)).0, Status::Closed);
+}
+
+#[test]
+fn a_node_that_serves_a_ring_and_does_not_sleep_lets_others_in() {
+    let rig = Rig::new(DeviceChoice::Fake(9));
+    let _queues = [rig.queue(0), rig.queue(1)];
+    for _ in 0..200 {
+        // Long enough that nobody counts as a visitor, and the thread behind the node has it to itself.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(500) {
+            std::hint::spin_loop();
+        }
+        assert!(rig.node(0).reaches(rig.node(1).id()));
+    }
+}
+
+#[test]
+fn without_a_device_there_is_no_ring() {
+    let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
+    let fabric = Fabric::local(&plan).unwrap();
+    let refused = fabric.nodes()[0].command_queue(4).unwrap_err();
+    assert!(refused.to_string().contains("hint: "), "{refused}");
+}
+
+/// A device of one's own beside the nodes' on the first GPU, with our kernels; else the reason is printed.
+fn gpu(test: &str) -> Option<(Cuda, Program, StreamId)> {
+    let opened = Driver::open().and_then(|driver| {
+        let mut cuda = Cuda::open(&driver, 0)?;
+        let program = cuda.load(INITIATED)?;
+        let stream = cuda.stream()?;
+        Ok((cuda, program, stream))
+    });
+    let told = |error: &rackloom::gpu::GpuError| {
+        std::io::stderr().write_all(format!("SKIPPED (1): {test}: {error}\n").as_bytes()).unwrap();
+    };
+    opened.inspect_err(told).ok()
+}
+
+fn words(queue: &CommandQueue) -> [u64; 5] {
+    let argument = queue.argument();
+    [argument.control, argument.replies, argument.commands, argument.head, argument.slots]
+}
+
+/// A word of pinned memory.
+fn word(pinned: &rackloom::gpu::Pinned, at: usize) -> u64 {
+    pinned.word(at * 8).load(Ordering::Acquire)
+}
+
+#[test]
+fn kernels_of_a_gpu_do_every_operation() {
+    let Some((mut cuda, program, stream)) = gpu("kernels_of_a_gpu_do_every_operation") else { return };
+    let rig = Rig::new(DeviceChoice::Cuda(0));
+    let queue = rig.queue(0);
+    let result = cuda.pin(64).unwrap();
+    let arguments = [
+        Argument::Words(&words(&queue)),
+        Argument::Word(rig.node(1).id().0.into()),
+        Argument::Word(REGION),
+        Argument::Wide(KEY),
+        Argument::Word(REGION),
+        Argument::Wide(rig.regions[0].device_address().unwrap()),
+        Argument::Wide(result.address(0).0),
+    ];
+    // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+    unsafe { cuda.launch_kernel(stream, (&program, "every_operation"), (1, 1), &arguments) }.unwrap();
+    // It ends by waiting for a word that the other node sets.
+    rig.node(1).store(rig.regions[0].address(0), &1_u64.to_le_bytes()).wait().unwrap();
+    cuda.synchronize(stream).unwrap();
+    assert_eq!(word(&result, 0), 0, "the number of the operation that went wrong");
+}
+
+#[test]
+fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
+    const ROUNDS: u64 = 50;
+    const BLOCKS: u32 = 16;
+    let Some((mut cuda, program, stream)) = gpu("kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks")
+    else {
+        return;
+    };
+    let rig = Rig::new(DeviceChoice::Cuda(0));
+    let queues = [rig.queue(0), rig.queue(1)];
+    let second = cuda.stream().unwrap();
+    let mut pinned = cuda.pin(4096).unwrap();
+    let losses = queues[0].host_kernel().losses();
+    for (place, queue) in queues.iter().enumerate() {
+        // Two words for the blocks, a counter: 64 bytes of device memory for each.
+        let own = cuda.allocate(64).unwrap();
+        let nodes = [rig.node(0).id().0, rig.node(1).id().0].map(u32::from);
+        let (words_at, base) = (65_536_u64, 512 * place);
+        let put = |pinned: &mut rackloom::gpu::Pinned, at: usize, bytes: &[u8]| {
+            pinned.write(base + at, bytes).unwrap();
+        };
+        put(&mut pinned, 256, &nodes[0].to_le_bytes());
+        put(&mut pinned, 260, &nodes[1].to_le_bytes());
+        let team: Vec<u64> = vec![
+            pinned.address(base + 256).0,
+            2 | (place as u64) << 32,
+            u64::from(REGION) << 32,
+            words_at,
+            KEY,
+            rig.regions[place].device_address().unwrap() + words_at,
+            own.0,
+            losses,
+        ];
+        let team: Vec<u8> = team.into_iter().flat_map(u64::to_le_bytes).collect();
+        put(&mut pinned, 0, &team);
+        let arguments = [
+            Argument::Words(&words(queue)),
+            Argument::Wide(pinned.address(base).0),
+            Argument::Word(REGION),
+            Argument::Wide(own.0 + 32),
+            Argument::Wide(ROUNDS),
+            Argument::Wide(pinned.address(base + 128).0),
+            Argument::Wide(pinned.address(base + 136).0),
+        ];
+        let on = if place == 0 { stream } else { second };
+        // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+        unsafe { cuda.launch_kernel(on, (&program, "barriers"), (BLOCKS, 64), &arguments) }.unwrap();
+    }
+    cuda.synchronize(stream).unwrap();
+    cuda.synchronize(second).unwrap();
+    for place in 0..2 {
+        assert_eq!((word(&pinned, place * 64 + 16), word(&pinned, place * 64 + 17)), (0, 1), "node {place}");
+    }
+}
+
+/// The median of times in the device's clock, in nanoseconds: all of them together took so many milliseconds.
+fn median_ns(times: &rackloom::gpu::Pinned, count: usize, all_ms: f32) -> f64 {
+    let mut clocks: Vec<u64> = (0..count).map(|at| word(times, at)).collect();
+    let sum: u64 = clocks.iter().sum();
+    clocks.sort_unstable();
+    clocks[count / 2] as f64 * f64::from(all_ms) * 1e6 / sum as f64
+}
+
+#[test]
+fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
+    const COUNT: usize = 2000;
+    let name = "how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host";
+    let Some((mut cuda, program, stream)) = gpu(name) else { return };
+    let rig = Rig::new(DeviceChoice::Cuda(0));
+    let queue = rig.queue(0);
+    let (times, result) = (cuda.pin(COUNT * 8).unwrap(), cuda.pin(64).unwrap());
+    let (from, until) = (cuda.timer().unwrap(), cuda.timer().unwrap());
+    let arguments = [
+        Argument::Words(&words(&queue)),
+        Argument::Word(rig.node(1).id().0.into()),
+        Argument::Word(REGION),
+        Argument::Wide(KEY),
+        Argument::Wide(COUNT as u64),
+        Argument::Wide(times.address(0).0),
+        Argument::Wide(result.address(0).0),
+    ];
+    cuda.record(from, stream).unwrap();
+    // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+    unsafe { cuda.launch_kernel(stream, (&program, "store_round_trips"), (1, 1), &arguments) }.unwrap();
+    cuda.record(until, stream).unwrap();
+    cuda.synchronize(stream).unwrap();
+    assert_eq!(word(&result, 0), 1, "all of them are done");
+    assert_eq!(rig.regions[1].get::<u64>(0).unwrap(), COUNT as u64);
+    let store_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());
+    std::io::stderr().write_all(b"the stores are done; now the bare loop\n").unwrap();
+    // The bare loop: nothing but two words and a host that looks.
+    let talk = cuda.pin(128).unwrap();
+    let arguments = [
+        Argument::Wide(talk.address(0).0),
+        Argument::Wide(talk.address(64).0),
+        Argument::Wide(COUNT as u64),
+        Argument::Wide(times.address(0).0),
+    ];
+    cuda.record(from, stream).unwrap();
+    // SAFETY: as above.
+    unsafe { cuda.launch_kernel(stream, (&program, "raw_round_trips"), (1, 1), &arguments) }.unwrap();
+    cuda.record(until, stream).unwrap();
+    for at in 1..=COUNT as u64 {
+        while word(&talk, 0) != at {
+            std::hint::spin_loop();
+        }
+        talk.word(64).store(at, Ordering::Release);
+    }
+    cuda.synchronize(stream).unwrap();
+    let raw_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());
+    let line = format!(
+        "a store begun by a kernel, visible at the other node and acknowledged: {:.1} us; a word to the host and back: {:.1} us\n",
+        store_ns / 1e3,
+        raw_ns / 1e3
+    );
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
