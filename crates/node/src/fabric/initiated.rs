@@ -17,7 +17,7 @@ use rackloom_protocol::{
 };
 
 use super::activity::Activity;
-use super::engine::Core;
+use super::core::Core;
 use super::error::Error;
 use super::node::{NAMELESS, Node};
 use super::on_device::DeviceMemory;
