@@ -42,7 +42,7 @@ pub struct Reach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Loss,
-    LossByKind,
+    LossByFrame,
     LossByContent,
     Corrupt,
     Duplicate,
@@ -63,7 +63,7 @@ enum Kind {
 
 const KINDS: [Kind; 17] = [
     Kind::Loss,
-    Kind::LossByKind,
+    Kind::LossByFrame,
     Kind::LossByContent,
     Kind::Corrupt,
     Kind::Duplicate,
@@ -258,7 +258,7 @@ fn conditions(dice: &mut Dice, plan: &Plan, ways: &[Way], kind: Kind, reach: Rea
         Kind::Down => Conditions { is_cut: true, ..none },
         Kind::Unplug | Kind::PluggedLate => Conditions { is_cut: true, is_unplugged: true, ..none },
         Kind::Delay => Conditions { delay_ns: dice.time_ns(reach.begin_ns), ..none },
-        Kind::LossByKind => {
+        Kind::LossByFrame => {
             let kinds: Vec<_> = LossByKind::kinds().map(|(kind, _)| kind).collect();
             Conditions { loss_by_kind: loss_of(&[dice.of(&kinds)], rate), ..none }
         }
