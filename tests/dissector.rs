@@ -284,6 +284,10 @@ fn is_complete(fields: &BTreeSet<String>, operations: &BTreeSet<String>) {
 const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n";
 const PAUSING: &str = "name: p3\nshape: {star: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n\
                        link: {rate: 10Gbit/s, pfc: {xoff: 1B, xon: 0B}}\nforwarding: {mark_above: 0B}\n";
+const BROADCAST: &str = "name: b3\nshape: {ring: {nodes: 3}}\n\
+                         job: {collective: {collective: broadcast, bytes: 16KiB, repetitions: 5, warm_up: 0}}\n";
+const UNREADABLE: &str = "name: unreadable\nevents: [{what: fail-memory, where: n0, rate: 20%, when: {node: n0, run: 2}}]\n\
+                          expect: {ends: clean-error}\n";
 
 #[test]
 fn both_say_the_same_of_every_simulated_frame() {
@@ -302,6 +306,13 @@ fn both_say_the_same_of_every_simulated_frame() {
     sim(&rack_file(PAUSING)).with(&["--capture", text(&directory)]).finish().passed();
     let Some((some_fields, _)) = compare_all(&directory) else { return };
     fields.extend(some_fields);
+    // And only memory that fails leaves voids.
+    let directory = scratch("captures");
+    let script = rack_file(UNREADABLE);
+    let options = ["--capture", text(&directory), "--faults", text(&script)];
+    sim(&rack_file(BROADCAST)).with(&options).finish().passed();
+    let Some((_, some_operations)) = compare_all(&directory) else { return };
+    operations.extend(some_operations);
     is_complete(&fields, &operations);
 }
 
