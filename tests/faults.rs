@@ -138,6 +138,11 @@ fn every_scenario_holds_with_real_processes() {
             let is_right = (looked > Some(0) || !has_links) && broken.unwrap_or(0) == 0;
             assert!(is_right, "{}: {oracle}: {tally}", scenario.file.display());
         }
+        // Where heartbeats have a bound, how far the host may be behind it stands beside it.
+        for fault in report["faults"].as_array().expect("faults") {
+            let has_bound = fault["detection_bound_ns"].is_u64();
+            assert!(!has_bound || fault["scheduling_slack_ns"].as_u64() > Some(0), "{fault}");
+        }
         let begins_anew = scenario.file.ends_with("node-restarts.yaml");
         assert!(
             !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),

@@ -164,6 +164,7 @@ pub(crate) fn report(
                 job: if has_job { jobs.next().map(|mut job| job.result()) } else { None },
                 ports: port_reports(plan, simulation, node),
                 events,
+                timer_late_max_ns: 0,
             }
         })
         .collect();

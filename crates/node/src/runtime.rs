@@ -41,6 +41,7 @@ pub struct Runtime<M, R = HostMemory> {
     traffic: Traffic,
     last_receive: Instant,
     last_turn: Instant,
+    timer_late_max_ns: u64,
     /// Frames have been taken at once since the last drain, which then need not have had anything to do with them.
     has_taken: bool,
     arrivals: Option<Arrivals>,
@@ -62,6 +63,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             traffic: Traffic::default(),
             last_receive: Instant::ZERO,
             last_turn: Instant::ZERO,
+            timer_late_max_ns: 0,
             has_taken: false,
             arrivals: None,
         }
@@ -123,8 +125,13 @@ impl<M: Member, R: Memory> Runtime<M, R> {
 
     /// Second half of a turn, after the commands: the timeout if it is due, one drain, frames out.
     pub fn finish(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
-        if self.member.poll_timeout() <= now {
+        let due = self.member.poll_timeout();
+        if due <= now {
             self.member.handle_timeout(now);
+            // What was due before could not be done then, for want of room and not of a processor.
+            if due > self.last_turn {
+                self.timer_late_max_ns = self.timer_late_max_ns.max(now.since(due));
+            }
         }
         self.last_turn = now;
         let progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
@@ -225,6 +232,12 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// The ports, for a fault script to change.
     pub fn ports_mut(&mut self) -> &mut Ports {
         &mut self.ports
+    }
+
+    /// How late a timer of the member was served at the most: what a busy host adds to every time that the protocol promises.
+    #[must_use]
+    pub const fn timer_late_max_ns(&self) -> u64 {
+        self.timer_late_max_ns
     }
 
     /// The ports, for their counters.

@@ -57,6 +57,22 @@ fn a_turn_is_frames_by_port_then_commands_then_timeout_then_one_drain() {
 }
 
 #[test]
+fn how_late_a_timer_was_served_is_remembered_and_what_had_no_room_was_not_late() {
+    let (mut runtime, _left, _right) = relay_between();
+    assert_eq!(runtime.timer_late_max_ns(), 0);
+    let mut late_at_most = |due: u64, served: u64| {
+        runtime.member_mut().timeout = Some(Instant(due));
+        runtime.turn(Instant(served), &mut |_| {});
+        runtime.timer_late_max_ns()
+    };
+    assert_eq!(late_at_most(50, 57), 7);
+    assert_eq!(late_at_most(90, 93), 7, "the latest of all");
+    assert_eq!(late_at_most(80, 200), 7, "due at a turn before: that one could not do it");
+    assert_eq!(late_at_most(300, 300), 7);
+    assert_eq!(late_at_most(400, 408), 8);
+}
+
+#[test]
 fn a_timeout_is_told_when_due_and_not_before() {
     let (mut runtime, _left, _right) = relay_between();
     runtime.member_mut().timeout = Some(Instant(100));

@@ -15,6 +15,7 @@ pub(super) fn faults(faults: &[FaultReport]) -> String {
         Column::Right("detected after"),
         Column::Right("at least"),
         Column::Right("bound"),
+        Column::Right("slack"),
         Column::Right("switched after"),
         Column::Right("recovered after"),
     ]);
@@ -28,6 +29,7 @@ pub(super) fn faults(faults: &[FaultReport]) -> String {
             time(fault.detected_after_ns),
             time(fault.detection_least_ns),
             time(fault.detection_bound_ns),
+            time(fault.scheduling_slack_ns),
             time(fault.switched_after_ns),
             time(fault.recovered_after_ns),
         ]);

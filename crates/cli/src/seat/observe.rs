@@ -163,6 +163,7 @@ impl Observer {
             job,
             ports: reports,
             events,
+            timer_late_max_ns: 0,
         }
     }
 }

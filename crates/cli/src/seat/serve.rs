@@ -100,6 +100,13 @@ impl Body {
         }
     }
 
+    fn timer_late_max_ns(&self) -> u64 {
+        match self {
+            Self::Endpoint(work) => work.runtime.timer_late_max_ns(),
+            Self::Switch(runtime) => runtime.timer_late_max_ns(),
+        }
+    }
+
     fn ports(&self) -> &Ports {
         match self {
             Self::Endpoint(work) => work.runtime.ports(),
@@ -387,6 +394,7 @@ impl Seat {
         };
         let mut report =
             self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
+        report.timer_late_max_ns = self.body.timer_late_max_ns();
         if let Some(afterwards) = self.afterwards.take() {
             afterwards.keep_what_was(&mut report);
         }

@@ -101,6 +101,9 @@ pub struct NodeReport {
     /// How its memory was held and used; only where memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
+    /// How late one of its timers was served at the most: the slack of its host's scheduler. Nothing in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_late_max_ns: Option<u64>,
 }
 
 /// Latency of one kind of operation.
@@ -334,6 +337,7 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
         state: member.map_or(MemberState::Lost, |member| member.state),
         paths: job.and_then(|job| job.paths),
         memory: job.and_then(|job| job.memory.clone()),
+        timer_late_max_ns: member.map(|member| member.timer_late_max_ns).filter(|late_ns| *late_ns > 0),
     }
 }
 

@@ -45,6 +45,10 @@ pub struct FaultReport {
     /// is faster; processes take as much longer as they wait for a processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_bound_ns: Option<u64>,
+    /// By how much processes may be beyond that bound for want of a processor: the latest that a timer of a member was served, those that the
+    /// script itself stops left out. Nothing in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling_slack_ns: Option<u64>,
     /// Heartbeats alone never find it sooner: one may have come just before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_least_ns: Option<u64>,
@@ -90,6 +94,12 @@ struct Stretch {
 pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     report.faults =
         (0..script.events.len()).map(|event| fault_report(script, plan, &report.events, event)).collect();
+    let slack_ns = scheduling_slack_ns(script, report);
+    report
+        .faults
+        .iter_mut()
+        .filter(|fault| fault.detection_bound_ns.is_some())
+        .for_each(|fault| fault.scheduling_slack_ns = slack_ns);
     let refused = std::mem::take(&mut report.refused);
     let explained: Vec<_> = refused.iter().filter(|line| explains_refusal(script, plan, line)).collect();
     report.wrong.retain(|line| !explained.contains(&line));
@@ -101,6 +111,16 @@ pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     failures.extend(of_counts(&script.expect, report));
     report.verdict = if failures.is_empty() { Verdict::Pass } else { Verdict::Fail };
     report.failures = failures;
+}
+
+/// The latest that a timer was served, of members that the script does not stop.
+fn scheduling_slack_ns(script: &FaultScript, report: &Report) -> Option<u64> {
+    let stops = |node: NodeId| {
+        let mut pauses = script.events.iter().map(|event| &event.fault);
+        pauses.any(|fault| matches!(fault, Fault::Pause(members) if members.contains(&node)))
+    };
+    let members = (0..).map(NodeId).zip(&report.nodes).filter(|(node, _)| !stops(*node));
+    members.filter_map(|(_, member)| member.timer_late_max_ns).max()
 }
 
 /// Whether the script explains that memory has refused what is right: by memory that fails or keys that are revoked; or by somebody new in
@@ -393,6 +413,7 @@ fn goodput_bits_per_s(report: &Report) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::assemble::NodeReport;
     use super::super::fault_lines::FaultLines;
     use super::*;
 
@@ -443,6 +464,30 @@ mod tests {
         let bound_ns = plan().timers.detection_ns() + plan().links[0].profile.latency_ns();
         assert_eq!(fault.detection_bound_ns, Some(bound_ns));
         assert_eq!(report.failures, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
+        let told = |events: &str| {
+            let script = format!("name: t\nevents: [{{what: down, where: n0--n1, for: 100ns}}{events}]");
+            let script = FaultScript::parse(&script, "t", &plan()).unwrap_or_else(|error| panic!("{error}"));
+            let late = |(name, timer_late_max_ns): (&str, _)| NodeReport {
+                name: name.into(),
+                pid: None,
+                state: MemberState::Finished,
+                paths: None,
+                memory: None,
+                timer_late_max_ns,
+            };
+            let nodes = [("n0", Some(7)), ("n1", Some(9)), ("n2", None), ("n3", Some(900))];
+            let mut report = after_a_cut(&script);
+            report.nodes = nodes.into_iter().map(late).collect();
+            judge(&script, &plan(), &mut report);
+            report.faults.iter().map(|fault| fault.scheduling_slack_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(told(""), [Some(900)]);
+        let paused = ", {what: pause, where: n3, for: 1s}";
+        assert_eq!(told(paused), [Some(9), None], "n3 was stopped, and a pause has no bound");
     }
 
     #[test]

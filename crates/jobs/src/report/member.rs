@@ -241,13 +241,29 @@ pub struct MemberReport {
     pub ports: Vec<PortReport>,
     /// What happened to it.
     pub events: EventLog,
+    /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timer_late_max_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_zero(time_ns: &u64) -> bool {
+    *time_ns == 0
 }
 
 impl MemberReport {
     /// What an engine reports for a member that can no longer speak for itself.
     #[must_use]
     pub fn silent(name: impl Into<String>, pid: Option<u32>, state: MemberState) -> Self {
-        Self { name: name.into(), pid, state, job: None, ports: Vec::new(), events: EventLog::default() }
+        Self {
+            name: name.into(),
+            pid,
+            state,
+            job: None,
+            ports: Vec::new(),
+            events: EventLog::default(),
+            timer_late_max_ns: 0,
+        }
     }
 }
 
