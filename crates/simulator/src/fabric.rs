@@ -44,6 +44,10 @@ pub(crate) struct Fabric {
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
     witness: Option<Box<dyn FrameWitness>>,
+    /// What leaves one member now reaches no other before so long.
+    shortest_ns: u64,
+    /// Frames may wait on a link for others to overtake them.
+    has_holds: bool,
 }
 
 impl Fabric {
@@ -68,7 +72,10 @@ impl Fabric {
                 channels.push(Channel::new(sender.0, receiver, &link.profile, crossing, judge));
             }
         }
+        let shortest_ps = links.iter().map(|link| link.profile.latency_ps()).min().unwrap_or(0);
         Self {
+            shortest_ns: shortest_ps / 1_000,
+            has_holds: links.iter().any(|link| link.profile.reorder > 0.0),
             queue: EventQueue::default(),
             frames: FrameSlab::new(room_bytes, Rc::clone(&books)),
             books,
@@ -134,6 +141,12 @@ impl Fabric {
     pub(crate) fn set_witness(&mut self, witness: Box<dyn FrameWitness>) {
         self.keep_whole();
         self.witness = Some(witness);
+    }
+
+    /// For so long what a member does concerns no other one; 0 where somebody looks on, who wants to see everything in its order, or
+    /// where a frame's way is not settled when it leaves.
+    pub(crate) const fn lookahead_ns(&self) -> u64 {
+        if self.hook.is_some() || self.witness.is_some() || self.has_holds { 0 } else { self.shortest_ns }
     }
 
     /// Nobody sees what happens to frames any more.
@@ -232,8 +245,10 @@ impl Fabric {
 
     /// Let a frame through, and after it those that have now been overtaken often enough.
     fn pass(&mut self, id: ChannelId, frame: FrameId, arrival: Instant) {
-        self.queue.push(arrival, Occurrence::Arrival(frame));
-        self.channels[id.index()].overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held)));
+        let channel = &mut self.channels[id.index()];
+        let receiver = channel.receiver;
+        self.queue.push(arrival, Occurrence::Arrival(frame, receiver));
+        channel.overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held, receiver)));
     }
 
     /// A frame that was held back has waited long enough; whether it was still waiting. One that was overtaken has arrived long ago
@@ -267,8 +282,11 @@ impl Fabric {
     /// A frame does not reach its receiver.
     pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
         let (id, _) = self.frames.carrier(frame);
-        self.channels[id.index()].statistics.frames_dropped += 1;
-        self.trace.frame(now, id, fate, self.frames.traced(frame));
+        let statistics = &mut self.channels[id.index()].statistics;
+        statistics.frames_dropped += 1;
+        // Each end has its own order.
+        let number = if fate == Fate::Lost { statistics.frames_sent } else { statistics.frames_delivered };
+        self.trace.frame(now, id, (fate, number), self.frames.traced(frame));
         if let Some(why) = fate.beyond_verdict() {
             self.testify(frame, |witness, edge, direction, bytes| {
                 witness.lost(now, edge, direction, bytes, why);
@@ -280,8 +298,9 @@ impl Fabric {
     /// A frame is given to its receiver: its bytes.
     pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId) -> &[u8] {
         let (id, _) = self.frames.carrier(frame);
-        self.channels[id.index()].statistics.frames_delivered += 1;
-        self.trace.frame(now, id, Fate::Delivered, self.frames.traced(frame));
+        let statistics = &mut self.channels[id.index()].statistics;
+        statistics.frames_delivered += 1;
+        self.trace.frame(now, id, (Fate::Delivered, statistics.frames_delivered), self.frames.traced(frame));
         self.frames.full(frame)
     }
 
@@ -298,8 +317,9 @@ impl Fabric {
         self.frames.full(frame)
     }
 
-    pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, event: &Event) {
-        self.trace.event(now, node, event);
+    /// A member tells of this, after so many other things.
+    pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, number: u64, event: &Event) {
+        self.trace.event(now, node, number, event);
     }
 }
 

@@ -36,7 +36,8 @@ pub struct Statistics {
     pub wire_bytes: u64,
     /// The same with the headers that the links' profiles name.
     pub accounted_bytes: u64,
-    /// Largest number of frames that existed at the same time.
+    /// Largest number of frames for which there had to be room at the same time. Whoever looks on may change it: members' turns are
+    /// computed in another order then.
     pub frames_alive_max: u64,
 }
 

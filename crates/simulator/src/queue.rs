@@ -31,8 +31,8 @@ const NONE: u32 = u32::MAX;
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occurrence {
-    /// A frame reaches the end of its channel.
-    Arrival(FrameId),
+    /// A frame reaches this member, at the end of its channel.
+    Arrival(FrameId, NodeId),
     /// A frame that waits to be overtaken has waited long enough.
     HoldOver(FrameId),
     /// A channel takes frames again.
@@ -105,6 +105,9 @@ pub(crate) struct EventQueue {
     /// What the wheel does not show yet.
     later: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
+    /// Until when a member runs ahead of the others; 0 while none does. What it puts before itself until then is its own.
+    ahead_until: Instant,
+    own: BinaryHeap<Reverse<Scheduled>>,
 }
 
 impl Default for EventQueue {
@@ -117,6 +120,8 @@ impl Default for EventQueue {
             free: NONE,
             later: BinaryHeap::new(),
             scheduled: 0,
+            ahead_until: Instant::ZERO,
+            own: BinaryHeap::new(),
         }
     }
 }
@@ -124,12 +129,66 @@ impl Default for EventQueue {
 impl EventQueue {
     /// Let something happen at `at`, or as soon as possible if that is over.
     pub(crate) fn push(&mut self, at: Instant, what: Occurrence) {
+        if at < self.ahead_until {
+            return self.put_ahead(at, what);
+        }
         let scheduled = Scheduled { at: at.max(self.begin), number: self.scheduled, what };
         self.scheduled += 1;
         if scheduled.at.since(self.begin) < SHOWN_NS {
             self.show(scheduled);
         } else {
             self.later.push(Reverse(scheduled));
+        }
+    }
+
+    /// A member runs ahead until then. What is due before has been taken out.
+    pub(crate) fn run_ahead(&mut self, until: Instant) {
+        self.ahead_until = until;
+    }
+
+    /// Nobody runs ahead any more.
+    pub(crate) fn run_together(&mut self) {
+        debug_assert!(self.own.is_empty(), "what is left was put back");
+        self.ahead_until = Instant::ZERO;
+    }
+
+    /// Put something before the member that runs ahead.
+    fn put_ahead(&mut self, at: Instant, what: Occurrence) {
+        debug_assert!(
+            matches!(what, Occurrence::Opening(_) | Occurrence::Timer(_) | Occurrence::Wake(_)),
+            "{what:?} at {at:?} concerns another member"
+        );
+        self.own.push(Reverse(Scheduled { at, number: self.scheduled, what }));
+        self.scheduled += 1;
+    }
+
+    /// When the next thing is due that the member ahead has put before itself.
+    #[inline]
+    pub(crate) fn next_own_at(&self) -> Instant {
+        self.own.peek().map_or(Instant::NEVER, |Reverse(next)| next.at)
+    }
+
+    /// The next of those things.
+    pub(crate) fn pop_own(&mut self) -> Option<Scheduled> {
+        self.own.pop().map(|Reverse(next)| next)
+    }
+
+    /// Put something back before the member ahead, as it was.
+    pub(crate) fn put_back_own(&mut self, scheduled: Scheduled) {
+        self.own.push(Reverse(scheduled));
+    }
+
+    /// Put back what was taken out and has not happened, as it was.
+    pub(crate) fn put_back(&mut self, mut all: Vec<Scheduled>) {
+        all.extend(std::iter::from_fn(|| self.pop_due(Instant::NEVER)));
+        all.sort_unstable();
+        self.begin = all.first().map_or(self.begin, |first| first.at);
+        for scheduled in all {
+            if scheduled.at.since(self.begin) < SHOWN_NS {
+                self.show(scheduled);
+            } else {
+                self.later.push(Reverse(scheduled));
+            }
         }
     }
 
@@ -199,7 +258,7 @@ impl EventQueue {
         let used: usize = lists.map(|list| self.chain(list.first).count()).sum();
         if self.entries.len() > ENTRIES_KEPT && self.entries.len() / 8 > used {
             let old = std::mem::take(self);
-            (self.begin, self.scheduled) = (old.begin, old.scheduled);
+            (self.begin, self.scheduled, self.ahead_until) = (old.begin, old.scheduled, old.ahead_until);
             for list in old.lists.iter().filter(|list| list.first != NONE) {
                 old.chain(list.first).for_each(|scheduled| self.show(scheduled));
             }

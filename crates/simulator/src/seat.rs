@@ -124,6 +124,8 @@ pub(crate) struct Seat {
     pub(crate) probed: Option<RegionConfig>,
     /// Others had this seat before: frames for them may still come.
     pub(crate) has_forebears: bool,
+    /// Events that it has reported.
+    pub(crate) told: u64,
     memory_requests: u64,
     job_progress: u64,
 }
@@ -176,6 +178,7 @@ impl Seat {
             leases: Leases::default(),
             probed: None,
             has_forebears: false,
+            told: 0,
             memory_requests: 0,
             job_progress: 0,
         }

@@ -123,17 +123,17 @@ impl Watchdog {
 
     /// An operation ended or memory was touched.
     pub(crate) fn work(&mut self, now: Instant) {
-        self.work_at = now;
+        self.work_at = self.work_at.max(now);
     }
 
     /// A job got further.
     pub(crate) fn job_progress(&mut self, now: Instant) {
-        (self.work_at, self.job_at) = (now, now);
+        (self.work_at, self.job_at) = (self.work_at.max(now), self.job_at.max(now));
     }
 
     /// Whether the engine may go on; looked at once per batch of occurrences.
     pub(crate) fn check_engine(&mut self, now: Instant, occurrences: u64) -> Result<(), StallCause> {
-        if now > self.moment {
+        if now != self.moment {
             self.moment = now;
             self.batches_of_moment = 0;
         }
@@ -145,6 +145,15 @@ impl Watchdog {
             return Err(StallCause::TooManyOccurrences { limit: self.occurrences_max });
         }
         Ok(())
+    }
+
+    /// When the jobs must have got further, as far as is known now; before then there is no need to ask.
+    pub(crate) fn bites_at(&self) -> Instant {
+        if self.limit_ns == 0 {
+            return Instant::NEVER;
+        }
+        let after = |at: Instant, ns: u64| Instant(at.0.saturating_add(ns).saturating_add(1));
+        after(self.work_at, self.limit_ns).min(after(self.job_at, self.limit_ns.saturating_mul(JOB_PATIENCE)))
     }
 
     /// Whether the jobs get anywhere. A limit of 0 never bites.

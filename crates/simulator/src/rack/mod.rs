@@ -4,7 +4,12 @@
 //! done, the rest is grouped by member, and each concerned member, in order of its number, gets one
 //! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
 //! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
+//!
+//! Mostly the moments of one member are handled behind one another, as many as cannot concern anybody else yet (`ahead.rs`); that
+//! comes to the same.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,6 +39,7 @@ use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
 pub mod actions;
 mod afterwards;
+mod ahead;
 mod conduct;
 mod observe;
 #[cfg(test)]
@@ -42,6 +48,7 @@ mod tests;
 pub(crate) mod toy;
 
 use actions::Action;
+use ahead::Ahead;
 pub use conduct::Happening;
 use conduct::Script;
 
@@ -62,6 +69,8 @@ pub struct Simulation {
     edges: Vec<Edge>,
     names: Vec<String>,
     actions: Vec<Action>,
+    /// When those are due that have not been done.
+    actions_at: BinaryHeap<Reverse<Instant>>,
     recording: Recording,
     watchdog: Watchdog,
     now: Instant,
@@ -78,6 +87,7 @@ pub struct Simulation {
     script: Option<Box<Script>>,
     /// Somebody wants to know what must never happen.
     is_watched: bool,
+    ahead: Ahead,
 }
 
 impl Simulation {
@@ -130,6 +140,7 @@ impl Simulation {
         room_bytes: usize,
         books: Rc<Books>,
     ) -> Self {
+        let ahead = Ahead::new(seats.len());
         let mut fabric = Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&books));
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
@@ -141,6 +152,7 @@ impl Simulation {
             edges: links.iter().map(|link| link.edge).collect(),
             names: Vec::new(),
             actions: Vec::new(),
+            actions_at: BinaryHeap::new(),
             recording: Recording::default(),
             watchdog: Watchdog::new(0),
             now: Instant::ZERO,
@@ -152,6 +164,7 @@ impl Simulation {
             events: Vec::new(),
             script: None,
             is_watched: false,
+            ahead,
         }
     }
 
@@ -159,7 +172,9 @@ impl Simulation {
     pub fn schedule(&mut self, at: Instant, action: Action) {
         let number = self.actions.len() as u32;
         self.actions.push(action);
-        self.fabric.queue.push(at.max(self.now), Occurrence::Action(number));
+        let at = at.max(self.now);
+        self.actions_at.push(Reverse(at));
+        self.fabric.queue.push(at, Occurrence::Action(number));
     }
 
     /// Look at every frame that any member sends, before any fault befalls it.
@@ -220,7 +235,8 @@ impl Simulation {
                 return Err(self.stalled(StallCause::NothingScheduled));
             };
             self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
-            self.step(at)?;
+            let until = self.ahead_until(at, self.watchdog.bites_at());
+            if until > at { self.run_ahead(until, true)? } else { self.step(at)? }
         }
         Ok(())
     }
@@ -236,8 +252,10 @@ impl Simulation {
     }
 
     fn steps_until(&mut self, until: Instant) -> Result<(), Stalled> {
+        let end = Instant(until.0.saturating_add(1));
         while let Some(at) = self.fabric.queue.next_at().filter(|at| *at <= until) {
-            self.step(at)?;
+            let until = self.ahead_until(at, end);
+            if until > at { self.run_ahead(until, false)? } else { self.step(at)? }
         }
         Ok(())
     }
@@ -253,10 +271,14 @@ impl Simulation {
         }
         due.clear();
         self.due = due;
-        if self.statistics.occurrences >= self.tidy_at.0 || at >= self.tidy_at.1 {
+        self.tidy_if_due();
+        self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
+    }
+
+    fn tidy_if_due(&mut self) {
+        if self.statistics.occurrences >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
             self.tidy();
         }
-        self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
     }
 
     /// Give up memory that a busier time has left.
@@ -267,6 +289,7 @@ impl Simulation {
         self.seats.iter_mut().for_each(|seat| seat.leases.tidy());
         self.batch.shrink_to(BATCH_ROOM_KEPT);
         self.due.shrink_to(BATCH_ROOM_KEPT);
+        self.ahead.tidy(BATCH_ROOM_KEPT);
     }
 
     /// Take everything that is due from the queue. Actions are done first, whatever their place.
@@ -274,7 +297,10 @@ impl Simulation {
         let mut batch = std::mem::take(&mut self.batch);
         while let Some(next) = self.fabric.queue.pop_due(at) {
             match next.what {
-                Occurrence::Action(number) => self.act(self.actions[number as usize], due),
+                Occurrence::Action(number) => {
+                    self.actions_at.pop();
+                    self.act(self.actions[number as usize], due);
+                }
                 _ => batch.push(next),
             }
             self.statistics.occurrences += 1;
@@ -289,7 +315,7 @@ impl Simulation {
     fn prepare(&mut self, next: Scheduled, due: &mut Vec<Due>) {
         let member = match next.what {
             Occurrence::Action(_) => return,
-            Occurrence::Arrival(frame) => return self.arrive(next.number, frame, due),
+            Occurrence::Arrival(frame, _) => return self.arrive(next.number, frame, due),
             Occurrence::HoldOver(frame) => {
                 if self.fabric.hold_over(self.now, frame) {
                     self.arrive(next.number, frame, due);
@@ -361,9 +387,11 @@ impl Simulation {
         self.statistics.turns += 1;
         self.statistics.events += events.len() as u64;
         self.conduct(member, &events);
-        for event in events.drain(..) {
-            self.fabric.trace_event(self.now, member, &event);
-            self.recording.add(self.now, member, event);
+        let told = self.seats[member.index()].told;
+        self.seats[member.index()].told += events.len() as u64;
+        for (number, event) in (told..).zip(events.drain(..)) {
+            self.fabric.trace_event(self.now, member, number, &event);
+            self.record(member, number, event);
         }
         self.events = events;
         if turn.finished {
@@ -380,6 +408,15 @@ impl Simulation {
             self.wake(member, at);
         }
         self.arm(member);
+    }
+
+    /// Keep an event. What members tell while they run ahead is put in order first.
+    fn record(&mut self, member: NodeId, number: u64, event: Event) {
+        if self.ahead.is_running {
+            self.ahead.told.push((self.now, member, number, event));
+        } else {
+            self.recording.add(self.now, member, event);
+        }
     }
 
     /// Schedule the job's next wake-up, unless an earlier one is still to come.

@@ -1,0 +1,252 @@
+//! One member after the other, each as far as nobody else can concern it.
+//!
+//! What leaves a member reaches no other one before the shortest link's delay is over. So within that time each member may have all of its
+//! turns behind one another, while what it keeps is in cache, in place of one turn of each member in every moment. A member sees
+//! the same frames at the same times in the same order, so nothing else changes; the hash of a run and the list of events are made so
+//! that they do not hang on whose turn was computed first (`trace.rs`), and `tests/ahead.rs` holds both ways to the same outcome.
+//!
+//! A run ends with the moment in which the last job does, and nobody must get beyond that. So whoever is awaited goes first and stops
+//! where its job is over. Mostly one of them is not through when the time is up, and then all may go on to its end.
+//!
+//! Where somebody must see all members' moments in order (a fault script, a ledger, a capture), they run together.
+
+use rackloom_protocol::{Event, Instant, NodeId};
+
+use super::Simulation;
+use crate::queue::{Occurrence, Scheduled};
+use crate::seat::Due;
+use crate::watchdog::Stalled;
+
+/// Nobody runs further ahead, however long the links are: what a member has before itself must stay small.
+const AHEAD_NS_MAX: u64 = 2_048;
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// Something that a member has before itself.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    scheduled: Scheduled,
+    next: u32,
+}
+
+/// First and last entry of a member.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+/// What all members have before themselves within the time that is being handled.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    entries: Vec<Entry>,
+    /// By member.
+    lists: Vec<List>,
+    /// Members with something in their list.
+    concerned: Vec<NodeId>,
+    /// What members had put before themselves when they were stopped.
+    stopped: Vec<(NodeId, Scheduled)>,
+    /// Events, as members had their turns: when, who, as which of its own, what.
+    pub(super) told: Vec<(Instant, NodeId, u64, Event)>,
+    pub(super) is_running: bool,
+    /// The last moment in which anybody had a turn.
+    latest: Instant,
+    /// Members always run together: for a test that compares.
+    pub(super) is_forbidden: bool,
+}
+
+impl Ahead {
+    pub(super) fn new(members: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            lists: vec![List { first: NONE, last: NONE }; members],
+            concerned: Vec::new(),
+            stopped: Vec::new(),
+            told: Vec::new(),
+            is_running: false,
+            latest: Instant::ZERO,
+            is_forbidden: false,
+        }
+    }
+
+    fn add(&mut self, member: NodeId, scheduled: Scheduled) {
+        let number = self.entries.len() as u32;
+        self.entries.push(Entry { scheduled, next: NONE });
+        let list = &mut self.lists[member.index()];
+        if list.first == NONE {
+            list.first = number;
+            self.concerned.push(member);
+        } else {
+            self.entries[list.last as usize].next = number;
+        }
+        list.last = number;
+    }
+
+    /// When the next entry of a member is due.
+    fn next_at(&self, member: NodeId) -> Instant {
+        let first = self.lists[member.index()].first;
+        self.entries.get(first as usize).map_or(Instant::NEVER, |entry| entry.scheduled.at)
+    }
+
+    fn pop(&mut self, member: NodeId) -> Option<Scheduled> {
+        let list = &mut self.lists[member.index()];
+        let entry = self.entries.get(list.first as usize)?;
+        list.first = entry.next;
+        Some(entry.scheduled)
+    }
+
+    pub(super) fn tidy(&mut self, kept: usize) {
+        self.entries.shrink_to(kept);
+        self.told.shrink_to(kept);
+    }
+}
+
+impl Simulation {
+    /// Let members run together in every moment, as where somebody looks on. To be called before the run.
+    pub fn run_in_step(&mut self) {
+        self.ahead.is_forbidden = true;
+    }
+
+    /// Until when members may run by themselves from `at` on, and not beyond `end`; `at` itself if they may not.
+    pub(super) fn ahead_until(&self, at: Instant, end: Instant) -> Instant {
+        if self.ahead.is_forbidden || self.script.is_some() || self.is_watched {
+            return at;
+        }
+        let next_action = self.actions_at.peek().map_or(Instant::NEVER, |next| next.0);
+        let until = at + self.fabric.lookahead_ns().min(AHEAD_NS_MAX);
+        let until = until.min(end).min(next_action);
+        if until.since(at) > 1 { until } else { at }
+    }
+
+    /// Let everything happen before `until`. `stops`: unless the last job is over earlier.
+    pub(super) fn run_ahead(&mut self, until: Instant, stops: bool) -> Result<(), Stalled> {
+        self.collect_ahead(until);
+        self.ahead.is_running = true;
+        self.fabric.queue.run_ahead(until);
+        let concerned = std::mem::take(&mut self.ahead.concerned);
+        let done = self.run_all(&concerned, until, stops);
+        self.fabric.queue.run_together();
+        self.now = self.ahead.latest;
+        self.ahead.is_running = false;
+        self.put_back(concerned);
+        self.tell_in_order();
+        self.tidy_if_due();
+        done
+    }
+
+    /// Take what is due before `until` from the queue.
+    fn collect_ahead(&mut self, until: Instant) {
+        self.ahead.entries.clear();
+        let last = Instant(until.0 - 1);
+        while let Some(next) = self.fabric.queue.pop_due(last) {
+            let member = match next.what {
+                Occurrence::Arrival(_, member) | Occurrence::Timer(member) | Occurrence::Wake(member) => {
+                    member
+                }
+                Occurrence::Opening(channel) => self.fabric.channel(channel).sender,
+                Occurrence::HoldOver(_) | Occurrence::Action(_) => {
+                    unreachable!("members run together where there is such a thing")
+                }
+            };
+            self.ahead.add(member, next);
+        }
+    }
+
+    fn run_all(&mut self, concerned: &[NodeId], until: Instant, stops: bool) -> Result<(), Stalled> {
+        let mut end = until;
+        if stops && self.run_awaited(concerned, until)? {
+            end = Instant(self.ahead.latest.0 + 1);
+        }
+        concerned.iter().try_for_each(|member| self.run_member(*member, end, false))
+    }
+
+    /// Run those whose jobs are not over, each until its job is. Whether all were before `until`; if not, some have not been run.
+    fn run_awaited(&mut self, concerned: &[NodeId], until: Instant) -> Result<bool, Stalled> {
+        let is_awaited = |member: &&NodeId| self.seats[member.index()].is_awaited();
+        if concerned.iter().filter(is_awaited).count() < self.awaited {
+            return Ok(false);
+        }
+        for member in concerned {
+            if self.seats[member.index()].is_awaited() {
+                self.run_member(*member, until, true)?;
+                if self.seats[member.index()].is_awaited() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// All turns of a member before `until`; if it `stops`, up to the one in which its job ends.
+    fn run_member(&mut self, member: NodeId, until: Instant, stops: bool) -> Result<(), Stalled> {
+        self.go_on(member);
+        let mut due = std::mem::take(&mut self.due);
+        let awaited = self.awaited;
+        let mut done = Ok(());
+        while done.is_ok() && !(stops && self.awaited < awaited) {
+            let at = self.ahead.next_at(member).min(self.fabric.queue.next_own_at());
+            if at >= until {
+                break;
+            }
+            self.now = at;
+            self.ahead.latest = self.ahead.latest.max(at);
+            self.collect_member(member, at, &mut due);
+            due.sort_unstable_by_key(Due::order);
+            self.turn(&due);
+            due.clear();
+            let occurrences = self.statistics.occurrences;
+            done = self.watchdog.check_engine(at, occurrences).map_err(|cause| self.stalled(cause));
+        }
+        self.due = due;
+        while let Some(next) = self.fabric.queue.pop_own() {
+            self.ahead.stopped.push((member, next));
+        }
+        done
+    }
+
+    /// A member that was stopped goes on with what it had put before itself.
+    fn go_on(&mut self, member: NodeId) {
+        for (_, next) in self.ahead.stopped.extract_if(.., |(stopped, _)| *stopped == member) {
+            self.fabric.queue.put_back_own(next);
+        }
+    }
+
+    /// What is due to a member at `at`.
+    fn collect_member(&mut self, member: NodeId, at: Instant, due: &mut Vec<Due>) {
+        while self.ahead.next_at(member) == at
+            && let Some(next) = self.ahead.pop(member)
+        {
+            self.statistics.occurrences += 1;
+            self.prepare(next, due);
+        }
+        while self.fabric.queue.next_own_at() == at
+            && let Some(next) = self.fabric.queue.pop_own()
+        {
+            self.statistics.occurrences += 1;
+            self.prepare(next, due);
+        }
+    }
+
+    /// What has not happened, because the run is over before, goes back to where it was.
+    fn put_back(&mut self, mut concerned: Vec<NodeId>) {
+        let Self { ahead, fabric, .. } = self;
+        let mut rest: Vec<_> = ahead.stopped.drain(..).map(|(_, next)| next).collect();
+        for member in concerned.drain(..) {
+            rest.extend(std::iter::from_fn(|| ahead.pop(member)));
+        }
+        ahead.concerned = concerned;
+        if !rest.is_empty() {
+            fabric.queue.put_back(rest);
+        }
+    }
+
+    /// Record what members have told, in the order in which it happened.
+    fn tell_in_order(&mut self) {
+        let mut told = std::mem::take(&mut self.ahead.told);
+        told.sort_unstable_by_key(|(at, member, number, _)| (*at, *member, *number));
+        for (at, member, _, event) in told.drain(..) {
+            self.recording.add(at, member, event);
+        }
+        self.ahead.told = told;
+    }
+}
