@@ -314,7 +314,7 @@ impl Fabric {
     /// A member's memory is about to take something from a frame: its bytes.
     pub(crate) fn unload(&mut self, frame: FrameId) -> &[u8] {
         self.books.unload(self.frames.payload(frame));
-        self.frames.full(frame)
+        self.frames.full_again(frame)
     }
 
     /// A member tells of this, after so many other things.

@@ -21,12 +21,11 @@ mod tidy;
 use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::short::Blank;
 use crate::link::ChannelId;
 use crate::payload::{Books, Payload};
-use crate::trace::{FRAME_HEAD_BYTES_MAX, Traced};
+use crate::trace::Traced;
 
 /// The place of a frame in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +44,10 @@ const SMALL_ROOMS_BYTES: [usize; 2] = [128, 768];
 const LARGE: usize = SMALL_ROOMS_BYTES.len();
 
 /// Hops write into this part of a frame; what follows stays as it is from end to end.
-const HEAD_BYTES: usize = FRAME_HEAD_BYTES_MAX;
+const HEAD_BYTES: usize = 64;
 
-/// Bodies of so many bytes are short.
-const SHORT_BODY_BYTES_MAX: usize = 128;
+/// A frame of so many stored bytes is looked at as a whole at every hop.
+const SHORT_BYTES_MAX: usize = 192;
 
 /// One cache line.
 #[derive(Debug)]
@@ -84,12 +83,6 @@ struct Body {
     /// Where they ended when the hash was taken; a frame of another length has another body. 0: nothing is known.
     end: u16,
     hash: u64,
-}
-
-/// Of a long body a CRC of 64 bits, because that is the quickest where the processor multiplies without carries, and the same everywhere;
-/// of a few bytes it is not.
-fn hash_of(body: &[u8]) -> u64 {
-    if body.len() <= SHORT_BODY_BYTES_MAX { xxh3_64(body) } else { crc64_nvme(body) }
 }
 
 /// All frames.
@@ -204,12 +197,16 @@ impl FrameSlab {
         id
     }
 
-    /// A hash of the frame's stored bytes from [`HEAD_BYTES`] on; 0 if there are none. Taken once, however many hops they pass.
+    /// A hash of the frame's stored bytes from [`HEAD_BYTES`] on; 0 if there are few. Taken once, however many hops they pass. A
+    /// CRC of 64 bits, because that is the quickest where the processor multiplies without carries, and the same everywhere.
     fn body_hash(&mut self, id: FrameId) -> u64 {
         let frame = &mut self.frames[id.index()];
-        let Some(bytes) = frame.stored().get(HEAD_BYTES..) else { return 0 };
+        if usize::from(frame.stored) <= SHORT_BYTES_MAX {
+            return 0;
+        }
+        let bytes = &frame.room[HEAD_BYTES..usize::from(frame.stored)];
         if frame.body.end != frame.stored {
-            frame.body = Body { end: frame.stored, hash: hash_of(bytes) };
+            frame.body = Body { end: frame.stored, hash: crc64_nvme(bytes) };
         }
         frame.body.hash
     }
@@ -218,7 +215,8 @@ impl FrameSlab {
     pub(crate) fn traced(&mut self, id: FrameId) -> Traced<'_> {
         let body_hash = self.body_hash(id);
         let frame = &self.frames[id.index()];
-        let head = &frame.room[..HEAD_BYTES.min(frame.stored.into())];
+        let stored = frame.stored();
+        let head = if stored.len() <= SHORT_BYTES_MAX { stored } else { &stored[..HEAD_BYTES] };
         Traced { length: frame.length.into(), head, body_hash }
     }
 

@@ -9,7 +9,7 @@
 use std::hash::{Hash, Hasher};
 
 use rackloom_protocol::{Event, Instant, NodeId};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::link::ChannelId;
 
@@ -41,9 +41,6 @@ impl Fate {
     }
 }
 
-/// As many of a frame's first bytes are told one by one.
-pub(crate) const FRAME_HEAD_BYTES_MAX: usize = 64;
-
 /// What of a frame goes into the hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traced<'a> {
@@ -55,8 +52,6 @@ pub(crate) struct Traced<'a> {
 }
 
 const EVENT: u8 = 0;
-/// Bytes of a record before those of the frame or event.
-const HEAD_BYTES: usize = 32;
 
 /// The running hash: a sum over all records.
 #[derive(Clone, Default)]
@@ -89,20 +84,16 @@ impl Trace {
         (fate, number): (Fate, u64),
         frame: Traced<'_>,
     ) {
-        let mut record = [0; HEAD_BYTES + 8 + FRAME_HEAD_BYTES_MAX];
-        let end = HEAD_BYTES + 8 + frame.head.len();
-        record[..HEAD_BYTES].copy_from_slice(&head(now, fate as u8, channel.0, frame.length as u32, number));
-        record[HEAD_BYTES..HEAD_BYTES + 8].copy_from_slice(&frame.body_hash.to_le_bytes());
-        record[HEAD_BYTES + 8..end].copy_from_slice(frame.head);
-        self.add(xxh3_64(&record[..end]));
+        let length = frame.length as u32;
+        let seed = folded(seed(now, fate as u8, (channel.0, length), number), frame.body_hash ^ FACTORS[4]);
+        self.add(xxh3_64_with_seed(frame.head, seed));
     }
 
     /// Something happened at a member, after so many other things.
     pub(crate) fn event(&mut self, now: Instant, node: NodeId, number: u64, event: &Event) {
         self.record.0.clear();
-        self.record.write(&head(now, EVENT, u32::from(node.0), 0, number));
         event.hash(&mut self.record);
-        self.add(self.record.finish());
+        self.add(xxh3_64_with_seed(&self.record.0, seed(now, EVENT, (u32::from(node.0), 0), number)));
     }
 
     const fn add(&mut self, record: u64) {
@@ -118,15 +109,26 @@ impl Trace {
     }
 }
 
+/// Digits of pi.
+const FACTORS: [u64; 5] = [
+    0x243f_6a88_85a3_08d3,
+    0x1319_8a2e_0370_7344,
+    0xa409_3822_299f_31d0,
+    0x082e_fa98_ec4e_6c89,
+    0x4528_21e6_38d0_1377,
+];
+
 /// What happened, when, where and as which of its kind there.
-fn head(now: Instant, what: u8, place: u32, length: u32, number: u64) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[..8].copy_from_slice(&now.0.to_le_bytes());
-    head[8..16].copy_from_slice(&number.to_le_bytes());
-    head[16..20].copy_from_slice(&place.to_le_bytes());
-    head[20..24].copy_from_slice(&length.to_le_bytes());
-    head[24] = what;
-    head
+const fn seed(now: Instant, what: u8, (place, length): (u32, u32), number: u64) -> u64 {
+    let place = (place as u64) << 32 | length as u64;
+    let when = folded(now.0 ^ FACTORS[0], number ^ FACTORS[1]);
+    folded(when ^ FACTORS[2], place ^ (what as u64).rotate_right(8) ^ FACTORS[3])
+}
+
+/// Both halves of a product.
+const fn folded(one: u64, other: u64) -> u64 {
+    let product = one as u128 * other as u128;
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl std::fmt::Debug for Trace {

@@ -15,11 +15,13 @@ pub(super) struct Blank {
     bytes: Box<[u8]>,
     head: usize,
     tail: Range<usize>,
+    /// Whose they are.
+    of: FrameId,
 }
 
 impl Blank {
     pub(super) fn new(bytes: usize) -> Self {
-        Self { bytes: vec![0; bytes].into_boxed_slice(), head: 0, tail: 0..0 }
+        Self { bytes: vec![0; bytes].into_boxed_slice(), head: 0, tail: 0..0, of: FrameId(u32::MAX) }
     }
 
     /// What is stored, apart: up to `head` in front, the rest at `tail`.
@@ -86,7 +88,16 @@ impl FrameSlab {
         }
         let (length, missing) = (usize::from(frame.length), usize::from(frame.length - frame.stored));
         let (head, end) = (frame.payload.end() - missing, frame.payload.end());
+        self.blank.of = id;
         self.blank.write(frame.stored(), head, end..length)
+    }
+
+    /// The same of a frame that was looked at since it came, perhaps just now.
+    pub(crate) fn full_again(&mut self, id: FrameId) -> &[u8] {
+        if self.blank.of == id && self.frames[id.index()].is_short() {
+            return &self.blank.bytes[..self.blank.tail.end];
+        }
+        self.full(id)
     }
 
     /// The lent bytes that a frame carries.
