@@ -1,7 +1,8 @@
 //! The hash of everything that happened, so that two runs can be compared by sixteen digits.
 //!
-//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record that says when it happened and as which of
-//! its kind on its link or at its member. The hash is a sum over the records, so that it does not hang on the order in which members' turns are computed.
+//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record that
+//! says when it happened and as which of its kind on its link or at its member. The hash is a sum over the records, so that
+//! it does not hang on the order in which members' turns are computed.
 //! What a long frame carries goes in as a hash of its own, so that it is read once and not at every hop; where a memory only
 //! lends it, that is done when another one has copied it, and joins the rest at the end. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
 //! anything that could matter differ in it. It is not a signature: nobody is kept from forging it.
