@@ -210,12 +210,9 @@ impl Node {
         device: DeviceChoice,
         length: u64,
     ) -> Result<Region, Error> {
-        let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
-        let memory = self.device(device)?;
-        let region = memory.name();
-        memory.lock().allocate(region, length).map_err(Error::system("cannot allocate a region"))?;
-        let bytes = DeviceBytes { memory, region };
-        self.announce(options, Bytes::on_device(bytes, mapped))
+        self.place_on_device(options, device, length, |regions, region| {
+            regions.allocate(region, length).map_err(Error::system("cannot allocate a region"))
+        })
     }
 
     /// A region made of memory of a device that the caller has allocated.
@@ -234,11 +231,25 @@ impl Node {
         address: u64,
         length: u64,
     ) -> Result<Region, Error> {
+        self.place_on_device(options, device, length, |regions, region| {
+            // SAFETY: the caller's promise, which lasts as long as the region does.
+            unsafe { regions.borrow(region, address, length) };
+            Ok(())
+        })
+    }
+
+    /// A region of the device's under a new name of the device's own.
+    fn place_on_device(
+        &self,
+        options: RegionOptions,
+        device: DeviceChoice,
+        length: u64,
+        place: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
+    ) -> Result<Region, Error> {
         let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
         let memory = self.device(device)?;
         let region = memory.name();
-        // SAFETY: the caller's promise, which lasts as long as the region does.
-        unsafe { memory.lock().borrow(region, address, length) };
+        place(&mut memory.lock(), region)?;
         let bytes = DeviceBytes { memory, region };
         self.announce(options, Bytes::on_device(bytes, mapped))
     }
