@@ -229,6 +229,13 @@ impl<D: Device + ?Sized> Landing<D> {
 
     /// Change a word, and answer the ticket with what it was.
     pub fn atomic(&mut self, ticket: u32, target: Address, change: WordChange) -> Result<(), GpuError> {
+        let place = self.plan_atomic(target, change)?;
+        self.tickets.push_back((ticket, Wanted::Value { place }));
+        Ok(())
+    }
+
+    /// Where its old value will be.
+    fn plan_atomic(&mut self, target: Address, change: WordChange) -> Result<usize, GpuError> {
         self.submit_moves()?;
         if self.atomics.len() >= self.ranges_max / 2 {
             self.submit()?;
@@ -238,8 +245,7 @@ impl<D: Device + ?Sized> Landing<D> {
         let result = self.ring.address(place).0;
         self.atomics.push(Atomic { target: target.0, result, operand, compare, kind, width });
         self.is_open = true;
-        self.tickets.push_back((ticket, Wanted::Value { place }));
-        Ok(())
+        Ok(place)
     }
 
     /// Set a word of 8 bytes once everything that was asked before is visible, and answer the ticket when it is set.
@@ -287,6 +293,24 @@ impl<D: Device + ?Sized> Landing<D> {
             self.ring.read(place, piece)?;
         }
         Ok(())
+    }
+
+    /// Change a word at once, behind everything that was asked before; what it was. Waits for the device.
+    pub fn atomic_now(&mut self, target: Address, change: WordChange) -> Result<u64, GpuError> {
+        let place = self.plan_atomic(target, change)?;
+        self.finish()?;
+        let mut word = [0; 8];
+        self.ring.read(place, &mut word)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Set a word of 8 bytes at once, when everything that was asked before is visible. Waits for the device.
+    pub fn set_now(&mut self, target: Address, value: u64) -> Result<(), GpuError> {
+        self.submit()?;
+        let written = self.device.write_word(self.stream, target, 8, value);
+        self.noted(written)?;
+        self.is_open = true;
+        self.finish()
     }
 
     /// Wait until everything that was asked is done. Tickets are answered as ever.

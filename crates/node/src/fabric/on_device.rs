@@ -16,7 +16,7 @@ use super::bytes::{Bytes, RegionMemory};
 use super::error::Error;
 use super::node::Node;
 use super::region::{Region, RegionOptions};
-use crate::memory::{DeviceChoice, DeviceRegions};
+use crate::memory::{DeviceChoice, DeviceRegions, poll_device};
 use crate::runtime::Runtime;
 use crate::wires::Ports;
 
@@ -70,21 +70,7 @@ impl DeviceMemory {
 
     /// The next answer to a request; what it has read is copied to `scratch`.
     pub(super) fn poll_done<'s>(&self, scratch: &'s mut [u8]) -> Option<(MemoryToken, MemoryDone<'s>)> {
-        let mut regions = self.lock();
-        let (token, done) = regions.poll_done()?;
-        let done = match done {
-            MemoryDone::Bytes(bytes) => match scratch.get_mut(..bytes.len()) {
-                Some(kept) => {
-                    kept.copy_from_slice(bytes);
-                    MemoryDone::Bytes(kept)
-                }
-                None => MemoryDone::Failed(MemoryFault::Device),
-            },
-            MemoryDone::Written => MemoryDone::Written,
-            MemoryDone::Value(value) => MemoryDone::Value(value),
-            MemoryDone::Failed(fault) => MemoryDone::Failed(fault),
-        };
-        Some((token, done))
+        poll_device(&self.regions, scratch)
     }
 
     /// Whether the node has to look again soon, because nobody will ring.

@@ -35,6 +35,24 @@ pub enum DeviceChoice {
     Fake(u64),
 }
 
+/// Devices of one kind can use each other's memory, in one server.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceKind {
+    Cuda,
+    Fake,
+}
+
+impl DeviceChoice {
+    pub(crate) const fn kind(self) -> DeviceKind {
+        match self {
+            Self::Cuda(_) => DeviceKind::Cuda,
+            Self::Fake(_) => DeviceKind::Fake,
+        }
+    }
+}
+
 impl std::fmt::Display for DeviceChoice {
     /// As rack files name it.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
