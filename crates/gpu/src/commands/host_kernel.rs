@@ -46,6 +46,10 @@ impl HostKernel {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.words.is_closed()
+    }
+
     pub(super) fn is_free(&self, slot: usize, round: u64) -> Result<bool, Status> {
         if self.words.is_closed() {
             return Err(Status::Closed);

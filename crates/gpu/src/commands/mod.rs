@@ -17,16 +17,19 @@
 //! Nothing in here is a GPU's: every word of the ring is an atomic of 8 bytes, and [`HostKernel`] does in Rust what
 //! `kernels/rackloom.cuh` does on a device. What commands mean to whom, and who has which memory, is not known here.
 //!
-//! Reading order: `command` (what is asked, how it ends) · `words` (where it lies) · `ring` (the host) · `host_kernel` (the kernels).
+//! Reading order: `command` (what is asked, how it ends) · `words` (where it lies) · `ring` (the host) · `host_kernel` (the kernels) ·
+//! `meeting` (their waits and barriers).
 
 mod command;
 mod host_kernel;
+mod meeting;
 mod numbered;
 mod ring;
 mod words;
 
 pub use self::command::{ANYBODY, Command, CommandKind, POSTED, SIGNAL, SIGNAL_ADDS, Status};
 pub use self::host_kernel::HostKernel;
+pub use self::meeting::HostTeam;
 pub use self::ring::{CommandRing, QueueArgument};
 pub use self::words::SLOTS_MAX;
 

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
 use crate::fake::{Fake, FakePlan};
@@ -119,5 +120,101 @@ fn whoever_waits_is_told_when_the_ring_is_closed() {
         drop(ring);
         assert_eq!(without_room.join().unwrap(), Err(Status::Closed));
         assert_eq!(without_end.join().unwrap().0, Status::Closed);
+    });
+}
+
+/// Two nodes whose kernels meet: words of each, changed by whoever serves the other's ring.
+struct Meeting {
+    words: [[AtomicU64; 2]; 2],
+    counters: [AtomicU64; 2],
+    is_over: AtomicBool,
+}
+
+impl Meeting {
+    fn new() -> Self {
+        let zeros = || [(); 2].map(|()| AtomicU64::new(0));
+        Self { words: [zeros(), zeros()], counters: zeros(), is_over: AtomicBool::new(false) }
+    }
+
+    fn team(place: usize, blocks: u64) -> HostTeam {
+        HostTeam::new(vec![0, 1], place, (1, 0, 7), 0, blocks)
+    }
+
+    /// The fabric: stores to a peer in the order of their tickets.
+    fn serve(&self, mut ring: CommandRing) {
+        while !self.is_over.load(Ordering::Acquire) {
+            let Some((ticket, command)) = ring.poll() else {
+                std::thread::yield_now();
+                continue;
+            };
+            if command.kind() == Some(CommandKind::Store) {
+                let word = &self.words[command.peer as usize][(command.offset / 8) as usize];
+                word.store(command.operand, Ordering::Release);
+            }
+            ring.complete(ticket, command.is_posted(), Status::Done, 0);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_two_nodes_meet_in_a_barrier_round_after_round() {
+    const BLOCKS: u64 = 3;
+    const ROUNDS: u64 = 200;
+    let (meeting, rings) = (Meeting::new(), [ring(4), ring(4)]);
+    let kernels = [0, 1].map(|place: usize| rings[place].host_kernel());
+    let teams = [0, 1].map(|place| Meeting::team(place, BLOCKS));
+    let play = |place: usize| {
+        for round in 1..=ROUNDS {
+            meeting.counters[place].fetch_add(1, Ordering::AcqRel);
+            let look = |other: usize| meeting.words[place][other].load(Ordering::Acquire);
+            assert_eq!(kernels[place].barrier(&teams[place], look), Status::Done);
+            for counter in &meeting.counters {
+                assert_eq!(
+                    counter.load(Ordering::Acquire),
+                    round * BLOCKS,
+                    "everybody has come, nobody goes on"
+                );
+            }
+            assert_eq!(kernels[place].barrier(&teams[place], look), Status::Done);
+        }
+    };
+    std::thread::scope(|scope| {
+        let serving: Vec<_> = rings.into_iter().map(|ring| scope.spawn(|| meeting.serve(ring))).collect();
+        let blocks: Vec<_> = (0..2 * BLOCKS)
+            .map(|block| {
+                scope.spawn({
+                    let play = &play;
+                    move || play((block % 2) as usize)
+                })
+            })
+            .collect();
+        let ended: Vec<_> = blocks.into_iter().map(|block| block.join()).collect();
+        meeting.is_over.store(true, Ordering::Release);
+        serving.into_iter().for_each(|served| served.join().unwrap());
+        ended.into_iter().for_each(|ended| ended.unwrap());
+    });
+}
+
+#[test]
+fn whoever_waits_for_a_word_or_for_others_is_told_of_a_loss_and_of_the_end() {
+    let mut ring = ring(4);
+    let kernel = ring.host_kernel();
+    let word = AtomicU64::new(3);
+    let look = || word.load(Ordering::Acquire);
+    assert_eq!(kernel.wait_until(look, 3, 0), Status::Done);
+    ring.set_losses(1);
+    assert_eq!(kernel.wait_until(look, 4, 0), Status::Lost);
+    assert_eq!(kernel.wait_until(look, 3, 0), Status::Done, "what has come has come");
+    let team = Meeting::team(0, 2);
+    std::thread::scope(|scope| {
+        // The other node never comes; it is lost, and every block of this one is told so.
+        let blocks = [(); 2].map(|()| scope.spawn(|| kernel.barrier(&team, |_| 0)));
+        blocks.into_iter().for_each(|block| assert_eq!(block.join().unwrap(), Status::Lost));
+    });
+    let team = HostTeam::new(vec![0, 1], 0, (1, 0, 7), kernel.losses(), 1);
+    std::thread::scope(|scope| {
+        let block = scope.spawn(|| kernel.barrier(&team, |_| 0));
+        drop(ring);
+        assert_eq!(block.join().unwrap(), Status::Closed);
     });
 }
