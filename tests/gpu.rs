@@ -140,6 +140,28 @@ fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
 }
 
 #[test]
+fn sizes_that_were_measured_are_kept_used_and_told() {
+    let home = support::scratch("cache").display().to_string();
+    let file = duo("fake:9", "{litmus: {bytes_max: 64KiB}}");
+    let tiers = |report: &serde_json::Value| report["nodes"][0]["memory"]["tiers"].clone();
+    let before = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
+    assert_eq!(tiers(&before)["measured"], false, "{}", tiers(&before));
+    let calibrate = ["calibrate", "--gpu", "fake:9", "--json"];
+    let measured = support::rackloom(&calibrate).in_environment("XDG_CACHE_HOME", &home).finish();
+    assert_eq!(measured.code, Some(0), "{}", measured.stderr);
+    let measured: serde_json::Value = serde_json::from_str(&measured.stdout).expect("JSON");
+    assert_eq!(measured["timed"].as_array().map(Vec::len), Some(15));
+    // Sizes that nobody would choose, to see that they are taken from where they are kept.
+    let kept = measured["kept"].as_str().expect("a path");
+    std::fs::write(kept, "in-place 777\nengines 8192\nahead 1048576\n").expect("it was written just now");
+    let after = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
+    let found = tiers(&after);
+    assert_eq!((&found["in_place_bytes_min"], &found["measured"]), (&777.into(), &true.into()), "{found}");
+    let ended = support::rackloom(&["calibrate", "--gpu", "cuda"]).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+}
+
+#[test]
 fn what_is_no_device_is_told_with_its_place() {
     let ended = run(&duo("cuda", "litmus")).finish();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);

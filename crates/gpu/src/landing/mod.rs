@@ -22,6 +22,7 @@ use self::planned::{Planned, word};
 use self::ring::Ring;
 use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::error::GpuError;
+use crate::tiers::Tiers;
 
 /// Pinned memory of one landing.
 pub const RING_BYTES: usize = 8 << 20;
@@ -106,6 +107,8 @@ pub struct Landing<D: Device + ?Sized> {
     counts: LandingCounts,
     batch_bytes_max: u64,
     ranges_max: usize,
+    /// From here on a range is copied by the engines instead of by a kernel.
+    engine_bytes_min: u64,
     /// Ranges that are about to be moved.
     ranges: Vec<Move>,
     /// Dropped last: the ring is the device's.
@@ -163,9 +166,15 @@ impl<D: Device + ?Sized> Landing<D> {
             counts: LandingCounts::default(),
             batch_bytes_max: BATCH_BYTES_MAX.min(ring_bytes as u64 / 8),
             ranges_max: RANGES_MAX.min(ring_bytes / 256),
+            engine_bytes_min: Tiers::default().engine_bytes_min,
             ranges: Vec::new(),
             device,
         })
+    }
+
+    /// From which size on ranges go to the engines.
+    pub fn set_tiers(&mut self, tiers: &Tiers) {
+        self.engine_bytes_min = tiers.engine_bytes_min;
     }
 
     /// The device.

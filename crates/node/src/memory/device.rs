@@ -13,17 +13,14 @@ use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction, Shar
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing, WordChange};
 use rackloom_gpu::rows::Rows;
+use rackloom_gpu::tiers::Tiers;
 use rackloom_gpu::{Cuda, Driver, GpuError};
 use rackloom_protocol::{
     Arithmetic, Atomic, Combine, Following, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
     MemoryToken, Number, RegionId, Width,
 };
 
-use super::{DeviceChoice, DeviceKind};
-
-/// From here on bytes of a frame are read by the device where they came in. Shorter ones are copied once more: what is stored
-/// alone must be aligned as its target is, to be seen whole.
-const IN_PLACE_BYTES_MIN: usize = 1024;
+use super::{DeviceChoice, DeviceKind, TiersInUse};
 
 /// Regions that others may open lie in blocks of their own: a handle opens the whole block.
 const BLOCK_BYTES: u64 = 2 << 20;
@@ -36,6 +33,9 @@ pub(crate) struct DeviceRegions {
     /// Long transfers that leave.
     rows: Rows,
     regions: Vec<DeviceRegion>,
+    /// From which sizes on bytes of a frame are read where they came in, engines copy, and long transfers are read ahead.
+    tiers: Tiers,
+    is_measured: bool,
     /// Pages in which frames lie, which the device reads by itself: first address and the one behind the last.
     frames: Vec<(usize, usize)>,
 }
@@ -61,16 +61,22 @@ pub(crate) struct Offer {
 
 impl DeviceRegions {
     pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
-        let device: Box<dyn Device> = match choice {
-            DeviceChoice::Cuda(index) => {
-                let driver = Driver::open().map_err(io::Error::other)?;
-                Box::new(Cuda::open(&driver, index).map_err(io::Error::other)?)
-            }
-            DeviceChoice::Fake(seed) => Box::new(Fake::new(FakePlan::new(seed))),
-        };
+        let (device, name) = open(choice).map_err(io::Error::other)?;
         let mut landing = Landing::new(device).map_err(io::Error::other)?;
-        let rows = Rows::new(landing.device()).map_err(io::Error::other)?;
-        Ok(Self { kind: choice.kind(), landing, rows, regions: Vec::new(), frames: Vec::new() })
+        let mut rows = Rows::new(landing.device()).map_err(io::Error::other)?;
+        let kept = Tiers::kept(&name);
+        let (tiers, is_measured) = (kept.unwrap_or_default(), kept.is_some());
+        landing.set_tiers(&tiers);
+        rows.set_tiers(&tiers);
+        Ok(Self {
+            kind: choice.kind(),
+            landing,
+            rows,
+            regions: Vec::new(),
+            tiers,
+            is_measured,
+            frames: Vec::new(),
+        })
     }
 
     /// Let the device read frames in these pages by itself.
@@ -92,6 +98,12 @@ impl DeviceRegions {
         self.allocate(region, whole)?;
         self.regions.last_mut().into_iter().for_each(|added| added.length = length);
         Ok(())
+    }
+
+    /// The sizes at which the way of bytes changes.
+    pub(crate) fn tiers(&self) -> TiersInUse {
+        let Tiers { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = self.tiers;
+        TiersInUse { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, is_measured: self.is_measured }
     }
 
     pub(crate) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
@@ -347,7 +359,7 @@ impl DeviceRegions {
     fn land(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let start = bytes.as_ptr().addr();
         let is_within = |(from, to): &(usize, usize)| *from <= start && start + bytes.len() <= *to;
-        if bytes.len() < IN_PLACE_BYTES_MIN || !self.frames.iter().any(is_within) {
+        if (bytes.len() as u64) < self.tiers.in_place_bytes_min || !self.frames.iter().any(is_within) {
             return self.write_behind(region, offset, bytes);
         }
         let at = self.range(region, offset, bytes.len())?;
@@ -361,6 +373,18 @@ impl DeviceRegions {
             Some(end) if end <= found.length => Ok(found.address.plus(offset)),
             _ => Err(MemoryFault::NotMapped),
         }
+    }
+}
+
+/// A device, and the name under which what was measured on it is kept.
+pub(crate) fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
+    match choice {
+        DeviceChoice::Cuda(index) => {
+            let driver = Driver::open()?;
+            let device = Cuda::open(&driver, index)?;
+            Ok((Box::new(device), rackloom_gpu::probe::uuid_of(&driver, index)?))
+        }
+        DeviceChoice::Fake(seed) => Ok((Box::new(Fake::new(FakePlan::new(seed))), "fake".to_owned())),
     }
 }
 

@@ -37,7 +37,7 @@ pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
 pub(crate) use options::DeviceKind;
-pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement};
+pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, TiersInUse};
 use placement::Backing;
 
 /// A device that a memory and what it has imported use together: one row of operations orders what both do.
@@ -258,6 +258,12 @@ impl HostMemory {
     #[must_use]
     pub fn device(&self) -> Option<DeviceChoice> {
         self.device
+    }
+
+    /// From which sizes on bytes of regions on a device take another way, if there is a device.
+    #[must_use]
+    pub fn tiers(&self) -> Option<TiersInUse> {
+        self.on_device().map(|device| device.tiers())
     }
 
     /// What its regions take and took, and how many have come and gone.

@@ -95,6 +95,22 @@ impl MemoryOptions {
     }
 }
 
+/// From which sizes on bytes of a region on a device take another way.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TiersInUse {
+    /// Bytes of a frame are read by the device where they came in; shorter ones are staged.
+    pub in_place_bytes_min: u64,
+    /// Ranges are copied by the engines; shorter ones share a launch, where there are many.
+    pub engine_bytes_min: u64,
+    /// What leaves is read ahead in chunks.
+    pub ahead_bytes_min: u64,
+    /// Whether `rackloom calibrate --gpu` has found them on this device.
+    pub is_measured: bool,
+}
+
 /// Kinds of pages.
 ///
 /// `Send` and `Sync`: plain data.
