@@ -13,6 +13,7 @@ use super::{DeviceChoice, DeviceKind, TiersInUse};
 pub(crate) const HANDLE_BYTES: usize = 64;
 
 /// As with GPUs; never made.
+#[allow(dead_code, reason = "the same surface as with GPUs")]
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) kind: DeviceKind,

@@ -44,6 +44,7 @@ pub(crate) enum DeviceKind {
     Fake,
 }
 
+#[cfg(feature = "gpu")]
 impl DeviceChoice {
     pub(crate) const fn kind(self) -> DeviceKind {
         match self {
