@@ -1,7 +1,7 @@
 //! A rack whose memory is on devices: the fake one always, a real one where there is one.
 //!
 //! The fake device answers late and in odd order, so that an acknowledgement before the bytes are visible would be seen by the
-//! owner, who checks its memory. What needs a GPU and has none is printed as skipped, with the reason.
+//! owner, who checks its memory. Nodes of one server open each other's memory; with `--force-wire` the same goes in frames. What needs a GPU and has none is printed as skipped, with the reason.
 
 mod support;
 
@@ -23,8 +23,39 @@ fn duo(device: &str, job: &str) -> PathBuf {
 fn a_rack_on_fake_devices_passes_its_litmus_and_its_collectives() {
     let jobs = ["{litmus: {bytes_max: 64KiB}}", "{collective: {bytes: 256KiB}}"];
     for (seed, job) in (7..).zip(jobs) {
-        let ended = run(&duo(&format!("fake:{seed}"), job)).finish();
-        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+        for way in [&[][..], &["--force-wire"]] {
+            let ended = run(&duo(&format!("fake:{seed}"), job)).with(way).finish();
+            assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn nodes_of_one_server_use_each_other_s_device_memory_and_the_links_carry_no_data() {
+    const BYTES: u64 = 1 << 20;
+    for device in devices("nodes_of_one_server_use_each_other_s_device_memory_and_the_links_carry_no_data") {
+        let file = duo(device, "{collective: {bytes: 1MiB}}");
+        let direct = run(&file).finish().passed();
+        let forced = run(&file).with(&["--force-wire"]).finish().passed();
+        for (report, used, unused) in [(&direct, "direct", "frames"), (&forced, "frames", "direct")] {
+            for node in report["nodes"].as_array().expect("nodes") {
+                let bytes = |way: &str| node["paths"][way]["bytes"].as_u64().expect("a number");
+                assert!(bytes(used) >= BYTES / 2 && bytes(unused) == 0, "{device}: {}", node["paths"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn between_the_host_and_a_device_everything_goes_in_frames() {
+    let file = rack_file(
+        "name: mixed\nshape: {full-mesh: {nodes: 2}}\ndefaults: {server: one, memory: 16MiB}\n\
+         nodes: {n1: {memory: {bytes: 16MiB, device: 'fake:4'}}}\njob: {litmus: {bytes_max: 64KiB}}\n",
+    );
+    let report = run(&file).finish().passed();
+    for node in report["nodes"].as_array().expect("nodes") {
+        let operations = node["paths"]["direct"]["operations"].as_u64();
+        assert_eq!(operations.unwrap_or(0), 0, "{}", node["paths"]);
     }
 }
 
@@ -61,13 +92,13 @@ fn every_collective_of_four_nodes_on_one_device_is_right_to_the_bit() {
 #[test]
 fn a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs() {
     for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs") {
-        for into_the_job_ms in [0, 20, 300] {
+        for (into_the_job_ms, way) in [(0, &[][..]), (20, &[]), (20, &["--force-wire"]), (300, &[])] {
             let file = rack_file(&format!(
                 "name: trio\nshape: {{ring: {{nodes: 3}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\n\
                  timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: 4}}\n"
             ));
             let endless = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "1000000"];
-            let mut rack = run(&file).with(&endless).start();
+            let mut rack = run(&file).with(&endless).with(way).start();
             let members = rack.members();
             std::thread::sleep(Duration::from_millis(into_the_job_ms));
             send(members.pid("n1"), Signal::KILL);
@@ -106,6 +137,28 @@ fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
         return;
     }
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn sizes_that_were_measured_are_kept_used_and_told() {
+    let home = support::scratch("cache").display().to_string();
+    let file = duo("fake:9", "{litmus: {bytes_max: 64KiB}}");
+    let tiers = |report: &serde_json::Value| report["nodes"][0]["memory"]["tiers"].clone();
+    let before = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
+    assert_eq!(tiers(&before)["measured"], false, "{}", tiers(&before));
+    let calibrate = ["calibrate", "--gpu", "fake:9", "--json"];
+    let measured = support::rackloom(&calibrate).in_environment("XDG_CACHE_HOME", &home).finish();
+    assert_eq!(measured.code, Some(0), "{}", measured.stderr);
+    let measured: serde_json::Value = serde_json::from_str(&measured.stdout).expect("JSON");
+    assert_eq!(measured["timed"].as_array().map(Vec::len), Some(15));
+    // Sizes that nobody would choose, to see that they are taken from where they are kept.
+    let kept = measured["kept"].as_str().expect("a path");
+    std::fs::write(kept, "in-place 777\nengines 8192\nahead 1048576\n").expect("it was written just now");
+    let after = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
+    let found = tiers(&after);
+    assert_eq!((&found["in_place_bytes_min"], &found["measured"]), (&777.into(), &true.into()), "{found}");
+    let ended = support::rackloom(&["calibrate", "--gpu", "cuda"]).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
 
 #[test]

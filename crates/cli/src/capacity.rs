@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use rackloom::wires::packet;
-use rackloom_plan::{LinkPlan, Plan, WireKind};
+use rackloom_plan::{LinkPlan, MemoryDevice, Plan, WireKind};
 use rackloom_protocol::NodeId;
 
 use crate::exit::Exit;
@@ -35,7 +35,10 @@ fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
 impl Wanted {
     fn by(plan: &Plan, here: &Here) -> Self {
         let members = (0..).zip(&plan.members).filter(|(number, _)| here.runs(plan, NodeId(*number)));
-        let nodes = members.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
+        // What lies on a GPU is not this machine's; how much there is the GPU says when it is asked for it.
+        let on_host =
+            members.filter(|(_, member)| !matches!(member.memory.device, Some(MemoryDevice::Cuda(_))));
+        let nodes = on_host.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
         let ends = |link: &LinkPlan| here.ends(plan, &link.edge);
         let rings = match plan.wire {
             WireKind::SharedMemory => {
@@ -105,6 +108,18 @@ fn left_in_group(folder: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_on_a_gpu_is_not_this_machine_s() {
+        let wanted = |memory: &str| {
+            let text =
+                format!("name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{memory: {memory}}}\n");
+            Wanted::by(&Plan::parse(&text, "test").expect("a plan"), &Here::default()).nodes
+        };
+        assert_eq!(wanted("{bytes: 64MiB, device: 'cuda:0'}"), 0);
+        assert_eq!(wanted("{bytes: 64MiB, device: 'fake:0'}"), 128 << 20, "a fake one is plain memory");
+        assert_eq!(wanted("64MiB"), 128 << 20);
+    }
 
     #[test]
     fn a_rack_wants_its_nodes_and_both_directions_of_its_rings() {

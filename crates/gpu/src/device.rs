@@ -7,8 +7,24 @@
 //! Memory of a device is an address and never a Rust slice; pinned memory of the host is what both sides can read and write.
 //! The trait has a real device ([`crate::cuda`]) and one of plain memory ([`crate::fake`]), and the same tests for both.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
+
 use crate::error::GpuError;
 use crate::pinned::Pinned;
+
+/// Bytes of a handle.
+pub const HANDLE_BYTES: usize = 64;
+
+/// What another process needs to use memory of this one's device.
+///
+/// `Send` and `Sync`: plain data and a descriptor.
+#[derive(Debug)]
+pub struct Shared {
+    /// Means something to a device of the same kind in another process.
+    pub handle: [u8; HANDLE_BYTES],
+    /// Travels beside it, if the kind of device has one.
+    pub file: Option<OwnedFd>,
+}
 
 /// An address that the device understands: its own memory, a peer's that it may use, or pinned memory of the host.
 ///
@@ -163,6 +179,28 @@ pub trait Device: Send + std::fmt::Debug {
     fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError>;
     /// Give it back, once everything on every stream that uses it is done.
     fn free(&mut self, address: Address) -> Result<(), GpuError>;
+    /// Let other processes open memory that was allocated here: all of it, by the address at which it begins.
+    fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
+        let _ = address;
+        Err(GpuError::NotSupported { function: "share" })
+    }
+    /// Use memory of another process's device as one's own. Whoever has it closes it before the other frees it.
+    ///
+    /// # Errors
+    /// [`GpuError::OwnHandle`] where the handle was made.
+    fn open(
+        &mut self,
+        handle: &[u8; HANDLE_BYTES],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<Address, GpuError> {
+        let _ = (handle, file);
+        Err(GpuError::NotSupported { function: "open" })
+    }
+    /// Let go of it, once everything on every stream that uses it is done.
+    fn close(&mut self, address: Address) -> Result<(), GpuError> {
+        let _ = address;
+        Err(GpuError::NotSupported { function: "close" })
+    }
     /// Host memory that the device reads and writes at the same address, zeroed.
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError>;
     /// Let the device read host memory that somebody else owns, at the same address, as if it were pinned. Pages that it cannot

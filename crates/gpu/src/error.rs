@@ -171,6 +171,10 @@ impl GpuError {
             Self::Stuck { .. } => "something else keeps the device busy, or it has failed: see `nvidia-smi`",
             Self::Planned => "another seed fails elsewhere, or not at all",
             Self::System { .. } => "see what the system says",
+            // Invalid image, no binary for the device, invalid PTX, unsupported PTX.
+            Self::Call { code: 200 | 209 | 218 | 222, .. } => {
+                "these kernels are not for this device: make what RACKLOOM_PTX names anew, or empty the cache of kernels"
+            }
             Self::Call { .. } => "the driver's documentation lists its codes",
         }
     }
@@ -191,5 +195,8 @@ mod tests {
         assert_eq!(text, "the NVIDIA driver speaks CUDA 10.2, 12.0 is needed; hint: install a newer driver");
         let text = GpuError::NoSuchDevice { index: 7, count: 2 }.to_string();
         assert!(text.starts_with("cuda:7 does not exist: this machine has 2; hint: "), "{text}");
+        let text =
+            GpuError::Call { function: "cuModuleLoadData", code: 200, name: "invalid image" }.to_string();
+        assert!(text.contains("RACKLOOM_PTX"), "what is to be made anew: {text}");
     }
 }

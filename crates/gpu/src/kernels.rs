@@ -184,9 +184,14 @@ fn c_string(text: &str) -> Result<CString, GpuError> {
         .map_err(|_| GpuError::NotCompiled { name: "source".to_owned(), log: "a zero byte".to_owned() })
 }
 
-fn cache_place(compiler: &Compiler, source: Source, capability: (i32, i32)) -> Option<PathBuf> {
+/// Where this user's programs keep what they can make again.
+pub(crate) fn cache_home() -> Option<PathBuf> {
     let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
+}
+
+fn cache_place(compiler: &Compiler, source: Source, capability: (i32, i32)) -> Option<PathBuf> {
+    let home = cache_home()?;
     let mut hasher = DefaultHasher::new();
     (source.text, compiler.version, capability).hash(&mut hasher);
     Some(home.join("rackloom/kernels").join(format!("{}-{:016x}.ptx", source.name, hasher.finish())))

@@ -3,7 +3,7 @@
 //! Reading order: [`error`] (what can go wrong) · [`driver`] (the library, opened at run time) · [`mod@probe`] (what the machine can
 //! do) · [`device`] (what every device offers) · [`cuda`] (a real one) · [`fake`] (plain memory that completes late, in
 //! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, told when they are visible) · [`rows`] (long
-//! transfers out of it, read ahead) · [`commands`] (what kernels ask of the host).
+//! transfers out of it, read ahead) · [`tiers`] (from which size on which way is taken) · [`commands`] (what kernels ask of the host).
 //!
 //! It fences most of our `unsafe` code, and it is built without CUDA: a machine without a GPU gets a typed error.
 
@@ -18,6 +18,7 @@ pub mod landing;
 pub mod pinned;
 pub mod probe;
 pub mod rows;
+pub mod tiers;
 
 pub use cuda::Cuda;
 pub use driver::Driver;

@@ -168,6 +168,14 @@ pub(crate) fn compute_capability(driver: &Driver, device: CUdevice) -> Result<(i
     Ok((major, minor))
 }
 
+/// A device's unique name.
+///
+/// # Errors
+/// [`GpuError::NoSuchDevice`], and what the driver refuses.
+pub fn uuid_of(driver: &Driver, index: u32) -> Result<String, GpuError> {
+    uuid(driver, driver.device(index)?)
+}
+
 /// As `nvidia-smi` writes it.
 fn uuid(driver: &Driver, device: CUdevice) -> Result<String, GpuError> {
     let mut uuid = CUuuid { bytes: [0; 16] };

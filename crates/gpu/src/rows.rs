@@ -14,6 +14,7 @@ use crate::device::{Address, Device, EventId, StreamId};
 use crate::error::GpuError;
 use crate::landing::PATIENCE;
 use crate::pinned::Pinned;
+use crate::tiers::Tiers;
 
 /// Rows at a time.
 const ROWS_MAX: usize = 8;
@@ -23,7 +24,7 @@ const CHUNKS_MAX: usize = 3;
 const CHUNK_BYTES: u64 = 256 << 10;
 /// The first chunk, which somebody waits for.
 const FIRST_CHUNK_BYTES: u64 = 64 << 10;
-/// Shorter rows are not worth it.
+/// Shorter rows are not worth it, unless somebody has measured.
 pub const ROW_BYTES_MIN: u64 = 16 << 10;
 /// A row that has not moved for so many other reads may lose its place.
 const READS_UNTIL_OLD: u64 = 64;
@@ -37,6 +38,7 @@ pub struct Rows {
     pinned: Pinned,
     rows: Vec<Row>,
     reads: u64,
+    bytes_min: u64,
     counts: RowCounts,
 }
 
@@ -94,7 +96,20 @@ impl Rows {
             let (chunks, place) = (VecDeque::with_capacity(CHUNKS_MAX), 0);
             rows.push(Row { name: 0, next: 0, ahead: 0, end: 0, chunks, events, place, used_at: 0 });
         }
-        Ok(Self { stream, before, pinned, rows, reads: 0, counts: RowCounts::default() })
+        Ok(Self {
+            stream,
+            before,
+            pinned,
+            rows,
+            reads: 0,
+            bytes_min: ROW_BYTES_MIN,
+            counts: RowCounts::default(),
+        })
+    }
+
+    /// From which size on rows are read ahead.
+    pub fn set_tiers(&mut self, tiers: &Tiers) {
+        self.bytes_min = tiers.ahead_bytes_min;
     }
 
     /// What has happened so far.
@@ -143,7 +158,7 @@ impl Rows {
 
     /// A place whose row is over, or has not moved for long.
     fn place_for_new(&self, name: u32, bytes: u64) -> Option<usize> {
-        if name == 0 || bytes < ROW_BYTES_MIN {
+        if name == 0 || bytes < self.bytes_min {
             return None;
         }
         let (oldest, row) =

@@ -134,7 +134,10 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             }
         }
         self.last_turn = now;
-        let progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
+        let was_busy = self.memory.is_busy();
+        let mut progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
+        // Whoever waits for a device to have nothing to do is not told by a frame.
+        progress |= was_busy && !self.memory.is_busy();
         self.ports.flush(now);
         if std::mem::take(&mut self.has_taken) || progress {
             self.traffic.note(now);

@@ -39,6 +39,12 @@ impl<'a> Window<'a> {
         Self { base, length, pages: PhantomData }
     }
 
+    /// The same without its first bytes, of which there are so many at least.
+    pub(crate) fn after(self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.length);
+        Self { base: self.base.wrapping_add(bytes), length: self.length - bytes, pages: PhantomData }
+    }
+
     /// Address of `length` bytes at `offset`, if they lie within the region.
     #[inline]
     pub(crate) fn range(self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {

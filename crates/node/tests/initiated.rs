@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
-use rackloom::gpu::commands::{ANYBODY, Command, CommandKind, HostKernel, POSTED, SIGNAL, Status};
+use rackloom::gpu::commands::{ANYBODY, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
 use rackloom::gpu::cuda::{Argument, Program};
 use rackloom::gpu::device::{Device, StreamId};
 use rackloom::gpu::kernels::INITIATED;
@@ -167,6 +167,39 @@ fn a_kernel_that_waits_is_told_when_its_node_or_its_peer_is_gone() {
     assert_eq!(near.losses(), losses + 1, "who waits for a word looks here");
     drop(first);
     assert_eq!(near.call(&to(there, CommandKind::Store, 0)).0, Status::Closed);
+}
+
+#[test]
+fn blocks_of_two_nodes_meet_in_a_barrier_through_the_fabric() {
+    const BLOCKS: u64 = 3;
+    const ROUNDS: u64 = 20;
+    const WORDS_AT: u64 = 65_536;
+    let rig = Rig::new(DeviceChoice::Fake(6));
+    let queues = [rig.queue(0), rig.queue(1)];
+    let kernels = [0, 1].map(|place: usize| queues[place].host_kernel());
+    let nodes: Vec<_> = [0, 1].map(|place| u32::from(rig.node(place).id().0)).into();
+    let team = |place: usize| {
+        HostTeam::new(nodes.clone(), place, (REGION, WORDS_AT, KEY), kernels[place].losses(), BLOCKS)
+    };
+    let (teams, counters) = ([team(0), team(1)], [0, 1].map(|_| std::sync::atomic::AtomicU64::new(0)));
+    let look = |place: usize, other: usize| {
+        let mut word = [0; 8];
+        rig.regions[place].read(WORDS_AT + 8 * other as u64, &mut word).unwrap();
+        u64::from_le_bytes(word)
+    };
+    let play = |place: usize| {
+        for round in 1..=ROUNDS {
+            counters[place].fetch_add(1, Ordering::AcqRel);
+            assert_eq!(kernels[place].barrier(&teams[place], |other| look(place, other)), Status::Done);
+            let counted = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Acquire);
+            assert!(counters.iter().all(|counter| counted(counter) == round * BLOCKS), "round {round}");
+            assert_eq!(kernels[place].barrier(&teams[place], |other| look(place, other)), Status::Done);
+        }
+    };
+    std::thread::scope(|scope| {
+        let play = &play;
+        (0..2 * BLOCKS).for_each(|block| drop(scope.spawn(move || play((block % 2) as usize))));
+    });
 }
 
 #[test]

@@ -224,6 +224,10 @@ pub(crate) struct CalibrateArguments {
     /// Try the machinery with takes too short to mean anything
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Instead of the rows, find the sizes at which bytes should take another way on this device (`cuda:0` if none is named), and keep them
+    /// for every later node on it
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "cuda:0", conflicts_with_all = ["only", "rounds", "quick"])]
+    pub(crate) gpu: Option<String>,
     /// Print JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,6 +6,8 @@
 //! take a command of its own), `cable` (that of the packet wire) · `measure` (turns, and what hinders) · `progress` (for those who wait) · `report` and `show`
 //! (for machines and for people).
 //!
+//! `gpu` is apart: it finds the sizes at which bytes take another way on a device, and keeps them.
+//!
 //! What a figure means and which of our runs stands for the product is said in `docs/measuring.md`.
 
 mod bench;
@@ -14,6 +16,7 @@ mod core;
 mod direct;
 mod fabric;
 mod facts;
+mod gpu;
 mod idle;
 mod load;
 mod measure;
@@ -50,6 +53,9 @@ const ROUNDS_QUICK: u32 = 2;
 
 /// Measure, and say what came of it.
 pub(crate) fn run(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
+    if let Some(device) = &arguments.gpu {
+        return gpu::run(device, arguments.json);
+    }
     let rows = chosen(rows::all(), &arguments.only)?;
     let bench = Bench::new(arguments.quick)
         .map_err(|error| Failure::could_not_start("cannot prepare the measurement", error))?;

@@ -7,7 +7,7 @@
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
 use rackloom_jobs::Job;
-use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport};
+use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, Tiers};
 use rackloom_plan::{MemberPlan, Plan};
 use rackloom_protocol::{Endpoint, NodeId, RegionId};
 
@@ -97,6 +97,12 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         report.ungranted.extend(granted.reasons.iter().cloned());
     }
     report.device = memory.device().map(|device| device.to_string());
+    report.tiers = memory.tiers().map(|tiers| Tiers {
+        in_place_bytes_min: tiers.in_place_bytes_min,
+        engine_bytes_min: tiers.engine_bytes_min,
+        ahead_bytes_min: tiers.ahead_bytes_min,
+        measured: tiers.is_measured,
+    });
     report.ungranted.sort_unstable();
     report.ungranted.dedup();
     report.numa_node =
@@ -165,7 +171,9 @@ mod tests {
         let options = MemoryOptions::default().device(Some(DeviceChoice::Fake(7)));
         memory.allocate_with(RegionId(1), 4096, options).expect("a fake device is always there");
         let report = describe(&memory);
-        assert_eq!((report.held().as_deref(), report.used_bytes.current), (Some("on fake:7"), 4096));
+        assert_eq!(report.used_bytes.current, 4096);
+        let held = report.held().expect("it is not plain");
+        assert!(held.starts_with("on fake:7 (in place from "), "{held}");
         let other = MemoryOptions::default().device(Some(DeviceChoice::Fake(8)));
         let refused = memory.allocate_with(RegionId(2), 64, other).expect_err("another device");
         assert!(refused.to_string().contains("one device per node"), "{refused}");

@@ -1,11 +1,12 @@
 //! What every device offers, on a real one: each operation is one or two calls of the driver.
 
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::{BLOCK, Cuda, WITHOUT_TIMING};
-use crate::device::{Address, Device, Element, EventId, Move, Reduction, StreamId};
+use super::{BLOCK, Cuda, MemoryHandle, WITHOUT_TIMING};
+use crate::device::{Address, Device, Element, EventId, HANDLE_BYTES, Move, Reduction, Shared, StreamId};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -43,6 +44,22 @@ impl Device for Cuda {
         // SAFETY: needed because the driver is C. It was allocated here and not freed before, and the driver waits for what
         // still uses it.
         unsafe { self.context.driver.functions().cuMemFree_v2(address.0) }
+    }
+
+    fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
+        Ok(Shared { handle: self.export_memory(address)?.0, file: None })
+    }
+
+    fn open(
+        &mut self,
+        handle: &[u8; HANDLE_BYTES],
+        _file: Option<BorrowedFd<'_>>,
+    ) -> Result<Address, GpuError> {
+        self.open_memory(&MemoryHandle(*handle))
+    }
+
+    fn close(&mut self, address: Address) -> Result<(), GpuError> {
+        self.close_memory(address)
     }
 
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {

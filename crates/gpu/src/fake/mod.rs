@@ -5,15 +5,21 @@
 //! memory that is used again too early shows as wrong bytes, and an answer that is given before completion shows as old
 //! ones. On demand the device fails for good after some operations, as a real one does after a bad access.
 //!
+//! Memory that is shared lies in an anonymous file, which another fake device maps: words of it are changed by atomics of the host.
+//!
 //! It has no speed and no kernels of its own: what an operation does is written down once more here, in Rust.
 
 mod arithmetic;
+mod block;
 mod store;
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 
 use self::store::Store;
-use crate::device::{Address, Atomic, Device, Element, EventId, Move, Reduction, StreamId};
+use crate::device::{
+    Address, Atomic, Device, Element, EventId, HANDLE_BYTES, Move, Reduction, Shared, StreamId,
+};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -70,7 +76,7 @@ impl Fake {
     #[must_use]
     pub fn new(plan: FakePlan) -> Self {
         Self {
-            store: Store::default(),
+            store: Store::new(),
             random: Random(plan.seed),
             haste: plan.haste.max(1),
             fails_after: plan.fails_after,
@@ -136,9 +142,11 @@ impl Fake {
         let Some(operation) = self.streams[stream].pop_front() else { return Ok(false) };
         self.carried_out += 1;
         match operation {
+            Operation::Copy { bytes: 0, .. } => {}
             Operation::Copy { target, source, bytes } => {
-                // The far part first, and perhaps the rest another time.
-                let first = if bytes > 1 { self.random.below(bytes) } else { 0 };
+                // The far part first, and perhaps the rest another time; but an aligned word is seen whole.
+                let is_word = bytes <= 8 && (target | source).is_multiple_of(bytes);
+                let first = if is_word { 0 } else { self.random.below(bytes) };
                 self.store.copy(target + first, source + first, bytes - first)?;
                 if first > 0 {
                     self.streams[stream].push_front(Operation::Copy { target, source, bytes: first });
@@ -182,9 +190,9 @@ impl Fake {
             let (target, result, operand, compare) = (field(0)?, field(8)?, field(16)?, field(24)?);
             // Two numbers of 4 bytes.
             let (kind, width) = (field(32)? as u32, (field(32)? >> 32) as u32);
-            let old = self.store.narrow_word(target, width)?;
-            let new = arithmetic::atomic(kind, width, old, operand, compare);
-            self.store.write(target, &new.to_le_bytes()[..width as usize])?;
+            let old = self
+                .store
+                .change(target, width, |old| arithmetic::atomic(kind, width, old, operand, compare))?;
             self.store.write(result, &old.to_le_bytes())?;
         }
         Ok(())
@@ -204,6 +212,25 @@ impl Device for Fake {
     fn free(&mut self, address: Address) -> Result<(), GpuError> {
         while self.step()? {}
         self.store.free(address.0)
+    }
+
+    fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
+        self.check_health()?;
+        self.store.share(address.0)
+    }
+
+    fn open(
+        &mut self,
+        handle: &[u8; HANDLE_BYTES],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<Address, GpuError> {
+        self.check_health()?;
+        self.store.open(handle, file).map(Address)
+    }
+
+    fn close(&mut self, address: Address) -> Result<(), GpuError> {
+        while self.step()? {}
+        self.store.close(address.0)
     }
 
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {

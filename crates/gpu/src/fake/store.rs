@@ -4,36 +4,90 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::block::{Block, GRANULE};
+use crate::device::{HANDLE_BYTES, Shared};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
 /// Where its memory begins: beyond what a process of ours can map.
 const FIRST: u64 = 1 << 60;
-/// Allocations begin at multiples of this, as on a real device.
-const GRANULE: u64 = 256;
+/// How many stores this process has had: each counts as a process of its own.
+static STORES: AtomicU64 = AtomicU64::new(0);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Store {
-    own: BTreeMap<u64, Vec<u8>>,
+    /// Process, and which of its stores: what a handle says of its maker.
+    name: [u64; 2],
+    own: BTreeMap<u64, Block>,
     next: u64,
     /// Start and length; shared with those who give pinned memory back.
     pinned: Arc<Mutex<BTreeMap<u64, usize>>>,
 }
 
 impl Store {
+    pub(super) fn new() -> Self {
+        let name = [u64::from(std::process::id()), STORES.fetch_add(1, Ordering::Relaxed)];
+        Self { name, own: BTreeMap::new(), next: 0, pinned: Arc::default() }
+    }
+
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, GpuError> {
+        let none = || GpuError::OutOfMemory { function: "allocate" };
         let length = usize::try_from(bytes).ok().filter(|length| *length <= isize::MAX as usize / 2);
-        let length = length.ok_or(GpuError::OutOfMemory { function: "allocate" })?;
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(length).map_err(|_| GpuError::OutOfMemory { function: "allocate" })?;
-        memory.resize(length, 0);
+        let block = Block::allocate(length.ok_or_else(none)?).ok_or_else(none)?;
+        Ok(self.add(block))
+    }
+
+    fn add(&mut self, block: Block) -> u64 {
         let address = FIRST + self.next;
-        self.next += (bytes.max(1)).next_multiple_of(GRANULE) + GRANULE;
-        self.own.insert(address, memory);
-        Ok(address)
+        self.next += (block.length() as u64).max(1).next_multiple_of(GRANULE) + GRANULE;
+        self.own.insert(address, block);
+        address
+    }
+
+    /// A handle: who has made it, and how long the memory is.
+    pub(super) fn share(&mut self, address: u64) -> Result<Shared, GpuError> {
+        let unknown = GpuError::OutOfRange { offset: address, bytes: 0, length: 0 };
+        let block = self.own.get_mut(&address).ok_or(unknown)?;
+        let file =
+            block.share().map_err(|cause| GpuError::system("sharing memory of a fake device", &cause))?;
+        let mut handle = [0; HANDLE_BYTES];
+        for (place, word) in
+            handle.chunks_exact_mut(8).zip([self.name[0], self.name[1], block.length() as u64])
+        {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(Shared { handle, file: Some(file) })
+    }
+
+    pub(super) fn open(
+        &mut self,
+        handle: &[u8; HANDLE_BYTES],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<u64, GpuError> {
+        let mut words = handle
+            .chunks_exact(8)
+            .map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        let (maker, length) = ([words.next(), words.next()], words.next().unwrap_or(0));
+        if maker == self.name.map(Some) {
+            return Err(GpuError::OwnHandle);
+        }
+        let refused = |cause| GpuError::system("opening memory of another fake device", &cause);
+        let file = file.ok_or_else(|| refused(std::io::ErrorKind::NotFound.into()))?;
+        let found = rustix::fs::fstat(file).map_err(|cause| refused(cause.into()))?.st_size;
+        if u64::try_from(found).is_ok_and(|found| length > found) {
+            return Err(GpuError::OutOfRange { offset: 0, bytes: length, length: found as u64 });
+        }
+        let block = Block::map(file, length as usize).map_err(refused)?;
+        Ok(self.add(block))
+    }
+
+    pub(super) fn close(&mut self, address: u64) -> Result<(), GpuError> {
+        self.free(address)
     }
 
     pub(super) fn free(&mut self, address: u64) -> Result<(), GpuError> {
@@ -73,7 +127,7 @@ impl Store {
         let fits =
             |start: u64, length: u64| (address - start).checked_add(bytes).is_some_and(|end| end <= length);
         let own = self.own.range(..=address).next_back();
-        if own.is_some_and(|(start, memory)| fits(*start, memory.len() as u64)) {
+        if own.is_some_and(|(start, memory)| fits(*start, memory.length() as u64)) {
             return Ok(());
         }
         let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +141,7 @@ impl Store {
         self.check(address, out.len() as u64)?;
         if let Some((start, memory)) = self.own.range(..=address).next_back() {
             let from = (address - start) as usize;
-            out.copy_from_slice(&memory[from..from + out.len()]);
+            memory.read(from, out);
             return Ok(());
         }
         let source = ptr::with_exposed_provenance::<u8>(address as usize);
@@ -99,9 +153,9 @@ impl Store {
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
         self.check(address, bytes.len() as u64)?;
-        if let Some((start, memory)) = self.own.range_mut(..=address).next_back() {
+        if let Some((start, memory)) = self.own.range(..=address).next_back() {
             let from = (address - start) as usize;
-            memory[from..from + bytes.len()].copy_from_slice(bytes);
+            memory.write(from, bytes);
             return Ok(());
         }
         let target = ptr::with_exposed_provenance_mut::<u8>(address as usize);
@@ -119,14 +173,21 @@ impl Store {
     }
 
     pub(super) fn word(&self, address: u64) -> Result<u64, GpuError> {
-        self.narrow_word(address, 8)
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A little-endian word of at most 8 bytes.
-    pub(super) fn narrow_word(&self, address: u64, width: u32) -> Result<u64, GpuError> {
-        let mut bytes = [0; 8];
-        let out = bytes.get_mut(..width as usize).ok_or(GpuError::NotSupported { function: "atomics" })?;
-        self.read(address, out)?;
-        Ok(u64::from_le_bytes(bytes))
+    /// Change a little-endian word of 4 or 8 bytes of the device's own memory atomically; the old one.
+    pub(super) fn change(
+        &mut self,
+        address: u64,
+        width: u32,
+        new: impl Fn(u64) -> u64,
+    ) -> Result<u64, GpuError> {
+        self.check(address, width.into())?;
+        let block = self.own.range(..=address).next_back();
+        let changed = block.and_then(|(start, block)| block.change((address - start) as usize, width, new));
+        changed.ok_or(GpuError::NotSupported { function: "atomics" })
     }
 }

@@ -22,6 +22,7 @@ use self::planned::{Planned, word};
 use self::ring::Ring;
 use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move, Reduction, StreamId};
 use crate::error::GpuError;
+use crate::tiers::Tiers;
 
 /// Pinned memory of one landing.
 pub const RING_BYTES: usize = 8 << 20;
@@ -106,6 +107,8 @@ pub struct Landing<D: Device + ?Sized> {
     counts: LandingCounts,
     batch_bytes_max: u64,
     ranges_max: usize,
+    /// From here on a range is copied by the engines instead of by a kernel.
+    engine_bytes_min: u64,
     /// Ranges that are about to be moved.
     ranges: Vec<Move>,
     /// Dropped last: the ring is the device's.
@@ -163,9 +166,15 @@ impl<D: Device + ?Sized> Landing<D> {
             counts: LandingCounts::default(),
             batch_bytes_max: BATCH_BYTES_MAX.min(ring_bytes as u64 / 8),
             ranges_max: RANGES_MAX.min(ring_bytes / 256),
+            engine_bytes_min: Tiers::default().engine_bytes_min,
             ranges: Vec::new(),
             device,
         })
+    }
+
+    /// From which size on ranges go to the engines.
+    pub fn set_tiers(&mut self, tiers: &Tiers) {
+        self.engine_bytes_min = tiers.engine_bytes_min;
     }
 
     /// The device.
@@ -229,6 +238,13 @@ impl<D: Device + ?Sized> Landing<D> {
 
     /// Change a word, and answer the ticket with what it was.
     pub fn atomic(&mut self, ticket: u32, target: Address, change: WordChange) -> Result<(), GpuError> {
+        let place = self.plan_atomic(target, change)?;
+        self.tickets.push_back((ticket, Wanted::Value { place }));
+        Ok(())
+    }
+
+    /// Where its old value will be.
+    fn plan_atomic(&mut self, target: Address, change: WordChange) -> Result<usize, GpuError> {
         self.submit_moves()?;
         if self.atomics.len() >= self.ranges_max / 2 {
             self.submit()?;
@@ -238,8 +254,7 @@ impl<D: Device + ?Sized> Landing<D> {
         let result = self.ring.address(place).0;
         self.atomics.push(Atomic { target: target.0, result, operand, compare, kind, width });
         self.is_open = true;
-        self.tickets.push_back((ticket, Wanted::Value { place }));
-        Ok(())
+        Ok(place)
     }
 
     /// Set a word of 8 bytes once everything that was asked before is visible, and answer the ticket when it is set.
@@ -287,6 +302,24 @@ impl<D: Device + ?Sized> Landing<D> {
             self.ring.read(place, piece)?;
         }
         Ok(())
+    }
+
+    /// Change a word at once, behind everything that was asked before; what it was. Waits for the device.
+    pub fn atomic_now(&mut self, target: Address, change: WordChange) -> Result<u64, GpuError> {
+        let place = self.plan_atomic(target, change)?;
+        self.finish()?;
+        let mut word = [0; 8];
+        self.ring.read(place, &mut word)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Set a word of 8 bytes at once, when everything that was asked before is visible. Waits for the device.
+    pub fn set_now(&mut self, target: Address, value: u64) -> Result<(), GpuError> {
+        self.submit()?;
+        let written = self.device.write_word(self.stream, target, 8, value);
+        self.noted(written)?;
+        self.is_open = true;
+        self.finish()
     }
 
     /// Wait until everything that was asked is done. Tickets are answered as ever.

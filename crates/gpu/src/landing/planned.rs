@@ -5,8 +5,6 @@
 
 use crate::device::{Address, Move};
 
-/// From here on a range is copied by the engines instead of by a kernel.
-pub(super) const COPY_BYTES_MIN: u64 = 32 << 10;
 /// Neighbours that are shorter stay apart, so that a word that somebody polls is written whole.
 const MERGE_BYTES_MIN: u64 = 64;
 /// So few ranges are copied by the engines: kernels of several processes take turns on a device, and a turn costs some hundred

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::planned::{COPY_BYTES_MIN, Planned, are_few, is_continued};
+use super::planned::{Planned, are_few, is_continued};
 use super::{Landing, PATIENCE};
 use crate::device::{Address, Device, Move};
 use crate::error::GpuError;
@@ -56,9 +56,10 @@ impl<D: Device + ?Sized> Landing<D> {
         }
         let mut moves = std::mem::take(&mut self.moves);
         self.claims.clear();
-        let long = |planned: &Planned| planned.range.bytes >= COPY_BYTES_MIN;
+        let engine_bytes_min = self.engine_bytes_min;
+        let long = |planned: &Planned| planned.range.bytes >= engine_bytes_min;
         let few =
-            are_few(moves.iter().map(|planned| planned.range).filter(|range| range.bytes < COPY_BYTES_MIN));
+            are_few(moves.iter().map(|planned| planned.range).filter(|range| range.bytes < engine_bytes_min));
         self.ranges.clear();
         for planned in moves.iter().filter(|planned| few || long(planned)) {
             let Planned { range: Move { target, bytes, .. }, word } = *planned;

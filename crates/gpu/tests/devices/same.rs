@@ -1,5 +1,8 @@
 //! What holds on every device.
 
+use std::os::fd::AsFd;
+
+use rackloom_gpu::GpuError;
 use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction};
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing, WordChange};
@@ -287,4 +290,34 @@ fn a_product_is_the_same_on_every_device() {
             }
         }
     });
+}
+
+/// Two devices are two processes to a fake one; on a real one `processes` has the same with two processes.
+#[test]
+fn memory_of_one_fake_device_is_used_by_another() {
+    for seed in 0..20 {
+        let fake = |seed| Landing::new(Box::new(Fake::new(FakePlan::new(seed)))).unwrap();
+        let (mut owner, mut importer) = (fake(seed), fake(seed + 100));
+        let memory = owner.device().allocate(100_000).unwrap();
+        owner.write(memory.plus(8), &[7; 64]).unwrap();
+        owner.finish().unwrap();
+        let shared = owner.device().share(memory).unwrap();
+        let file = shared.file.as_ref().map(AsFd::as_fd);
+        assert_eq!(owner.device().open(&shared.handle, file), Err(GpuError::OwnHandle));
+        let there = importer.device().open(&shared.handle, file).unwrap();
+        let mut found = [0; 64];
+        importer.read_now(there.plus(8), &mut found).unwrap();
+        assert_eq!(found, [7; 64], "what was there before it was shared");
+        importer.write(there.plus(64), &[9; 1000]).unwrap();
+        importer.set_now(there, 41).unwrap();
+        let add = WordChange { kind: AtomicKind::Add, width: 8, operand: 1, compare: 0 };
+        assert_eq!(importer.atomic_now(there, add), Ok(41));
+        assert_eq!(owner.atomic_now(memory, add), Ok(42), "one word for both");
+        let mut found = [0; 1000];
+        owner.read_now(memory.plus(64), &mut found).unwrap();
+        assert_eq!(found, [9; 1000]);
+        importer.device().close(there).unwrap();
+        assert!(importer.device().close(there).is_err(), "once");
+        owner.device().free(memory).unwrap();
+    }
 }

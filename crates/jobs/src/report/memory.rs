@@ -25,6 +25,30 @@ pub struct LeakedRegion {
     pub why: String,
 }
 
+/// From which sizes on bytes of memory on a device take another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tiers {
+    /// Bytes of a frame are read where they came in; shorter ones are staged.
+    pub in_place_bytes_min: u64,
+    /// Ranges are copied by the engines; many shorter ones share a launch.
+    pub engine_bytes_min: u64,
+    /// What leaves is read ahead.
+    pub ahead_bytes_min: u64,
+    /// Whether they were measured on the device, and not only expected.
+    pub measured: bool,
+}
+
+impl Tiers {
+    /// In a few words.
+    fn told(&self) -> String {
+        let Self { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, measured } = self;
+        let origin = if *measured { "measured" } else { "not measured" };
+        format!(
+            "in place from {in_place_bytes_min} B, engines from {engine_bytes_min} B, ahead from {ahead_bytes_min} B: {origin}"
+        )
+    }
+}
+
 /// The memory of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryReport {
@@ -53,6 +77,9 @@ pub struct MemoryReport {
     /// The device in whose memory all of them lie, as the rack file names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// From which sizes on bytes take another way on that device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<Tiers>,
     /// Wishes that were not granted, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ungranted: Vec<String>,
@@ -76,7 +103,10 @@ impl MemoryReport {
             part(self.advised_bytes, "huge pages advised"),
             part(self.locked_bytes, "locked"),
             bound,
-            self.device.as_ref().map(|device| format!("on {device}")),
+            self.device.as_ref().map(|device| match &self.tiers {
+                Some(tiers) => format!("on {device} ({})", tiers.told()),
+                None => format!("on {device}"),
+            }),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

@@ -16,7 +16,7 @@ use super::bytes::{Bytes, RegionMemory};
 use super::error::Error;
 use super::node::Node;
 use super::region::{Region, RegionOptions};
-use crate::memory::{DeviceChoice, DeviceRegions};
+use crate::memory::{DeviceChoice, DeviceRegions, poll_device};
 use crate::runtime::Runtime;
 use crate::wires::Ports;
 
@@ -70,21 +70,7 @@ impl DeviceMemory {
 
     /// The next answer to a request; what it has read is copied to `scratch`.
     pub(super) fn poll_done<'s>(&self, scratch: &'s mut [u8]) -> Option<(MemoryToken, MemoryDone<'s>)> {
-        let mut regions = self.lock();
-        let (token, done) = regions.poll_done()?;
-        let done = match done {
-            MemoryDone::Bytes(bytes) => match scratch.get_mut(..bytes.len()) {
-                Some(kept) => {
-                    kept.copy_from_slice(bytes);
-                    MemoryDone::Bytes(kept)
-                }
-                None => MemoryDone::Failed(MemoryFault::Device),
-            },
-            MemoryDone::Written => MemoryDone::Written,
-            MemoryDone::Value(value) => MemoryDone::Value(value),
-            MemoryDone::Failed(fault) => MemoryDone::Failed(fault),
-        };
-        Some((token, done))
+        poll_device(&self.regions, scratch)
     }
 
     /// Whether the node has to look again soon, because nobody will ring.
@@ -210,12 +196,9 @@ impl Node {
         device: DeviceChoice,
         length: u64,
     ) -> Result<Region, Error> {
-        let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
-        let memory = self.device(device)?;
-        let region = memory.name();
-        memory.lock().allocate(region, length).map_err(Error::system("cannot allocate a region"))?;
-        let bytes = DeviceBytes { memory, region };
-        self.announce(options, Bytes::on_device(bytes, mapped))
+        self.place_on_device(options, device, length, |regions, region| {
+            regions.allocate(region, length).map_err(Error::system("cannot allocate a region"))
+        })
     }
 
     /// A region made of memory of a device that the caller has allocated.
@@ -234,11 +217,25 @@ impl Node {
         address: u64,
         length: u64,
     ) -> Result<Region, Error> {
+        self.place_on_device(options, device, length, |regions, region| {
+            // SAFETY: the caller's promise, which lasts as long as the region does.
+            unsafe { regions.borrow(region, address, length) };
+            Ok(())
+        })
+    }
+
+    /// A region of the device's under a new name of the device's own.
+    fn place_on_device(
+        &self,
+        options: RegionOptions,
+        device: DeviceChoice,
+        length: u64,
+        place: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
+    ) -> Result<Region, Error> {
         let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
         let memory = self.device(device)?;
         let region = memory.name();
-        // SAFETY: the caller's promise, which lasts as long as the region does.
-        unsafe { memory.lock().borrow(region, address, length) };
+        place(&mut memory.lock(), region)?;
         let bytes = DeviceBytes { memory, region };
         self.announce(options, Bytes::on_device(bytes, mapped))
     }

@@ -6,30 +6,36 @@
 //! waits for the device; of long transfers what follows is read ahead ([`rackloom_gpu::rows`]).
 
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction};
+pub(crate) use rackloom_gpu::device::HANDLE_BYTES;
+use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction, Shared};
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::landing::{Landed, Landing, WordChange};
 use rackloom_gpu::rows::Rows;
+use rackloom_gpu::tiers::Tiers;
 use rackloom_gpu::{Cuda, Driver, GpuError};
 use rackloom_protocol::{
     Arithmetic, Atomic, Combine, Following, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
     MemoryToken, Number, RegionId, Width,
 };
 
-use super::DeviceChoice;
+use super::{DeviceChoice, DeviceKind, TiersInUse};
 
-/// From here on bytes of a frame are read by the device where they came in. Shorter ones are copied once more: what is stored
-/// alone must be aligned as its target is, to be seen whole.
-const IN_PLACE_BYTES_MIN: usize = 1024;
+/// Regions that others may open lie in blocks of their own: a handle opens the whole block.
+const BLOCK_BYTES: u64 = 2 << 20;
 
 /// The regions of one member on one device.
 #[derive(Debug)]
 pub(crate) struct DeviceRegions {
+    kind: DeviceKind,
     landing: Landing<dyn Device>,
     /// Long transfers that leave.
     rows: Rows,
     regions: Vec<DeviceRegion>,
+    /// From which sizes on bytes of a frame are read where they came in, engines copy, and long transfers are read ahead.
+    tiers: Tiers,
+    is_measured: bool,
     /// Pages in which frames lie, which the device reads by itself: first address and the one behind the last.
     frames: Vec<(usize, usize)>,
 }
@@ -41,20 +47,36 @@ struct DeviceRegion {
     length: u64,
     /// Somebody else gave the memory, and takes it back.
     is_borrowed: bool,
+    /// Somebody may have opened it: it must not be freed.
+    is_exported: bool,
+}
+
+/// What a process of the same server needs to use a region of ours.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) kind: DeviceKind,
+    pub(crate) handle: [u8; HANDLE_BYTES],
+    pub(crate) file: Option<OwnedFd>,
 }
 
 impl DeviceRegions {
     pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
-        let device: Box<dyn Device> = match choice {
-            DeviceChoice::Cuda(index) => {
-                let driver = Driver::open().map_err(io::Error::other)?;
-                Box::new(Cuda::open(&driver, index).map_err(io::Error::other)?)
-            }
-            DeviceChoice::Fake(seed) => Box::new(Fake::new(FakePlan::new(seed))),
-        };
+        let (device, name) = open(choice).map_err(io::Error::other)?;
         let mut landing = Landing::new(device).map_err(io::Error::other)?;
-        let rows = Rows::new(landing.device()).map_err(io::Error::other)?;
-        Ok(Self { landing, rows, regions: Vec::new(), frames: Vec::new() })
+        let mut rows = Rows::new(landing.device()).map_err(io::Error::other)?;
+        let kept = Tiers::kept(&name);
+        let (tiers, is_measured) = (kept.unwrap_or_default(), kept.is_some());
+        landing.set_tiers(&tiers);
+        rows.set_tiers(&tiers);
+        Ok(Self {
+            kind: choice.kind(),
+            landing,
+            rows,
+            regions: Vec::new(),
+            tiers,
+            is_measured,
+            frames: Vec::new(),
+        })
     }
 
     /// Let the device read frames in these pages by itself.
@@ -69,6 +91,21 @@ impl DeviceRegions {
         Ok(())
     }
 
+    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else.
+    pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+        let unit = if self.kind == DeviceKind::Cuda { BLOCK_BYTES } else { 1 };
+        let whole = length.max(1).checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
+        self.allocate(region, whole)?;
+        self.regions.last_mut().into_iter().for_each(|added| added.length = length);
+        Ok(())
+    }
+
+    /// The sizes at which the way of bytes changes.
+    pub(crate) fn tiers(&self) -> TiersInUse {
+        let Tiers { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = self.tiers;
+        TiersInUse { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, is_measured: self.is_measured }
+    }
+
     pub(crate) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
         let address = self.landing.device().allocate(length).map_err(|error| {
             let kind = match &error {
@@ -77,7 +114,7 @@ impl DeviceRegions {
             };
             io::Error::new(kind, error)
         })?;
-        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false });
+        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
         Ok(())
     }
 
@@ -86,7 +123,13 @@ impl DeviceRegions {
     /// # Safety
     /// The range is memory of this device, or memory that the device may use, until the region is freed.
     pub(crate) unsafe fn borrow(&mut self, region: RegionId, address: u64, length: u64) {
-        self.regions.push(DeviceRegion { region, address: Address(address), length, is_borrowed: true });
+        self.regions.push(DeviceRegion {
+            region,
+            address: Address(address),
+            length,
+            is_borrowed: true,
+            is_exported: false,
+        });
     }
 
     /// Where a region lies, for kernels.
@@ -123,6 +166,88 @@ impl DeviceRegions {
 
     pub(crate) fn regions(&self) -> Vec<RegionId> {
         self.regions.iter().map(|known| known.region).collect()
+    }
+
+    pub(crate) fn is_exported(&self, region: RegionId) -> bool {
+        self.regions.iter().any(|known| known.region == region && known.is_exported)
+    }
+
+    pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
+        let found = self.regions.iter_mut().find(|known| known.region == region);
+        found.into_iter().for_each(|found| found.is_exported = is_exported);
+    }
+
+    /// Let others open a region.
+    pub(crate) fn offer(&mut self, region: RegionId) -> io::Result<Offer> {
+        // What was written before it was offered is there for whoever opens it.
+        self.landing.finish().map_err(io::Error::other)?;
+        let address = self.range(region, 0, 0).map_err(|_| io::ErrorKind::NotFound)?;
+        let Shared { handle, file } = self.landing.device().share(address).map_err(io::Error::other)?;
+        Ok(Offer { kind: self.kind, handle, file })
+    }
+
+    /// Use memory that another process offers. Its address, which is for the functions below.
+    pub(crate) fn open_there(
+        &mut self,
+        kind: DeviceKind,
+        handle: &[u8; HANDLE_BYTES],
+        file: Option<BorrowedFd<'_>>,
+    ) -> io::Result<u64> {
+        if kind != self.kind {
+            return Err(io::Error::other("it lies on a device of another kind"));
+        }
+        self.landing.device().open(handle, file).map(|address| address.0).map_err(io::Error::other)
+    }
+
+    /// Let go of it.
+    pub(crate) fn close_there(&mut self, address: u64) {
+        // A device that has failed lets go of everything with the process.
+        let _ = self.landing.finish().and_then(|()| self.landing.device().close(Address(address)));
+    }
+
+    /// Write there, visibly when this returns.
+    pub(crate) fn write_there(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.landing.write(Address(address), bytes).and_then(|()| self.landing.finish()).map_err(fault)
+    }
+
+    pub(crate) fn read_there(&mut self, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.landing.read_now(Address(address), out).map_err(fault)
+    }
+
+    /// Change a word there, which is aligned; what it was.
+    pub(crate) fn change_there(&mut self, address: u64, atomic: &Atomic) -> Result<u64, MemoryFault> {
+        if atomic.kind == rackloom_protocol::AtomicKind::Set && atomic.width == Width::Eight {
+            // Nobody asks what was there before, so no kernel is needed.
+            return self.landing.set_now(Address(address), atomic.operand).map(|()| 0).map_err(fault);
+        }
+        self.landing.atomic_now(Address(address), change(atomic)).map_err(fault)
+    }
+
+    /// Copy a range of a region of ours there.
+    pub(crate) fn copy_there(
+        &mut self,
+        address: u64,
+        (region, offset): (RegionId, u64),
+        length: usize,
+    ) -> Result<(), MemoryFault> {
+        let own = self.range(region, offset, length)?;
+        self.copy_now(Address(address), own, length)
+    }
+
+    /// Copy from there into a range of a region of ours.
+    pub(crate) fn copy_here(
+        &mut self,
+        (region, offset): (RegionId, u64),
+        address: u64,
+        length: usize,
+    ) -> Result<(), MemoryFault> {
+        let own = self.range(region, offset, length)?;
+        self.copy_now(own, Address(address), length)
+    }
+
+    fn copy_now(&mut self, target: Address, source: Address, length: usize) -> Result<(), MemoryFault> {
+        let copied = self.landing.copy(target, source, length as u64);
+        copied.and_then(|()| self.landing.finish()).map_err(fault)
     }
 
     /// Begin a request. Its answer comes through [`Self::poll_done`], unless it failed at once.
@@ -218,8 +343,14 @@ impl DeviceRegions {
         if taken { Ok(()) } else { self.landing.read_now(at, out).map_err(fault) }
     }
 
-    /// Write behind everything that was asked before. Whoever reads through this value sees it.
+    /// Write behind everything that was asked before. Whoever reads through this value sees it; where others may have opened the region,
+    /// they see it when this returns, as they would in pages.
     pub(crate) fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.write_behind(region, offset, bytes)?;
+        if self.is_exported(region) { self.finish() } else { Ok(()) }
+    }
+
+    fn write_behind(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let at = self.range(region, offset, bytes.len())?;
         self.landing.write(at, bytes).map_err(fault)
     }
@@ -228,8 +359,8 @@ impl DeviceRegions {
     fn land(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let start = bytes.as_ptr().addr();
         let is_within = |(from, to): &(usize, usize)| *from <= start && start + bytes.len() <= *to;
-        if bytes.len() < IN_PLACE_BYTES_MIN || !self.frames.iter().any(is_within) {
-            return self.write(region, offset, bytes);
+        if (bytes.len() as u64) < self.tiers.in_place_bytes_min || !self.frames.iter().any(is_within) {
+            return self.write_behind(region, offset, bytes);
         }
         let at = self.range(region, offset, bytes.len())?;
         self.landing.write_in_place(at, Address(start as u64), bytes.len() as u64).map_err(fault)
@@ -242,6 +373,18 @@ impl DeviceRegions {
             Some(end) if end <= found.length => Ok(found.address.plus(offset)),
             _ => Err(MemoryFault::NotMapped),
         }
+    }
+}
+
+/// A device, and the name under which what was measured on it is kept.
+pub(crate) fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
+    match choice {
+        DeviceChoice::Cuda(index) => {
+            let driver = Driver::open()?;
+            let device = Cuda::open(&driver, index)?;
+            Ok((Box::new(device), rackloom_gpu::probe::uuid_of(&driver, index)?))
+        }
+        DeviceChoice::Fake(seed) => Ok((Box::new(Fake::new(FakePlan::new(seed))), "fake".to_owned())),
     }
 }
 

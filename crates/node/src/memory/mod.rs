@@ -20,24 +20,43 @@ mod system;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rackloom_plan::faults::{MemoryConditions, Troubles};
 use rackloom_protocol::{
-    Combine, Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
-    MemoryToken, RegionId,
+    Combine, Following, FrameRange, Instant, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryFault,
+    MemoryRequest, MemoryToken, RegionId,
 };
 
 use crate::mapping::whole_pages;
 use crate::window::Window;
 use crate::wires::Ports;
 
-pub(crate) use device::DeviceRegions;
+pub(crate) use device::{DeviceRegions, HANDLE_BYTES, Offer};
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
-pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement};
+pub(crate) use options::DeviceKind;
+pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, TiersInUse};
 use placement::Backing;
+
+/// A device that a memory and what it has imported use together: one row of operations orders what both do.
+pub(crate) type SharedDevice = Arc<Mutex<DeviceRegions>>;
+
+/// Where bytes of one's own lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Local<'a> {
+    /// Pages, and the first byte within them.
+    Pages(Window<'a>, u64),
+    /// A region on a device, and the first byte within it.
+    Device(&'a SharedDevice, RegionId, u64),
+}
+
+/// The device itself, for as long as the value lives. A panic under the lock would be a bug here; the device itself tells what it has not
+/// done.
+pub(crate) fn locked(device: &SharedDevice) -> MutexGuard<'_, DeviceRegions> {
+    device.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Most bytes that one read request may ask for.
 const READ_BYTES_MAX: usize = 256;
@@ -49,7 +68,7 @@ const READ_BYTES_MAX: usize = 256;
 pub struct HostMemory {
     regions: Regions,
     /// Those that lie in the memory of a device.
-    on_device: Option<Mutex<DeviceRegions>>,
+    on_device: Option<SharedDevice>,
     device: Option<DeviceChoice>,
     ledger: Ledger,
     scratch: Box<[u8; READ_BYTES_MAX]>,
@@ -137,7 +156,8 @@ impl HostMemory {
     ) -> Result<&Granted, AllocateError> {
         let system = |cause: io::Error| AllocateError::System { region, cause };
         if self.on_device.is_none() {
-            self.on_device = Some(Mutex::new(DeviceRegions::open(choice).map_err(system)?));
+            let opened = DeviceRegions::open(choice).map_err(system)?;
+            self.on_device = Some(Arc::new(Mutex::new(opened)));
             self.device = Some(choice);
         }
         if let Some(known) = self.device.filter(|known| *known != choice) {
@@ -145,7 +165,9 @@ impl HostMemory {
                 format!("the other regions lie on {known}, not on {choice}; hint: one device per node");
             return Err(system(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
-        self.on_device().map_or(Ok(()), |mut device| device.allocate(region, length)).map_err(system)?;
+        self.on_device()
+            .map_or(Ok(()), |mut device| device.allocate_apart(region, length))
+            .map_err(system)?;
         self.ledger.add(length, length);
         Ok(&ON_DEVICE)
     }
@@ -153,7 +175,7 @@ impl HostMemory {
     /// Let a device that holds regions read frames where the ports keep them, so that they are copied once. Returns the reason for each
     /// port's frames that it cannot read so; they take one copy more. Memory without a device has nothing to do.
     pub fn take_frames_in_place(&mut self, ports: &mut Ports) -> Vec<io::Error> {
-        let Some(device) = self.on_device_mut() else { return Vec::new() };
+        let Some(mut device) = self.on_device() else { return Vec::new() };
         let take = |(start, bytes)| {
             // SAFETY: needed because addresses outlive what Rust knows of them. `keep_pages` promises that the pages stay mapped
             // until the process ends, and that frames given to memory stay as they are until their lease is given back; the
@@ -164,12 +186,50 @@ impl HostMemory {
     }
 
     fn on_device(&self) -> Option<MutexGuard<'_, DeviceRegions>> {
-        self.on_device.as_ref().map(|device| device.lock().unwrap_or_else(PoisonError::into_inner))
+        self.on_device.as_ref().map(locked)
     }
 
-    /// The same without a lock, for those who have the memory to themselves.
-    fn on_device_mut(&mut self) -> Option<&mut DeviceRegions> {
-        self.on_device.as_mut().map(|device| device.get_mut().unwrap_or_else(PoisonError::into_inner))
+    /// The device that holds regions of it, for whoever uses memory of other members by it.
+    pub(crate) fn shared_device(&self) -> Option<&SharedDevice> {
+        self.on_device.as_ref()
+    }
+
+    /// Wait until what this member has done to its own memory on a device is visible to everybody who has opened it. Pages need no such
+    /// thing.
+    pub fn settle(&self) {
+        // A device that has failed tells it at the next access.
+        let _ = self.on_device().map(|mut device| device.finish());
+    }
+
+    /// Let processes of this server open a region that lies on a device. `None`: it does not.
+    pub(crate) fn offer(&self, region: RegionId) -> Option<io::Result<Offer>> {
+        let mut device = self.on_device()?;
+        device.length(region).is_some().then(|| device.offer(region))
+    }
+
+    /// Where a range lies, if it lies within its region.
+    pub(crate) fn local(&self, range: LocalRange) -> Option<Local<'_>> {
+        let length = usize::try_from(range.length).ok()?;
+        if let Some(window) = self.window(range.region) {
+            window.range(range.offset, length).ok()?;
+            return Some(Local::Pages(window, range.offset));
+        }
+        let region_length = self.on_device()?.length(range.region)?;
+        let is_within = range.offset.checked_add(range.length)? <= region_length;
+        self.on_device
+            .as_ref()
+            .filter(|_| is_within)
+            .map(|device| Local::Device(device, range.region, range.offset))
+    }
+
+    /// A word of 8 bytes that others may change.
+    pub(crate) fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
+        let mut word = [0; 8];
+        match self.regions.found(region) {
+            Ok(found) => found.window().read(offset, &mut word)?,
+            Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, &mut word)?,
+        }
+        Ok(u64::from_le_bytes(word))
     }
 
     /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
@@ -177,7 +237,11 @@ impl HostMemory {
     /// # Errors
     /// [`FreeRefused`]: there is no such region, or it is exported. Nothing is changed then.
     pub fn free(&mut self, region: RegionId) -> Result<(), FreeRefused> {
-        if let Some(length) = self.on_device_mut().and_then(|device| device.free(region)) {
+        if self.on_device().is_some_and(|device| device.is_exported(region)) {
+            return Err(FreeRefused::Exported(region));
+        }
+        let freed = self.on_device().and_then(|mut device| device.free(region));
+        if let Some(length) = freed {
             self.ledger.remove(length, length);
             return Ok(());
         }
@@ -194,6 +258,12 @@ impl HostMemory {
     #[must_use]
     pub fn device(&self) -> Option<DeviceChoice> {
         self.device
+    }
+
+    /// From which sizes on bytes of regions on a device take another way, if there is a device.
+    #[must_use]
+    pub fn tiers(&self) -> Option<TiersInUse> {
+        self.on_device().map(|device| device.tiers())
     }
 
     /// What its regions take and took, and how many have come and gone.
@@ -241,11 +311,17 @@ impl HostMemory {
     pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
         if let Ok(place) = self.position(region) {
             self.regions.0[place].is_exported = is_exported;
+        } else if let Some(mut device) = self.on_device() {
+            device.set_exported(region, is_exported);
         }
     }
 
     /// Part from everybody who has mapped this region: the same bytes at the same address in a new file.
     pub(crate) fn move_to_fresh_file(&mut self, region: RegionId) -> io::Result<()> {
+        if self.on_device().is_some_and(|device| device.length(region).is_some()) {
+            let text = "revocation of memory on a device is cooperative; hint: wait for its importers, or end their processes";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
         let found = &mut self.regions.0[place];
         found.backing.move_to_fresh_file(found.options)
@@ -304,7 +380,7 @@ impl HostMemory {
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         if self.on_device.is_some()
             && self.find(request.region).is_none()
-            && let Some(device) = self.on_device_mut()
+            && let Some(mut device) = self.on_device()
         {
             return device.execute(request, frame).map(MemoryDone::Failed);
         }
@@ -354,14 +430,14 @@ impl Memory for HostMemory {
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        let Self { trouble, on_device, .. } = self;
+        let Self { trouble, on_device, scratch, .. } = self;
         if let Some(trouble) = trouble
             && trouble.1.next_due() <= trouble.0
         {
             let (now, troubles) = &mut **trouble;
             return troubles.poll(*now);
         }
-        on_device.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner).poll_done()
+        poll_device(on_device.as_ref()?, &mut scratch[..])
     }
 
     fn is_busy(&self) -> bool {
@@ -375,7 +451,7 @@ impl Memory for HostMemory {
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
-            Err(fault) => self.on_device_mut().ok_or(fault)?.read(region, offset, out),
+            Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, out),
         }
     }
 
@@ -393,20 +469,42 @@ impl Memory for HostMemory {
         }
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
-            Err(fault) => self.on_device_mut().ok_or(fault)?.read_in_row(region, offset, out, following),
+            Err(fault) => self.on_device().ok_or(fault)?.read_in_row(region, offset, out, following),
         }
     }
 
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
-        self.on_device_mut().map_or(Ok(false), |device| device.combine(combine))
+        self.on_device().map_or(Ok(false), |mut device| device.combine(combine))
     }
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.regions.found(region) {
             Ok(found) => found.window().write(offset, bytes),
-            Err(fault) => self.on_device_mut().ok_or(fault)?.write(region, offset, bytes),
+            Err(fault) => self.on_device().ok_or(fault)?.write(region, offset, bytes),
         }
     }
+}
+
+/// The next answer of a device; what it has read is copied to `scratch`, because others use the device meanwhile.
+pub(crate) fn poll_device<'s>(
+    device: &Mutex<DeviceRegions>,
+    scratch: &'s mut [u8],
+) -> Option<(MemoryToken, MemoryDone<'s>)> {
+    let mut regions = device.lock().unwrap_or_else(PoisonError::into_inner);
+    let (token, done) = regions.poll_done()?;
+    let done = match done {
+        MemoryDone::Bytes(bytes) => match scratch.get_mut(..bytes.len()) {
+            Some(kept) => {
+                kept.copy_from_slice(bytes);
+                MemoryDone::Bytes(kept)
+            }
+            None => MemoryDone::Failed(MemoryFault::Device),
+        },
+        MemoryDone::Written => MemoryDone::Written,
+        MemoryDone::Value(value) => MemoryDone::Value(value),
+        MemoryDone::Failed(fault) => MemoryDone::Failed(fault),
+    };
+    Some((token, done))
 }
 
 /// What a region in the memory of a device got: none of the wishes for pages, and no reasons.

@@ -1,10 +1,25 @@
 //! Built without GPUs: there are no regions in the memory of a device, and whoever wants one is told why.
 
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rackloom_protocol::{Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId};
+use rackloom_protocol::{
+    Atomic, Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
+};
 
-use super::DeviceChoice;
+use super::{DeviceChoice, DeviceKind, TiersInUse};
+
+/// As with GPUs: bytes of a handle.
+pub(crate) const HANDLE_BYTES: usize = 64;
+
+/// As with GPUs; never made.
+#[allow(dead_code, reason = "the same surface as with GPUs")]
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) kind: DeviceKind,
+    pub(crate) handle: [u8; HANDLE_BYTES],
+    pub(crate) file: Option<OwnedFd>,
+}
 
 /// Nothing of this kind exists.
 #[derive(Debug)]
@@ -92,6 +107,69 @@ impl DeviceRegions {
         _offset: u64,
         _bytes: &[u8],
     ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn allocate_apart(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn is_exported(&self, _region: RegionId) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn set_exported(&mut self, _region: RegionId, _is_exported: bool) {
+        match *self {}
+    }
+
+    pub(crate) fn offer(&mut self, _region: RegionId) -> io::Result<Offer> {
+        match *self {}
+    }
+
+    pub(crate) fn open_there(
+        &mut self,
+        _kind: DeviceKind,
+        _handle: &[u8; HANDLE_BYTES],
+        _file: Option<BorrowedFd<'_>>,
+    ) -> io::Result<u64> {
+        match *self {}
+    }
+
+    pub(crate) fn close_there(&mut self, _address: u64) {
+        match *self {}
+    }
+
+    pub(crate) fn write_there(&mut self, _address: u64, _bytes: &[u8]) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn read_there(&mut self, _address: u64, _out: &mut [u8]) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn change_there(&mut self, _address: u64, _atomic: &Atomic) -> Result<u64, MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_there(
+        &mut self,
+        _address: u64,
+        _own: (RegionId, u64),
+        _length: usize,
+    ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_here(
+        &mut self,
+        _own: (RegionId, u64),
+        _address: u64,
+        _length: usize,
+    ) -> Result<(), MemoryFault> {
+        match *self {}
+    }
+
+    pub(crate) fn tiers(&self) -> TiersInUse {
         match *self {}
     }
 }

@@ -35,6 +35,25 @@ pub enum DeviceChoice {
     Fake(u64),
 }
 
+/// Devices of one kind can use each other's memory, in one server.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceKind {
+    Cuda,
+    Fake,
+}
+
+#[cfg(feature = "gpu")]
+impl DeviceChoice {
+    pub(crate) const fn kind(self) -> DeviceKind {
+        match self {
+            Self::Cuda(_) => DeviceKind::Cuda,
+            Self::Fake(_) => DeviceKind::Fake,
+        }
+    }
+}
+
 impl std::fmt::Display for DeviceChoice {
     /// As rack files name it.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,6 +94,22 @@ impl MemoryOptions {
     pub const fn touch(self, touch: bool) -> Self {
         Self { touch, ..self }
     }
+}
+
+/// From which sizes on bytes of a region on a device take another way.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TiersInUse {
+    /// Bytes of a frame are read by the device where they came in; shorter ones are staged.
+    pub in_place_bytes_min: u64,
+    /// Ranges are copied by the engines; shorter ones share a launch, where there are many.
+    pub engine_bytes_min: u64,
+    /// What leaves is read ahead in chunks.
+    pub ahead_bytes_min: u64,
+    /// Whether `rackloom calibrate --gpu` has found them on this device.
+    pub is_measured: bool,
 }
 
 /// Kinds of pages.

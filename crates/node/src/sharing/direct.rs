@@ -31,6 +31,9 @@ use crate::memory::HostMemory;
 /// How often the owners' connections are looked at, which costs a system call.
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
 
+/// How often words that lie on a device are looked at.
+const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
+
 /// Who carries a command out.
 ///
 /// `Send` and `Sync`: plain data.
@@ -57,6 +60,8 @@ pub struct Direct {
     /// Nodes to which a posted store has failed since the last flush.
     failed: Vec<NodeId>,
     look_due: Instant,
+    /// When words on a device are looked at next.
+    word_due: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +161,13 @@ impl Direct {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.look_at_owners();
         }
+        if memory.shared_device().is_some() {
+            // Looking at a word on a device takes microseconds, in which nothing else happens.
+            if now < self.word_due {
+                return false;
+            }
+            self.word_due = now + WORD_ON_DEVICE_INTERVAL_NS;
+        }
         let mut waits = std::mem::take(&mut self.waits);
         let before = waits.len();
         waits.retain(|wait| {
@@ -248,8 +260,8 @@ impl Direct {
         wait: Wait,
         events: &mut impl FnMut(Event),
     ) -> Result<Taken, CommandRefused> {
-        let is_word = wait.offset.is_multiple_of(8)
-            && memory.window(wait.region).is_some_and(|window| window.range(wait.offset, 8).is_ok());
+        let word = LocalRange { region: wait.region, offset: wait.offset, length: 8 };
+        let is_word = wait.offset.is_multiple_of(8) && memory.local(word).is_some();
         if !is_word {
             return Err(CommandRefused::Invalid("a wait needs an aligned word of a region of one's own"));
         }
@@ -316,12 +328,9 @@ struct Done {
 impl Wait {
     /// How the wait ends, if it does.
     fn look(&self, memory: &HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
-        let mut word = [0; 8];
-        let window = memory.window(self.region);
-        if window.is_none_or(|window| window.read(self.offset, &mut word).is_err()) {
+        let Ok(word) = memory.word(self.region, self.offset) else {
             return Some(Err(OperationError::MemoryFailed));
-        }
-        let word = u64::from_le_bytes(word);
+        };
         if self.condition.holds(word, self.value) {
             return Some(Ok(word));
         }
@@ -351,9 +360,6 @@ fn put(
 }
 
 fn check_local(memory: &HostMemory, range: LocalRange) -> Result<(), CommandRefused> {
-    let length = usize::try_from(range.length).ok();
-    let window = memory.window(range.region);
-    let is_held =
-        length.zip(window).is_some_and(|(length, window)| window.range(range.offset, length).is_ok());
+    let is_held = memory.local(range).is_some();
     if is_held { Ok(()) } else { Err(CommandRefused::Invalid("the local range leaves its region")) }
 }

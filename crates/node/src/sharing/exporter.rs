@@ -18,10 +18,10 @@ use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::control::{Control, SLOTS_MAX, Slot};
-use super::message::{Grant, QUESTION_BYTES, Question, Refusal, emit_answer};
+use super::message::{Grant, OnDevice, QUESTION_BYTES, Question, Refusal, emit_answer};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
-use crate::memory::HostMemory;
+use crate::memory::{HostMemory, Offer};
 use crate::wires::Doorbell;
 
 const LISTENER: u64 = 0;
@@ -120,6 +120,8 @@ pub(super) struct Export {
     pub(super) config: RegionConfig,
     pub(super) control: Control,
     control_file: OwnedFd,
+    /// What opens the region, if it lies on a device.
+    offer: Option<Offer>,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
     /// The last raise of the generation came without a barrier for the importers.
@@ -204,11 +206,14 @@ impl Exporter {
         let generation = self.next_generation();
         let (control, control_file) =
             Control::create(generation).map_err(|cause| ExportError::System { region, cause })?;
+        let offer =
+            memory.offer(region).transpose().map_err(|cause| ExportError::System { region, cause })?;
         memory.set_exported(region, true);
         self.exports.push(Export {
             config,
             control,
             control_file,
+            offer,
             generation,
             is_revoked: false,
             is_unheard: false,
@@ -383,7 +388,9 @@ impl Exporter {
         let taken: Vec<u32> = self.slots(question.region).collect();
         let slot = (0..SLOTS_MAX).find(|slot| !taken.contains(slot)).ok_or(Refusal::TooManyImporters)?;
         let RegionConfig { length, access, .. } = export.config;
-        Ok(Grant { length, generation: export.generation, slot, access })
+        let on_device =
+            export.offer.as_ref().map(|offer| OnDevice { kind: offer.kind, handle: offer.handle });
+        Ok(Grant { length, generation: export.generation, slot, access, on_device })
     }
 
     fn answer(
@@ -395,9 +402,14 @@ impl Exporter {
     ) -> Result<(), Refusal> {
         let export = question.and_then(|question| self.exported(question.region));
         let export = export.ok_or(Refusal::NoSuchRegion)?;
-        let file = memory.file(export.config.region).ok_or(Refusal::OwnerFailed)?;
+        let file = match &export.offer {
+            Some(offer) => offer.file.as_ref().map(AsFd::as_fd),
+            None => Some(memory.file(export.config.region).ok_or(Refusal::OwnerFailed)?),
+        };
         let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
-        descriptors.extend([file, export.control_file.as_fd()]);
+        descriptors.push(export.control_file.as_fd());
+        descriptors.extend(file);
+        // Last, because either of the two may be missing: the importer knows by the grant whether there is a file.
         descriptors.extend(self.doorbell.as_ref().map(Doorbell::as_fd));
         let socket = self.connections[place].socket.as_fd();
         socket::send(socket, &emit_answer(Ok(grant)), &descriptors).map_err(|_| Refusal::OwnerFailed)

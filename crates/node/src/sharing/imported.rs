@@ -1,4 +1,4 @@
-//! A peer's region in this process's address space: loads, stores, copies and atomics without a frame.
+//! A peer's region in this process's address space, or opened by its device: loads, stores, copies and atomics without a frame.
 //!
 //! Every access is bracketed: announce it, see that the generation still lives, do it, see that it still lives, take
 //! the announcement back. So an owner that revokes knows when the last access is over, and an access that overlapped a
@@ -12,17 +12,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Key, LocalRange, MemoryFault, NodeId, OperationError, RegionId, SignalKind,
-    Width,
+    Access, Atomic, AtomicKind, Key, LocalRange, NodeId, OperationError, RegionId, SignalKind, Width,
 };
 
+use super::backing::{Backing, Span};
 use super::control::{Control, Slot, WITHHELD, begun};
 use super::lone::LoneThread;
 use super::message::Grant;
 use super::socket;
-use crate::mapping::Mapping;
-use crate::memory::HostMemory;
-use crate::window::Window;
+use crate::memory::{HostMemory, Local};
 use crate::wires::Doorbell;
 
 /// An importer that never asks learns of its owner's end at the latest after this many accesses of a thread's.
@@ -57,6 +55,9 @@ pub enum AccessError {
     /// The importer's own region does not hold the range. Nothing was done.
     #[error("the local range leaves its region")]
     LocalRange,
+    /// The importer's device has failed. Part of it may have been done.
+    #[error("the device has failed; hint: the log of the device says at which call")]
+    DeviceFailed,
 }
 
 impl AccessError {
@@ -69,7 +70,7 @@ impl AccessError {
             Self::PermissionDenied => OperationError::PermissionDenied,
             Self::Revoked => OperationError::Revoked,
             Self::OwnerGone => OperationError::Unreachable,
-            Self::LocalRange | Self::Withheld => OperationError::MemoryFailed,
+            Self::LocalRange | Self::Withheld | Self::DeviceFailed => OperationError::MemoryFailed,
         }
     }
 }
@@ -90,7 +91,7 @@ pub(super) enum Need {
 pub struct ImportedRegion {
     // In this order, because that is the order of dropping: the owner may take the end of the connection for the end
     // of the mapping.
-    pages: Mapping,
+    bytes: Backing,
     control: Control,
     connection: OwnedFd,
     doorbell: Option<Doorbell>,
@@ -109,7 +110,7 @@ pub struct ImportedRegion {
 
 /// What an import is made of.
 pub(super) struct Parts {
-    pub(super) pages: Mapping,
+    pub(super) bytes: Backing,
     pub(super) control: Control,
     pub(super) connection: OwnedFd,
     pub(super) doorbell: Option<Doorbell>,
@@ -121,11 +122,11 @@ pub(super) struct Parts {
 
 impl ImportedRegion {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { pages, control, connection, doorbell, grant, owner, region, key } = parts;
+        let Parts { bytes, control, connection, doorbell, grant, owner, region, key } = parts;
         let lone = if control.has_barriers() { LoneThread::default() } else { LoneThread::denied() };
         Self {
-            length: usize::try_from(grant.length).unwrap_or(0).min(pages.length()),
-            pages,
+            length: usize::try_from(grant.length).unwrap_or(0).min(bytes.length()),
+            bytes,
             control,
             connection,
             doorbell,
@@ -207,7 +208,7 @@ impl ImportedRegion {
     /// [`AccessError`], which says whether anything was done.
     #[inline]
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
-        self.once(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
+        self.once(Need::Read, offset, out.len() as u64, |span| span.read(out))
     }
 
     /// Copy bytes into the region. A lone aligned word of 4 or 8 bytes is written whole, after everything that was
@@ -217,7 +218,7 @@ impl ImportedRegion {
     /// [`AccessError`], which says whether anything was done.
     #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
-        self.once(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
+        self.once(Need::Write, offset, bytes.len() as u64, |span| span.write(bytes))
     }
 
     /// Carry out an atomic; the old value.
@@ -225,7 +226,7 @@ impl ImportedRegion {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
-        self.once(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
+        self.once(Need::Atomic, offset, atomic.width.bytes(), |span| span.atomic(offset, atomic))
     }
 
     /// Add to a word, wrapping; the old value.
@@ -263,7 +264,7 @@ impl ImportedRegion {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
-        self.once(Need::Write, offset, 8, |window| window.signal(0, kind, value))?;
+        self.once(Need::Write, offset, 8, |span| span.signal(offset, kind, value))?;
         self.ring();
         Ok(())
     }
@@ -273,10 +274,8 @@ impl ImportedRegion {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
-        let (local, length) = local_window(memory, source)?;
-        self.once(Need::Write, offset, source.length, |window| {
-            window.copy_from(0, local, source.offset, length)
-        })
+        let (local, length) = local_range(memory, source)?;
+        self.once(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
 
     /// Copy from the region into this member's own memory (a get).
@@ -284,8 +283,8 @@ impl ImportedRegion {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
-        let (local, length) = local_window(memory, into)?;
-        self.once(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))
+        let (local, length) = local_range(memory, into)?;
+        self.once(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
 
     /// Wake the owner if it sleeps and has a doorbell. Accesses alone wake nobody, except [`Self::signal`].
@@ -302,11 +301,11 @@ impl ImportedRegion {
         need: Need,
         offset: u64,
         length: u64,
-        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+        act: impl FnOnce(Span<'_>) -> Result<T, AccessError>,
     ) -> Result<T, AccessError> {
-        let window = self.window(need, offset, length)?;
+        let span = self.span(need, offset, length)?;
         let announced = self.announce()?;
-        let done = self.act(window, act);
+        let done = self.act(span, act);
         match announced {
             Announced::Alone(before) => self.control.end(self.slot, before),
             Announced::Shared => self.control.leave(self.slot),
@@ -347,11 +346,10 @@ impl ImportedRegion {
     #[inline(always)]
     fn act<T>(
         &self,
-        window: Window<'_>,
-        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+        span: Span<'_>,
+        act: impl FnOnce(Span<'_>) -> Result<T, AccessError>,
     ) -> Result<T, AccessError> {
-        // The window is as long as the access, so the only fault left is an atomic on a crooked address.
-        let done = act(window).map_err(|_| AccessError::Misaligned)?;
+        let done = act(span)?;
         if self.control.generation() != self.generation && self.is_granted() == Err(AccessError::Revoked) {
             return Err(AccessError::Revoked);
         }
@@ -361,12 +359,10 @@ impl ImportedRegion {
 
     /// The bytes of an access that passes the checks of bounds and permission.
     #[inline(always)]
-    fn window(&self, need: Need, offset: u64, length: u64) -> Result<Window<'_>, AccessError> {
+    fn span(&self, need: Need, offset: u64, length: u64) -> Result<Span<'_>, AccessError> {
         self.allows(need, offset, length)?;
-        let base = self.pages.base().wrapping_add(offset as usize);
-        // SAFETY: needed because shared pages are not a slice. The range lies within `self.length`, which is no longer than
-        // the mapping; the mapping lives as long as `self`, and nobody holds references into it but to atomics.
-        Ok(unsafe { Window::over(base, length as usize) })
+        // `self.length` is no longer than the bytes are.
+        Ok(self.bytes.span(offset, length))
     }
 
     /// Whether an access would pass the checks of bounds, alignment and permission.
@@ -425,7 +421,7 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
-        self.access(Need::Read, offset, out.len() as u64, |window| window.read(0, out))
+        self.access(Need::Read, offset, out.len() as u64, |span| span.read(out))
     }
 
     /// See [`ImportedRegion::store`].
@@ -433,7 +429,7 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
-        self.access(Need::Write, offset, bytes.len() as u64, |window| window.write(0, bytes))
+        self.access(Need::Write, offset, bytes.len() as u64, |span| span.write(bytes))
     }
 
     /// See [`ImportedRegion::atomic`].
@@ -441,7 +437,7 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
-        self.access(Need::Atomic, offset, atomic.width.bytes(), |window| window.atomic(0, atomic))
+        self.access(Need::Atomic, offset, atomic.width.bytes(), |span| span.atomic(offset, atomic))
     }
 
     /// See [`ImportedRegion::signal`]; does not wake the owner.
@@ -449,7 +445,7 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
-        self.access(Need::Write, offset, 8, |window| window.signal(0, kind, value))
+        self.access(Need::Write, offset, 8, |span| span.signal(offset, kind, value))
     }
 
     /// See [`ImportedRegion::copy_from`].
@@ -457,10 +453,8 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
-        let (local, length) = local_window(memory, source)?;
-        self.access(Need::Write, offset, source.length, |window| {
-            window.copy_from(0, local, source.offset, length)
-        })
+        let (local, length) = local_range(memory, source)?;
+        self.access(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
 
     /// See [`ImportedRegion::copy_to`].
@@ -468,8 +462,8 @@ impl Inside<'_> {
     /// # Errors
     /// [`AccessError`], which says whether anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
-        let (local, length) = local_window(memory, into)?;
-        self.access(Need::Read, offset, into.length, |window| local.copy_from(into.offset, window, 0, length))
+        let (local, length) = local_range(memory, into)?;
+        self.access(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
 
     fn access<T>(
@@ -477,14 +471,14 @@ impl Inside<'_> {
         need: Need,
         offset: u64,
         length: u64,
-        act: impl FnOnce(Window<'_>) -> Result<T, MemoryFault>,
+        act: impl FnOnce(Span<'_>) -> Result<T, AccessError>,
     ) -> Result<T, AccessError> {
         let region = self.region;
-        let window = region.window(need, offset, length)?;
+        let span = region.span(need, offset, length)?;
         if region.control.generation() != region.generation {
             region.is_granted()?;
         }
-        region.act(window, act)
+        region.act(span, act)
     }
 }
 
@@ -494,9 +488,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-fn local_window(memory: &HostMemory, range: LocalRange) -> Result<(Window<'_>, usize), AccessError> {
-    let window = memory.window(range.region).ok_or(AccessError::LocalRange)?;
+fn local_range(memory: &HostMemory, range: LocalRange) -> Result<(Local<'_>, usize), AccessError> {
     let length = usize::try_from(range.length).map_err(|_| AccessError::LocalRange)?;
-    window.range(range.offset, length).map_err(|_| AccessError::LocalRange)?;
-    Ok((window, length))
+    Ok((memory.local(range).ok_or(AccessError::LocalRange)?, length))
 }

@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 use rackloom_protocol::{Key, NodeId, RegionId};
 use rustix::event::PollFlags;
 
+use super::backing::{Backing, Opened};
 use super::control::Control;
 use super::imported::{ImportedRegion, Parts};
 use super::message::{ANSWER_BYTES, Grant, Question, Refusal, parse_answer};
 use super::seats::Seats;
 use super::socket;
 use crate::mapping::{Mapping, sealed_length};
+use crate::memory::{DeviceKind, HostMemory, SharedDevice};
 use crate::wires::Doorbell;
 
 const SLICE_NS: u64 = 1_000_000;
@@ -80,13 +82,21 @@ pub struct Importer {
     node: NodeId,
     directory: PathBuf,
     seats: Seats,
+    device: Option<SharedDevice>,
 }
 
 impl Importer {
     /// For the member on seat `node`; `directory` is the rack's private run directory.
     #[must_use]
     pub fn new(node: NodeId, directory: &Path, seats: Seats) -> Self {
-        Self { node, directory: directory.to_owned(), seats }
+        Self { node, directory: directory.to_owned(), seats, device: None }
+    }
+
+    /// The same for a member whose memory lies on a device: that device opens what owners have on devices of its kind, and copies between
+    /// the two are its own.
+    #[must_use]
+    pub fn with_device_of(self, memory: &HostMemory) -> Self {
+        Self { device: memory.shared_device().cloned(), ..self }
     }
 
     /// Who sits where, to be told of changes.
@@ -108,6 +118,7 @@ impl Importer {
             owner,
             question: Question { region, key },
             connection: None,
+            device: self.device.clone(),
         })
     }
 }
@@ -122,6 +133,7 @@ pub struct PendingImport {
     owner: NodeId,
     question: Question,
     connection: Option<OwnedFd>,
+    device: Option<SharedDevice>,
 }
 
 impl PendingImport {
@@ -217,19 +229,20 @@ impl PendingImport {
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<ImportedRegion> {
         let mut descriptors = descriptors.into_iter();
-        let (Some(file), Some(control)) = (descriptors.next(), descriptors.next()) else {
-            return Err(io::Error::other("descriptors are missing"));
-        };
+        let missing = || io::Error::other("descriptors are missing");
+        let control = descriptors.next().ok_or_else(missing)?;
+        let has_file = grant.on_device.is_none_or(|offer| offer.kind == DeviceKind::Fake);
+        let file = if has_file { Some(descriptors.next().ok_or_else(missing)?) } else { None };
         let doorbell = descriptors.next().map(Doorbell::open).transpose()?;
-        let file_length = sealed_length(file.as_fd())?;
-        if grant.length > file_length {
-            return Err(io::Error::other("the region is longer than its file"));
-        }
-        let length = usize::try_from(file_length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let is_writable = grant.access.write || grant.access.atomic;
-        let map = if is_writable { Mapping::new } else { Mapping::read_only };
+        let bytes = match (&grant.on_device, file) {
+            (Some(offer), file) => {
+                let file = file.as_ref().map(AsFd::as_fd);
+                Backing::Device(Opened::new(self.device.as_ref(), offer, file, grant.length)?)
+            }
+            (None, file) => Backing::Pages(map(&file.ok_or_else(missing)?, &grant)?),
+        };
         Ok(ImportedRegion::new(Parts {
-            pages: map(file.as_fd(), length)?,
+            bytes,
             control: Control::open(control.as_fd())?,
             connection,
             doorbell,
@@ -239,6 +252,17 @@ impl PendingImport {
             key: self.question.key,
         }))
     }
+}
+
+/// Map the file of a region.
+fn map(file: &OwnedFd, grant: &Grant) -> io::Result<Mapping> {
+    let file_length = sealed_length(file.as_fd())?;
+    if grant.length > file_length {
+        return Err(io::Error::other("the region is longer than its file"));
+    }
+    let length = usize::try_from(file_length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let is_writable = grant.access.write || grant.access.atomic;
+    if is_writable { Mapping::new(file.as_fd(), length) } else { Mapping::read_only(file.as_fd(), length) }
 }
 
 enum Step {

@@ -6,8 +6,10 @@
 
 use rackloom_protocol::{Access, Key, RegionId};
 
+use crate::memory::{DeviceKind, HANDLE_BYTES};
+
 const MAGIC: [u8; 4] = *b"RLMI";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
@@ -15,7 +17,7 @@ const ATOMIC: u8 = 4;
 /// Length of a question.
 pub(super) const QUESTION_BYTES: usize = 24;
 /// Length of an answer.
-pub(super) const ANSWER_BYTES: usize = 32;
+pub(super) const ANSWER_BYTES: usize = 32 + HANDLE_BYTES;
 
 /// Why an owner does not export a region to an asker.
 ///
@@ -105,6 +107,16 @@ impl Question {
     }
 }
 
+/// Kinds of devices, as they are numbered; 0 is none.
+const KINDS: [DeviceKind; 2] = [DeviceKind::Cuda, DeviceKind::Fake];
+
+/// What opens a region on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnDevice {
+    pub(super) kind: DeviceKind,
+    pub(super) handle: [u8; HANDLE_BYTES],
+}
+
 /// What goes with the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
@@ -112,6 +124,8 @@ pub(super) struct Grant {
     pub(super) generation: u64,
     pub(super) slot: u32,
     pub(super) access: Access,
+    /// Where the bytes lie, if not in a file.
+    pub(super) on_device: Option<OnDevice>,
 }
 
 pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] {
@@ -127,6 +141,10 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
             bytes[12] = bits.iter().map(|(is_allowed, bit)| u8::from(*is_allowed) * bit).sum();
             bytes[16..24].copy_from_slice(&grant.length.to_le_bytes());
             bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
+            if let Some(OnDevice { kind, handle }) = grant.on_device {
+                bytes[13] = KINDS.iter().position(|known| *known == kind).map_or(0, |place| place as u8 + 1);
+                bytes[32..].copy_from_slice(&handle);
+            }
         }
     }
     bytes
@@ -144,11 +162,16 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
     }
     let bits = bytes[12];
     let access = Access { read: bits & READ != 0, write: bits & WRITE != 0, atomic: bits & ATOMIC != 0 };
+    let on_device = match usize::from(bytes[13]) {
+        0 => None,
+        number => Some(OnDevice { kind: *KINDS.get(number - 1)?, handle: field(bytes, 32)? }),
+    };
     Some(Ok(Grant {
         length: u64::from_le_bytes(field(bytes, 16)?),
         generation: u64::from_le_bytes(field(bytes, 24)?),
         slot: u32::from_le_bytes(field(bytes, 8)?),
         access,
+        on_device,
     }))
 }
 
@@ -170,12 +193,13 @@ mod tests {
         #[test]
         fn questions_and_grants_survive_the_journey(
             region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
-            slot in any::<u32>(), rights in any::<[bool; 3]>(),
+            slot in any::<u32>(), rights in any::<[bool; 3]>(), place in 0..3_usize, byte in any::<u8>(),
         ) {
             let question = Question { region: RegionId(region), key: Key(key) };
             prop_assert_eq!(Question::parse(&question.emit()), Some(question));
             let [read, write, atomic] = rights;
-            let grant = Grant { length, generation, slot, access: Access { read, write, atomic } };
+            let on_device = place.checked_sub(1).map(|place| OnDevice { kind: KINDS[place], handle: [byte; HANDLE_BYTES] });
+            let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, on_device };
             prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
         }
 

@@ -8,8 +8,12 @@
 //! An owner that cannot wait for that revokes ([`Exporter::revoke`]). The end of either process closes the connection
 //! of the import, and the other side notices.
 //!
+//! A region on a GPU is exported as a handle, which the importer's own device opens: the importer says which
+//! ([`Importer::with_device_of`]), and everything else is the same.
+//!
 //! Mapping is for peers that trust each other. What that means is said in `docs/decisions/revocation.md`.
 
+mod backing;
 mod control;
 mod direct;
 mod exporter;

@@ -45,43 +45,49 @@ fn a_death_ends_the_patience_of_a_revocation() {
 
 #[test]
 fn the_death_of_the_owner_is_an_error_at_the_importer() {
-    let directory = RunDirectory::new("dead-owner");
-    let mut here = Owner::new(PARENT_NODE, directory.path(), seats(std::process::id()));
-    let mut other = Other::start("owner", &directory);
-    let mut seats = seats(std::process::id());
-    seats.occupy(FRIEND, other.process());
-    assert_eq!(other.hear(&mut here), "listening");
-    // The owner takes everybody for whom the table says so; the parent's seat is in it.
-    let importer = Importer::new(PARENT_NODE, directory.path(), seats);
-    let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap();
-    let (asked, used, imported) = (import(), import(), import());
-    let mut direct = Direct::default();
-    direct.add(imported);
-    let wait = Command::WaitUntil {
-        operation: OperationId(9),
-        region: REGION,
-        offset: 0,
-        condition: Condition::Equal,
-        value: 1,
-        depends_on: Some(FRIEND),
-    };
-    let mut ended = Vec::new();
-    direct.handle_command(&here.memory, &wait, &mut |event| ended.push(event)).unwrap();
-    asked.check().unwrap();
-    used.store(0, &[1]).unwrap();
-    other.kill();
-    assert_eq!(asked.check(), Err(AccessError::OwnerGone));
-    assert_eq!(asked.store(0, &[1]), Err(AccessError::OwnerGone), "and from then on without asking");
-    let accesses = (0..).take_while(|_| used.store(0, &[1]).is_ok()).count();
-    assert!(accesses <= 1024, "an importer that never asks learns it after {accesses} accesses");
-    assert_eq!(used.load(0, &mut [0]), Err(AccessError::OwnerGone));
-    assert!(ended.is_empty() && !direct.is_lost(FRIEND));
-    direct.poll(rackloom_protocol::Instant::ZERO, &here.memory, &mut |event| ended.push(event));
-    let result = Err(OperationError::Unreachable);
-    assert_eq!(ended, [Event::Completed { operation: OperationId(9), result }]);
-    assert!(direct.is_lost(FRIEND));
-    let again = importer.import(FRIEND, REGION, KEY).unwrap().wait(Duration::from_millis(5), || ());
-    assert!(matches!(again, Err(ImportError::NoAnswer { .. })));
+    for place in places() {
+        let directory = RunDirectory::new("dead-owner");
+        let mut here = Owner::at(place, PARENT_NODE, directory.path(), seats(std::process::id()));
+        let mut command = Other::command("owner", &directory);
+        if place.device.is_some() {
+            command.env(ON_DEVICE, "5");
+        }
+        let mut other = Other::spawn(command);
+        let mut seats = seats(std::process::id());
+        seats.occupy(FRIEND, other.process());
+        assert_eq!(other.hear(&mut here), "listening");
+        // The owner takes everybody for whom the table says so; the parent's seat is in it.
+        let importer = Importer::new(PARENT_NODE, directory.path(), seats).with_device_of(&here.memory);
+        let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap();
+        let (asked, used, imported) = (import(), import(), import());
+        let mut direct = Direct::default();
+        direct.add(imported);
+        let wait = Command::WaitUntil {
+            operation: OperationId(9),
+            region: REGION,
+            offset: 0,
+            condition: Condition::Equal,
+            value: 1,
+            depends_on: Some(FRIEND),
+        };
+        let mut ended = Vec::new();
+        direct.handle_command(&here.memory, &wait, &mut |event| ended.push(event)).unwrap();
+        asked.check().unwrap();
+        used.store(0, &[1]).unwrap();
+        other.kill();
+        assert_eq!(asked.check(), Err(AccessError::OwnerGone));
+        assert_eq!(asked.store(0, &[1]), Err(AccessError::OwnerGone), "and from then on without asking");
+        let accesses = (0..).take_while(|_| used.store(0, &[1]).is_ok()).count();
+        assert!(accesses <= 1024, "an importer that never asks learns it after {accesses} accesses");
+        assert_eq!(used.load(0, &mut [0]), Err(AccessError::OwnerGone));
+        assert!(ended.is_empty() && !direct.is_lost(FRIEND));
+        direct.poll(rackloom_protocol::Instant::ZERO, &here.memory, &mut |event| ended.push(event));
+        let result = Err(OperationError::Unreachable);
+        assert_eq!(ended, [Event::Completed { operation: OperationId(9), result }]);
+        assert!(direct.is_lost(FRIEND));
+        let again = importer.import(FRIEND, REGION, KEY).unwrap().wait(Duration::from_millis(5), || ());
+        assert!(matches!(again, Err(ImportError::NoAnswer { .. })));
+    }
 }
 
 #[test]

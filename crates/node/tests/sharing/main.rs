@@ -3,6 +3,7 @@
 mod access;
 mod death;
 mod direct;
+mod on_device;
 mod parts;
 mod refusals;
 mod revocation;

@@ -196,7 +196,7 @@ fn trespass() {
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     connect(&socket, &name).unwrap();
     send(&socket, &question(REGION, KEY), SendFlags::empty()).unwrap();
-    let mut answer = [0; 64];
+    let mut answer = [0; 128];
     let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
     say(&format!("{:?}", &answer[4..length.min(8)]));
     told();
@@ -205,7 +205,7 @@ fn trespass() {
 /// A question, byte by byte.
 pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
     let mut bytes = b"RLMI".to_vec();
-    bytes.extend([1, 0, 0, 0]);
+    bytes.extend([2, 0, 0, 0]);
     bytes.extend(region.0.to_le_bytes());
     bytes.extend([0; 4]);
     bytes.extend(key.0.to_le_bytes());

@@ -78,7 +78,7 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(FRIEND, other.process());
-    assert_eq!(other.hear(&mut owner), "[1, 0, 1, 0]", "version 1, first refusal");
+    assert_eq!(other.hear(&mut owner), "[2, 0, 1, 0]", "version 2, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }
@@ -103,9 +103,9 @@ fn nonsense_is_answered_and_silence_is_shown_the_door() {
         let socket = knock(&directory);
         send(&socket, nonsense, SendFlags::empty()).unwrap();
         owner.serve_until(|owner| owner.events.pop().is_some());
-        let mut answer = [0; 64];
+        let mut answer = [0; 128];
         let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
-        assert_eq!((length, answer[6]), (32, 9), "{nonsense:?}");
+        assert_eq!((length, answer[6]), (96, 9), "{nonsense:?}");
     }
     let silent = knock(&directory);
     owner.serve();

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use rackloom::HostMemory;
+use rackloom::memory::{DeviceChoice, MemoryOptions};
 use rackloom::sharing::{ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Seat, Seats};
 use rackloom_protocol::{Access, Key, Memory, NodeId, RegionConfig, RegionId, Tenant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,22 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const PART: &str = "RACKLOOM_TEST_PART";
 const DIRECTORY: &str = "RACKLOOM_TEST_DIRECTORY";
 const PARENT: &str = "RACKLOOM_TEST_PARENT";
+/// Set for a child whose memory lies on a fake device.
+pub(crate) const ON_DEVICE: &str = "RACKLOOM_TEST_ON_DEVICE";
+
+/// Where memory lies in a test: with the host, and on fake devices, late and in odd order by two seeds.
+pub(crate) fn places() -> Vec<MemoryOptions> {
+    let on = |seed| MemoryOptions::default().device(Some(DeviceChoice::Fake(seed)));
+    let mut places = vec![MemoryOptions::default()];
+    places.extend(cfg!(feature = "gpu").then(|| [on(3), on(11)]).into_iter().flatten());
+    places
+}
+
+/// Where a child has its memory.
+fn place_of_child() -> MemoryOptions {
+    let seed = std::env::var(ON_DEVICE).ok().and_then(|seed| seed.parse().ok());
+    MemoryOptions::default().device(seed.map(DeviceChoice::Fake))
+}
 
 /// The parent's seat, and those that a child may be given.
 pub(crate) const PARENT_NODE: NodeId = NodeId(0);
@@ -84,8 +101,12 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn new(node: NodeId, directory: &Path, seats: Seats) -> Self {
+        Self::at(place_of_child(), node, directory, seats)
+    }
+
+    pub(crate) fn at(place: MemoryOptions, node: NodeId, directory: &Path, seats: Seats) -> Self {
         let mut memory = HostMemory::default();
-        memory.allocate(REGION, LENGTH).unwrap();
+        memory.allocate_with(REGION, LENGTH, place).unwrap();
         let exporter = Exporter::listen(node, directory, seats, None).unwrap();
         Self { exporter, memory, events: Vec::new(), begun: Instant::now() }
     }
@@ -233,10 +254,18 @@ pub(crate) fn with_friend(part: &str, directory: &RunDirectory) -> (Owner, Other
 /// A region of this process, imported by this process: the owner's table says that it is the friend, the importer's
 /// that it is the owner.
 pub(crate) fn imported_here(owner: &mut Owner, directory: &RunDirectory) -> ImportedRegion {
+    imported_by(&HostMemory::default(), owner, directory).unwrap()
+}
+
+/// The same by the device of a memory, if it has one.
+pub(crate) fn imported_by(
+    memory: &HostMemory,
+    owner: &mut Owner,
+    directory: &RunDirectory,
+) -> Result<ImportedRegion, ImportError> {
     owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
-    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id()));
-    let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
-    pending.wait(PATIENCE, || owner.serve()).unwrap()
+    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(memory);
+    importer.import(PARENT_NODE, REGION, KEY)?.wait(PATIENCE, || owner.serve())
 }
 
 /// Said by a child.

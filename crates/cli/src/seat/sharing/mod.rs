@@ -102,6 +102,11 @@ impl Sharing {
         }
     }
 
+    /// Whether others may have this seat's memory.
+    fn has_opened(&self) -> bool {
+        self.ways.as_ref().is_some_and(|ways| !ways.exported.is_empty())
+    }
+
     /// Whether a word that is waited for has changed.
     pub(super) fn is_ready(&self, memory: &HostMemory) -> bool {
         self.ways.as_ref().is_some_and(|ways| ways.direct.is_ready(memory))
@@ -227,7 +232,7 @@ impl Ways {
             let name = plan.members[node.index()].name.clone();
             found.push(Peer::new(*node, name, regions, is_there(*node)));
         }
-        let importer = Importer::new(own.node, &directory, seats);
+        let importer = Importer::new(own.node, &directory, seats).with_device_of(memory);
         let has_doorbell = own.doorbell.is_some();
         let (direct, look_due) = (Direct::default(), Instant::ZERO);
         Ok(Self {
@@ -312,8 +317,12 @@ impl Seat for OnSeat<'_> {
                 }
             }
         }
+        if self.sharing.has_opened() && tells_something(&command) {
+            // Who hears of it by a frame may look at this memory beside the wire: what was done to it before comes before.
+            self.memory.settle();
+        }
         self.endpoint.handle_command(now, command)?;
-        count(&mut counts.frames, size);
+        count(&mut self.sharing.counts.frames, size);
         Ok(())
     }
 
@@ -340,6 +349,14 @@ fn target(command: &Command<'_>) -> Option<NodeId> {
     }
 }
 
+/// Whether another node can learn by it that something has happened here.
+fn tells_something(command: &Command<'_>) -> bool {
+    matches!(
+        command,
+        Command::Store { .. } | Command::Put { .. } | Command::Atomic { .. } | Command::Send { .. }
+    )
+}
+
 /// What an operation on another node's memory moves; nothing for what concerns only this side.
 fn bytes(command: &Command<'_>) -> Option<u64> {
     match *command {
@@ -363,10 +380,11 @@ fn peers(plan: &Plan, node: NodeId) -> Vec<NodeId> {
     let others = (0..).map(NodeId).zip(&plan.members).filter(|(other, member)| {
         *other != node && member.role == MemberRole::Endpoint && member.tenant == own.tenant
     });
-    // Memory of a device is reached in frames.
-    let is_mappable = |node: NodeId| plan.members[node.index()].memory.device.is_none();
+    // A device opens what lies on a device of its kind; between the host and a device everything goes in frames.
+    let kind =
+        |node: NodeId| plan.members[node.index()].memory.device.map(|device| std::mem::discriminant(&device));
     let others = others.map(|(other, _)| other).filter(|other| plan.same_server(node, *other));
-    others.filter(|other| is_mappable(node) && is_mappable(*other)).collect()
+    others.filter(|other| kind(node) == kind(*other)).collect()
 }
 
 /// Whether any two GPU nodes of a plan may map each other's memory.

@@ -1,0 +1,99 @@
+//! `rackloom calibrate --gpu`: from which size on one way of moving bytes beats another on a device, kept for later nodes.
+//!
+//! The measuring is `rackloom_gpu::tiers`'; here is only what is asked and what is said.
+
+use rackloom_gpu::device::Device;
+use rackloom_gpu::fake::{Fake, FakePlan};
+use rackloom_gpu::probe::uuid_of;
+use rackloom_gpu::tiers::{Tiers, Timed, measure};
+use rackloom_gpu::{Cuda, Driver, GpuError};
+use serde_json::{Value, json};
+
+use crate::arguments::Output;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::present::table::{Column, Table};
+use crate::present::units;
+use crate::reporting::say;
+
+/// Measure on a device, and keep what was found.
+pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
+    let (opened, name) = open(device)?;
+    let (tiers, timed) = measure(opened).map_err(|error| told(&error))?;
+    let kept = tiers
+        .keep(&name)
+        .map_err(|error| Failure::could_not_start("cannot keep what was measured", error))?;
+    let kept = kept.display().to_string();
+    let text = if json {
+        format!("{:#}", as_json(device, &name, &tiers, &timed, &kept))
+    } else {
+        as_table(device, &tiers, &timed, &kept)
+    };
+    say(&Output { json: None }, &text)?;
+    Ok(Exit::Pass)
+}
+
+fn open(device: &str) -> Result<(Box<dyn Device>, String), Failure> {
+    let number = |kind: &str| device.strip_prefix(kind).and_then(|number| number.parse::<u32>().ok());
+    if let Some(seed) = number("fake:") {
+        return Ok((Box::new(Fake::new(FakePlan::new(seed.into()))), "fake".to_owned()));
+    }
+    let unknown =
+        || Failure::bad_input(format!("{device} is not a device")).at("--gpu").hint("write `cuda:0`");
+    let index = number("cuda:").ok_or_else(unknown)?;
+    let opened = Driver::open().and_then(|driver| {
+        let cuda = Cuda::open(&driver, index)?;
+        Ok((Box::new(cuda) as Box<dyn Device>, uuid_of(&driver, index)?))
+    });
+    opened.map_err(|error| told(&error))
+}
+
+fn told(error: &GpuError) -> Failure {
+    let told = error.to_string();
+    let (what, _) = told.rsplit_once("; hint: ").unwrap_or((&told, ""));
+    Failure::new(Exit::CouldNotStart, what).hint(error.hint())
+}
+
+fn as_table(device: &str, tiers: &Tiers, timed: &[Timed], kept: &str) -> String {
+    let columns =
+        ["bytes", "staged", "in place", "by a kernel", "by engines", "piece by piece", "read ahead"];
+    let mut table = Table::new(&columns.map(Column::Right));
+    for one in timed {
+        let ways =
+            [one.staged_ns, one.in_place_ns, one.kernel_ns, one.engines_ns, one.piecewise_ns, one.ahead_ns];
+        table.row(std::iter::once(units::bytes(one.bytes)).chain(ways.map(units::time)));
+    }
+    let Tiers { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = *tiers;
+    format!(
+        "{}\n{device}: in place from {}, engines from {}, read ahead from {}\nkept in {kept}: nodes on this device use them from now on",
+        table.render(),
+        units::bytes(in_place_bytes_min),
+        units::bytes(engine_bytes_min),
+        units::bytes(ahead_bytes_min),
+    )
+}
+
+fn as_json(device: &str, name: &str, tiers: &Tiers, timed: &[Timed], kept: &str) -> Value {
+    let row = |one: &Timed| {
+        json!({
+            "bytes": one.bytes,
+            "staged_ns": one.staged_ns,
+            "in_place_ns": one.in_place_ns,
+            "kernel_ns": one.kernel_ns,
+            "engines_ns": one.engines_ns,
+            "piecewise_ns": one.piecewise_ns,
+            "ahead_ns": one.ahead_ns,
+        })
+    };
+    json!({
+        "device": device,
+        "name": name,
+        "tiers": {
+            "in_place_bytes_min": tiers.in_place_bytes_min,
+            "engine_bytes_min": tiers.engine_bytes_min,
+            "ahead_bytes_min": tiers.ahead_bytes_min,
+        },
+        "kept": kept,
+        "timed": timed.iter().map(row).collect::<Vec<_>>(),
+    })
+}

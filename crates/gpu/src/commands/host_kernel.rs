@@ -1,0 +1,99 @@
+//! What `kernels/rackloom.cuh` does on a device, done by threads of the host.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::command::{Command, Status};
+use super::words::{CLOSED, DONE, FREED, PUBLISHED, ROUND_SHIFT, STATUS_SHIFT, Words};
+
+/// What threads of a kernel do, done by threads of the host.
+///
+/// `Send` and `Sync`: any number of threads may give commands. A ring has kernels of one kind: of the device, or one of these.
+#[derive(Debug)]
+pub struct HostKernel {
+    words: Arc<Words>,
+    head: AtomicU64,
+    /// By slot: the round that may be written.
+    free_for: Vec<AtomicU64>,
+}
+
+impl HostKernel {
+    pub(super) fn new(words: Arc<Words>) -> Self {
+        let free_for = (0..words.slots).map(|_| AtomicU64::new(0)).collect();
+        Self { words, head: AtomicU64::new(0), free_for }
+    }
+
+    /// Give a command. Waits for room. The ticket of one that is not posted must be waited for, by one thread.
+    ///
+    /// # Errors
+    /// [`Status::Closed`].
+    pub fn issue(&self, command: &Command) -> Result<u64, Status> {
+        let ticket = self.head.fetch_add(1, Ordering::Relaxed);
+        let (slot, round) = (self.words.slot(ticket), self.words.round(ticket));
+        while !self.is_free(slot, round)? {
+            std::thread::yield_now();
+        }
+        for (place, word) in self.words.command_words(slot).zip(command.words()) {
+            place.store(word, Ordering::Relaxed);
+        }
+        let known = self.words.state(slot).load(Ordering::Relaxed);
+        let published = round << ROUND_SHIFT | PUBLISHED;
+        // A ring that is closed stays so.
+        match self.words.state(slot).compare_exchange(known, published, Ordering::Release, Ordering::Relaxed)
+        {
+            Ok(_) if known != CLOSED => Ok(ticket),
+            _ => Err(Status::Closed),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.words.is_closed()
+    }
+
+    pub(super) fn is_free(&self, slot: usize, round: u64) -> Result<bool, Status> {
+        if self.words.is_closed() {
+            return Err(Status::Closed);
+        }
+        let was_freed = || {
+            let freed = (round.wrapping_sub(1)) << ROUND_SHIFT | FREED;
+            self.words.state(slot).load(Ordering::Acquire) == freed
+        };
+        Ok(self.free_for[slot].load(Ordering::Acquire) == round || was_freed())
+    }
+
+    /// How a command has ended, and its value; `None` while it has not.
+    pub fn poll(&self, ticket: u64) -> Option<(Status, u64)> {
+        let (slot, round) = (self.words.slot(ticket), self.words.round(ticket));
+        let state = self.words.state(slot).load(Ordering::Acquire);
+        if state == CLOSED {
+            return Some((Status::Closed, 0));
+        }
+        if state & 0xff != DONE || state >> ROUND_SHIFT != round {
+            return None;
+        }
+        let value = self.words.value(slot).load(Ordering::Relaxed);
+        self.free_for[slot].store(round + 1, Ordering::Release);
+        Some((Status::of((state >> STATUS_SHIFT) as u8).unwrap_or(Status::Invalid), value))
+    }
+
+    /// Wait for the end of a command.
+    pub fn wait(&self, ticket: u64) -> (Status, u64) {
+        loop {
+            if let Some(ended) = self.poll(ticket) {
+                return ended;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Give a command and wait for its end.
+    pub fn call(&self, command: &Command) -> (Status, u64) {
+        self.issue(command).map_or_else(|closed| (closed, 0), |ticket| self.wait(ticket))
+    }
+
+    /// How many peers were lost so far.
+    #[must_use]
+    pub fn losses(&self) -> u64 {
+        self.words.word(8).load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,134 @@
+//! One allocation of a fake device: ordinary memory, or pages of an anonymous file that other devices have mapped, too.
+//!
+//! Because others may touch shared pages, bytes are never a Rust slice, and aligned words are atomics.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Allocations begin at multiples of this, as on a real device.
+pub(super) const GRANULE: u64 = 256;
+
+#[derive(Debug)]
+pub(super) struct Block {
+    base: NonNull<u8>,
+    length: usize,
+    keeper: Keeper,
+}
+
+#[derive(Debug)]
+enum Keeper {
+    Heap(Layout),
+    /// Shared; the file is kept to be handed out again.
+    Pages(Option<OwnedFd>),
+}
+
+// SAFETY: needed because a device moves between threads. The memory belongs to the process.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Zeroed memory of one's own.
+    pub(super) fn allocate(length: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(length.max(1), GRANULE as usize).ok()?;
+        // SAFETY: needed because a block may be shared later and is no Rust value. The layout is not empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Self { base, length, keeper: Keeper::Heap(layout) })
+    }
+
+    /// Memory of another device.
+    pub(super) fn map(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: needed to map at all. A null hint lets the kernel choose a free range, so no existing memory is touched.
+        let base = unsafe { mmap(ptr::null_mut(), length.max(1), protection, MapFlags::SHARED, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, length, keeper: Keeper::Pages(None) })
+    }
+
+    /// Move the bytes to a file, if they are not in one. Nobody else has the block by then.
+    pub(super) fn share(&mut self) -> io::Result<OwnedFd> {
+        if let Keeper::Pages(Some(file)) = &self.keeper {
+            return file.as_fd().try_clone_to_owned();
+        }
+        let file = memfd_create("fake-device", MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, self.length.max(1) as u64)?;
+        let mut shared = Self::map(file.as_fd(), self.length)?;
+        // SAFETY: needed because blocks are no slices. Both have this length, and the new one is nobody else's yet.
+        unsafe { ptr::copy_nonoverlapping(self.base.as_ptr(), shared.base.as_ptr(), self.length) };
+        shared.keeper = Keeper::Pages(Some(file.as_fd().try_clone_to_owned()?));
+        *self = shared;
+        Ok(file)
+    }
+
+    pub(super) const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Copy out; the range lies within.
+    pub(super) fn read(&self, from: usize, out: &mut [u8]) {
+        assert!(from + out.len() <= self.length, "a read within its block");
+        if let (Ok(word), Some(place)) = (<&mut [u8; 8]>::try_from(&mut *out), self.word_64(from)) {
+            *word = place.load(Ordering::Acquire).to_ne_bytes();
+            return;
+        }
+        // SAFETY: needed because others may touch the bytes at the same time. The range lies within the block.
+        unsafe { ptr::copy_nonoverlapping(self.base.as_ptr().add(from), out.as_mut_ptr(), out.len()) };
+    }
+
+    /// Copy in; an aligned word of 8 bytes by itself is written whole, after everything before.
+    pub(super) fn write(&self, from: usize, bytes: &[u8]) {
+        assert!(from + bytes.len() <= self.length, "a write within its block");
+        if let (Ok(word), Some(place)) = (bytes.try_into(), self.word_64(from)) {
+            place.store(u64::from_ne_bytes(word), Ordering::Release);
+            return;
+        }
+        // SAFETY: as for `read`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(from), bytes.len()) };
+    }
+
+    /// Change a word atomically; the old one. `None`: it is not aligned.
+    pub(super) fn change(&self, from: usize, width: u32, new: impl Fn(u64) -> u64) -> Option<u64> {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        Some(match width {
+            4 => {
+                let next = |old: u32| Some((new(u64::from(u32::from_le(old))) as u32).to_le());
+                let old = self.word_32(from)?.fetch_update(success, failure, next);
+                u64::from(u32::from_le(old.unwrap_or_else(|old| old)))
+            }
+            _ => {
+                let next = |old: u64| Some(new(u64::from_le(old)).to_le());
+                u64::from_le(
+                    self.word_64(from)?.fetch_update(success, failure, next).unwrap_or_else(|old| old),
+                )
+            }
+        })
+    }
+
+    fn word_64(&self, from: usize) -> Option<&AtomicU64> {
+        let is_word = from.is_multiple_of(8) && from + 8 <= self.length;
+        // SAFETY: needed because others may change it. It lies within, blocks begin at multiples of 256, and the reference does not
+        // outlive the block.
+        is_word.then(|| unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(from).cast()) })
+    }
+
+    fn word_32(&self, from: usize) -> Option<&AtomicU32> {
+        let is_word = from.is_multiple_of(4) && from + 4 <= self.length;
+        // SAFETY: as for `word_64`.
+        is_word.then(|| unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(from).cast()) })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match self.keeper {
+            // SAFETY: needed to give it back. It came from `alloc_zeroed` with this layout, and is given back once.
+            Keeper::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
+            // SAFETY: as above, for a mapping of this length. A failure leaves it mapped, which is no harm.
+            Keeper::Pages(_) => drop(unsafe { munmap(self.base.as_ptr().cast(), self.length.max(1)) }),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What the bytes of an imported region are: pages that are mapped, or memory of a device that is opened.
+//!
+//! Both are used by the same few verbs, within a range that was checked before. Pages are touched by this processor; what lies on a
+//! device is moved by the importer's own device, behind everything that it was asked before, and is visible there when the verb
+//! returns. Bytes that lie in pages on one side and on a device on the other go through a buffer, piece by piece.
+//!
+//! Who may do what, and whether the owner still lives, is not known here.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
+
+use super::imported::AccessError;
+use super::message::OnDevice;
+use crate::mapping::Mapping;
+use crate::memory::{Local, SharedDevice, locked};
+use crate::window::Window;
+
+/// A piece of what goes through a buffer.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// All bytes of an imported region. Dropping it unmaps or closes them.
+#[derive(Debug)]
+pub(super) enum Backing {
+    Pages(Mapping),
+    Device(Opened),
+}
+
+/// Memory of another process's device.
+#[derive(Debug)]
+pub(super) struct Opened {
+    device: SharedDevice,
+    address: u64,
+    length: usize,
+}
+
+impl Opened {
+    /// Open what an owner offers, by one's own device.
+    pub(super) fn new(
+        device: Option<&SharedDevice>,
+        offer: &OnDevice,
+        file: Option<BorrowedFd<'_>>,
+        length: u64,
+    ) -> io::Result<Self> {
+        let none = || {
+            io::Error::other(
+                "it lies on a device, and this member has none; hint: put its memory on one, too, or go through the wire",
+            )
+        };
+        let device = device.ok_or_else(none)?;
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let address = locked(device).open_there(offer.kind, &offer.handle, file)?;
+        Ok(Self { device: SharedDevice::clone(device), address, length })
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        locked(&self.device).close_there(self.address);
+    }
+}
+
+impl Backing {
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Pages(pages) => pages.length(),
+            Self::Device(opened) => opened.length,
+        }
+    }
+
+    /// A range of them, which the caller has checked to lie within.
+    #[inline(always)]
+    pub(super) fn span(&self, offset: u64, length: u64) -> Span<'_> {
+        match self {
+            Self::Pages(pages) => {
+                let base = pages.base().wrapping_add(offset as usize);
+                // SAFETY: needed because shared pages are not a slice. The range lies within the mapping, which lives as long as `self`,
+                // and nobody holds references into it but to atomics.
+                Span::Pages(unsafe { Window::over(base, length as usize) })
+            }
+            Self::Device(opened) => Span::Device(&opened.device, opened.address + offset),
+        }
+    }
+}
+
+/// The bytes of one access.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Span<'a> {
+    Pages(Window<'a>),
+    Device(&'a SharedDevice, u64),
+}
+
+impl Span<'_> {
+    #[inline(always)]
+    pub(super) fn read(self, out: &mut [u8]) -> Result<(), AccessError> {
+        match self {
+            Self::Pages(window) => window.read(0, out).map_err(crooked),
+            Self::Device(device, address) => locked(device).read_there(address, out).map_err(failed),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn write(self, bytes: &[u8]) -> Result<(), AccessError> {
+        match self {
+            Self::Pages(window) => window.write(0, bytes).map_err(crooked),
+            Self::Device(device, address) => locked(device).write_there(address, bytes).map_err(failed),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn atomic(self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
+        match self {
+            Self::Pages(window) => window.atomic(0, atomic).map_err(crooked),
+            Self::Device(..) if !offset.is_multiple_of(atomic.width.bytes()) => Err(AccessError::Misaligned),
+            Self::Device(device, address) => locked(device).change_there(address, atomic).map_err(failed),
+        }
+    }
+
+    /// Update an 8-byte word after everything that was written before.
+    #[inline(always)]
+    pub(super) fn signal(self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
+        if let Self::Pages(window) = self {
+            return window.signal(0, kind, value).map_err(crooked);
+        }
+        let kind = match kind {
+            SignalKind::Set => AtomicKind::Set,
+            SignalKind::Add => AtomicKind::FetchAdd,
+        };
+        self.atomic(offset, &Atomic { kind, width: Width::Eight, operand: value, compare: 0 }).map(|_| ())
+    }
+
+    /// Copy bytes of one's own in.
+    #[inline(always)]
+    pub(super) fn copy_from(self, local: Local<'_>, length: usize) -> Result<(), AccessError> {
+        match (self, local) {
+            (Self::Pages(window), Local::Pages(own, offset)) => {
+                window.copy_from(0, own, offset, length).map_err(crooked)
+            }
+            (Self::Device(device, address), Local::Device(own, region, offset))
+                if SharedDevice::ptr_eq(device, own) =>
+            {
+                locked(device).copy_there(address, (region, offset), length).map_err(failed)
+            }
+            _ => in_pieces(length, |done, piece| {
+                local.read(done, piece)?;
+                self.after(done).write(piece)
+            }),
+        }
+    }
+
+    /// Copy bytes out to one's own.
+    #[inline(always)]
+    pub(super) fn copy_to(self, local: Local<'_>, length: usize) -> Result<(), AccessError> {
+        match (self, local) {
+            (Self::Pages(window), Local::Pages(own, offset)) => {
+                own.copy_from(offset, window, 0, length).map_err(crooked)
+            }
+            (Self::Device(device, address), Local::Device(own, region, offset))
+                if SharedDevice::ptr_eq(device, own) =>
+            {
+                locked(device).copy_here((region, offset), address, length).map_err(failed)
+            }
+            _ => in_pieces(length, |done, piece| {
+                self.after(done).read(piece)?;
+                local.write(done, piece)
+            }),
+        }
+    }
+
+    /// The same without its first bytes.
+    fn after(self, done: usize) -> Self {
+        match self {
+            Self::Pages(window) => Self::Pages(window.after(done)),
+            Self::Device(device, address) => Self::Device(device, address + done as u64),
+        }
+    }
+}
+
+impl Local<'_> {
+    fn read(self, done: usize, out: &mut [u8]) -> Result<(), AccessError> {
+        let done = done as u64;
+        match self {
+            Self::Pages(window, offset) => window.read(offset + done, out),
+            Self::Device(device, region, offset) => locked(device).read(region, offset + done, out),
+        }
+        .map_err(failed)
+    }
+
+    fn write(self, done: usize, bytes: &[u8]) -> Result<(), AccessError> {
+        let done = done as u64;
+        match self {
+            Self::Pages(window, offset) => window.write(offset + done, bytes),
+            Self::Device(device, region, offset) => locked(device).write(region, offset + done, bytes),
+        }
+        .map_err(failed)
+    }
+}
+
+#[cold]
+fn in_pieces(
+    length: usize,
+    mut act: impl FnMut(usize, &mut [u8]) -> Result<(), AccessError>,
+) -> Result<(), AccessError> {
+    let mut buffer = vec![0; PIECE_BYTES.min(length)];
+    (0..length).step_by(PIECE_BYTES).try_for_each(|done| {
+        let piece = PIECE_BYTES.min(length - done);
+        act(done, &mut buffer[..piece])
+    })
+}
+
+/// A window is as long as its access, so the only fault left is an atomic on a crooked address.
+fn crooked(_fault: MemoryFault) -> AccessError {
+    AccessError::Misaligned
+}
+
+fn failed(_fault: MemoryFault) -> AccessError {
+    AccessError::DeviceFailed
+}
