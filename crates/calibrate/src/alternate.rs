@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::distance::{Alternation, OneKind, of_one_kind};
 use crate::series::Series;
 
 /// How often the sides take turns.
@@ -14,6 +15,9 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Of what is asked for, how many alternations are made at the most where only those of one distance count.
+    pub const TRIES: u32 = 3;
+
     /// Fewer than these have no middle.
     pub const ROUNDS_MIN: u32 = 3;
 
@@ -59,6 +63,37 @@ impl Turns {
         }
         Ok(series)
     }
+
+    /// Take both figures in turns, with a look at how long a cache line takes there and back before each and after both, and keep the
+    /// alternations that found the processors equally far apart: as many as were asked for, out of [`Self::TRIES`] times as many at
+    /// the most.
+    ///
+    /// # Errors
+    /// That of the side, or of the look, that failed.
+    pub fn alternate_at_one_distance<E>(
+        &self,
+        mut raw: impl FnMut() -> Result<f64, E>,
+        mut ours: impl FnMut() -> Result<f64, E>,
+        mut line_ns: impl FnMut() -> Result<f64, E>,
+    ) -> Result<OneKind, E> {
+        let (begun, mut alternations) = (Instant::now(), Vec::new());
+        raw()?;
+        ours()?;
+        let mut before = line_ns()?;
+        loop {
+            let kind = of_one_kind(&alternations);
+            let tries = alternations.len() as u32;
+            if self.is_enough(kind.raw.takes().len() as u32, begun) || tries >= Self::TRIES * self.rounds {
+                return Ok(kind);
+            }
+            let raw = raw()?;
+            let between = line_ns()?;
+            let ours = ours()?;
+            let after = line_ns()?;
+            alternations.push(Alternation { raw, ours, line_ns: [before, between, after] });
+            before = after;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +128,34 @@ mod tests {
     }
 
     #[test]
+    fn it_goes_on_until_enough_alternations_found_the_processors_equally_far_apart() {
+        // Near in every second look-between-looks: only whole alternations at one distance count.
+        let looks = [60.0, 60.0, 500.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0];
+        let mut look = looks.into_iter();
+        let mut takes = 0.0;
+        let mut take = || {
+            takes += 1.0;
+            Ok::<f64, ()>(takes)
+        };
+        let kind = Turns::exactly(2)
+            .alternate_at_one_distance(|| Ok(7.0), &mut take, || Ok(look.next().unwrap()))
+            .unwrap();
+        assert_eq!(kind.ours.takes(), [4.0, 5.0], "the first does not count, nor the two that saw a move");
+        assert_eq!((kind.raw.takes().len(), kind.distance.left_out), (2, 2));
+    }
+
+    #[test]
+    fn where_the_processors_never_stand_still_it_ends_all_the_same() {
+        let mut looks = 0;
+        let look = || {
+            looks += 1;
+            Ok::<f64, ()>(if looks % 2 == 0 { 60.0 } else { 500.0 })
+        };
+        let kind = Turns::exactly(4).alternate_at_one_distance(|| Ok(1.0), || Ok(1.0), look).unwrap();
+        assert_eq!((kind.raw.takes().len(), kind.distance.left_out), (0, 12));
+    }
+
+    #[test]
     fn an_error_ends_it() {
         let mut turns = 0;
         let mut fail_late = || {
@@ -113,7 +176,7 @@ mod tests {
         };
         let (raw, ours) = Turns::exactly(5).alternate(disturbed, || Ok(95.0)).unwrap();
         let raw = Some(Raw { series: raw, expected: None });
-        let comparison = Comparison { raw, ours, goal: Goal::at_least(0.5, 0.75) };
+        let comparison = Comparison { raw, ours, goal: Goal::at_least(0.5, 0.75), distance: None };
         assert_eq!(comparison.verdict(), Verdict::Noisy);
         assert_eq!(comparison.doubt(), Some(Doubt::Spread(0.4)));
     }

@@ -4,6 +4,7 @@
 //! larger is better (operations per second) the ratio must not fall below the goal, where smaller is better (durations) it
 //! must not rise above. Figures without a raw loop are judged by themselves.
 
+use crate::distance::Distance;
 use crate::expected::{EXPECTED_SHARE_MIN, Expected};
 use crate::series::Series;
 
@@ -90,6 +91,8 @@ pub enum Doubt {
     Torn(f64),
     /// There were only so many takes.
     Few(usize),
+    /// The processors came closer or went apart: only so many alternations agree on how far that is, and so many do not.
+    Moved(usize, usize),
 }
 
 /// What a figure is worth.
@@ -127,6 +130,8 @@ pub struct Comparison {
     pub ours: Series,
     /// What is asked of the ratio, or of the figure that stands alone.
     pub goal: Goal,
+    /// How far apart the two processors were, where only takes at one distance count.
+    pub distance: Option<Distance>,
 }
 
 impl Comparison {
@@ -144,8 +149,12 @@ impl Comparison {
     #[must_use]
     pub fn doubt(&self) -> Option<Doubt> {
         let takes = self.ours.takes().len();
-        let few = (takes < TAKES_MIN).then_some(Doubt::Few(takes));
-        self.raw.as_ref().and_then(|raw| self.doubt_of(raw)).or(few).or_else(|| self.torn())
+        let left_out = self.distance.as_ref().map_or(0, |distance| distance.left_out);
+        let few = || if left_out > 0 { Doubt::Moved(takes, left_out) } else { Doubt::Few(takes) };
+        if takes < TAKES_MIN {
+            return Some(few());
+        }
+        self.raw.as_ref().and_then(|raw| self.doubt_of(raw)).or_else(|| self.torn())
     }
 
     fn doubt_of(&self, raw: &Raw) -> Option<Doubt> {
@@ -180,7 +189,7 @@ mod tests {
     fn rates(raw: &[f64], ours: &[f64], expected: Option<Expected>) -> Comparison {
         let raw = Raw { series: Series::new(raw.to_vec()), expected };
         let goal = Goal::at_least(0.5, 0.75);
-        Comparison { raw: Some(raw), ours: Series::new(ours.to_vec()), goal }
+        Comparison { raw: Some(raw), ours: Series::new(ours.to_vec()), goal, distance: None }
     }
 
     #[test]
@@ -217,7 +226,8 @@ mod tests {
         let comparison = rates(&[690.0; 3], &[690.0; 3], expected);
         assert_eq!((comparison.verdict(), comparison.doubt()), (Verdict::Noisy, Some(Doubt::Slow(0.69))));
         assert_eq!(rates(&[700.0; 3], &[690.0; 3], expected).verdict(), Verdict::Good);
-        let slow = Comparison { goal: Goal::at_most(2.0, 1.5), ..rates(&[1500.0], &[1500.0], expected) };
+        let slow =
+            Comparison { goal: Goal::at_most(2.0, 1.5), ..rates(&[1500.0; 3], &[1500.0; 3], expected) };
         assert_eq!(slow.verdict(), Verdict::Noisy, "a duration above the expected one is slow");
     }
 
@@ -227,6 +237,7 @@ mod tests {
             raw: None,
             ours: Series::new(takes.to_vec()),
             goal: Goal::at_most(1.0, 0.5),
+            distance: None,
         };
         assert_eq!(alone(&[0.7, 0.7, 0.8]).verdict(), Verdict::Floor);
         assert_eq!(alone(&[0.7, 0.7, 1.8]).verdict(), Verdict::Noisy);
@@ -245,5 +256,8 @@ mod tests {
     fn one_take_or_two_are_no_measure() {
         let comparison = rates(&[100.0; 2], &[100.0; 2], None);
         assert_eq!((comparison.verdict(), comparison.doubt()), (Verdict::Noisy, Some(Doubt::Few(2))));
+        let distance = Some(Distance { left_out: 7, ..Distance::default() });
+        let moved = Comparison { distance, ..comparison };
+        assert_eq!((moved.verdict(), moved.doubt()), (Verdict::Noisy, Some(Doubt::Moved(2, 7))));
     }
 }

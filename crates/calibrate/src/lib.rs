@@ -11,6 +11,7 @@ pub mod alternate;
 pub mod cache_line;
 pub mod compare;
 pub mod copy;
+pub mod distance;
 pub mod exchange;
 pub mod expected;
 pub mod kernel;
@@ -27,6 +28,7 @@ pub mod udp;
 
 pub use alternate::Turns;
 pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, TAKES_MIN, Verdict};
+pub use distance::Distance;
 pub use expected::Expected;
 pub use machine::Machine;
 pub use processors::Pair;

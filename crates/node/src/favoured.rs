@@ -3,7 +3,7 @@
 //! Everybody else passes a *gate*, an ordinary mutex. The favourite does not: it says that it is inside and then looks whether
 //! an intruder is. Who comes through the gate says that it intrudes and then looks whether the favourite is inside. With a full
 //! barrier between saying and looking on both sides, one of the two sees the other; and since intruders are rare, they pay for
-//! both barriers ([`crate::barrier`]). A favourite that sees an intruder goes through the gate like anybody else. So nobody is
+//! both barriers ([`crate::barrier`]). A favourite that sees an intruder steps back and waits at the gate like anybody else. So nobody is
 //! ever shut out by a favourite that is busy elsewhere: it favours one, and keeps the rest waiting only while that one is inside.
 //!
 //! Where the kernel has no such barrier there is no favourite, and nothing else changes.
@@ -132,50 +132,28 @@ impl<T> Favoured<T> {
     }
 
     /// Enter as the favourite.
-    #[inline]
+    // Inlined, and with nothing in hand but the lock: a guard that comes back from a call is written field by field and copied as a whole
+    // before every field has arrived where it was written.
+    #[inline(always)]
     pub(crate) fn enter_favoured<'l>(&'l self, favour: &'l mut Favour) -> Inside<'l, T> {
-        if self.comes_in(favour) { self.without_gate() } else { self.wait_for_intruder() }
-    }
-
-    /// Enter as the favourite, act, and leave. Who acts knows mostly that there is no gate: what is inside is then nothing that must be
-    /// written somewhere, and copied as a whole before every field has arrived there.
-    #[inline(always)]
-    pub(crate) fn visit_favoured<'l, R>(
-        &'l self,
-        favour: &'l mut Favour,
-        act: impl FnOnce(Inside<'l, T>) -> R,
-    ) -> R {
-        if self.comes_in(favour) { act(self.without_gate()) } else { self.visit_after_intruder(act) }
-    }
-
-    /// Say that the favourite is inside, and look whether somebody else is; then it is not.
-    #[inline(always)]
-    fn comes_in(&self, favour: &Favour) -> bool {
         self.check(favour);
         self.is_favourite_inside.store(true, Ordering::Relaxed);
         barrier::keep_order();
         if self.is_intruded.load(Ordering::Acquire) {
-            self.is_favourite_inside.store(false, Ordering::Release);
-            return false;
+            self.let_intruder_pass();
         }
-        true
-    }
-
-    #[inline(always)]
-    fn without_gate(&self) -> Inside<'_, T> {
         Inside { lock: self, gate: None, value: PhantomData }
     }
 
-    #[cold]
-    fn wait_for_intruder(&self) -> Inside<'_, T> {
-        // An intruder takes its word back before it opens the gate, so the gate alone says that nobody is inside.
-        Inside { lock: self, gate: Some(self.lock_gate()), value: PhantomData }
-    }
-
+    /// Step back, wait at the gate, and be inside before it opens: an intruder takes its word back before it gives the gate back, so
+    /// nobody is inside; the next one comes through the gate after this, and finds the favourite inside.
     #[cold]
     #[inline(never)]
-    fn visit_after_intruder<'l, R>(&'l self, act: impl FnOnce(Inside<'l, T>) -> R) -> R {
-        act(self.wait_for_intruder())
+    fn let_intruder_pass(&self) {
+        self.is_favourite_inside.store(false, Ordering::Release);
+        let gate = self.lock_gate();
+        self.is_favourite_inside.store(true, Ordering::Relaxed);
+        drop(gate);
     }
 
     /// A favour of another lock would let two in.
@@ -193,7 +171,8 @@ impl<T> Deref for Inside<'_, T> {
         // other by it, and the one without it borrows the only favour. One with the gate and one without: the favourite has stored that
         // it is inside and then loaded that nobody intrudes; the other has stored that it intrudes, had a full barrier run on
         // this thread and the favourite's, and then loaded that the favourite is not inside. The barrier fell before the
-        // favourite's load, which then saw the intruder, or after its store, which the intruder then saw. What one did inside
+        // favourite's load, which then saw the intruder, or after its store, which the intruder then saw. A favourite that has waited at the
+        // gate stored its word while it held it, and whoever intrudes later has had the gate after it. What one did inside
         // the next one sees: leaving is a release store of the word, or of the gate, that the next one has acquired.
         unsafe { &*self.lock.value.get() }
     }
@@ -266,7 +245,7 @@ mod tests {
             }
             for _ in 0..25 * VISITS {
                 visit(&mut lock.enter_favoured(&mut favour));
-                lock.visit_favoured(&mut favour, |mut words| visit(&mut words));
+                visit(&mut lock.enter_favoured(&mut favour));
             }
         });
         lock.dismiss(favour);

@@ -22,6 +22,7 @@ pub mod pool;
 pub mod runtime;
 pub mod seat;
 pub mod sharing;
+mod slack;
 mod stopwatch;
 pub mod waiting;
 mod window;

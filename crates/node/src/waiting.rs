@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::sched_yield;
 
 use crate::clock::Clock;
+use crate::slack::Slack;
 use crate::wires::{Ports, WakeSource, timespec};
 
 /// Longest sleep: also how soon an idle node notices what nobody rings for. As long as the links of a node at rest are
@@ -145,6 +146,7 @@ fn poll_descriptors(ports: &Ports, timeout_ns: u64) -> bool {
     // Ports of one namespace share their news.
     carriers.dedup_by_key(|descriptor| descriptor.as_raw_fd());
     descriptors.extend(carriers.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let _slack = Slack::for_sleep(timeout_ns);
     // Readable, failed, interrupted or timed out: the next turn finds out which.
     let _ = poll(&mut descriptors, Some(&timespec(timeout_ns)));
     // A socket whose interface has gone fails, and that is news too.

@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             "a ring of 64 processes with a network namespace each, from the command to all links up",
             Unit::Nanoseconds,
             Goal::at_most(1.5e9, 0.75e9),
-            |bench| Ok(Sides { raw: None, ours: Box::new(|| bring_up_on_packet(bench)) }),
+            |bench| Ok(Sides { raw: None, ours: Box::new(|| bring_up_on_packet(bench)), line_ns: None }),
         ),
         row(
             "idle-processor",
@@ -98,7 +98,7 @@ fn alone(bench: &Bench, shape: Shape, figure: fn(&Taken) -> f64) -> Result<Sides
         let racks = &bench.idle_racks[shape as usize];
         Ok(figure(&racks.take(number - 1, || watch(bench, shape))?))
     };
-    Ok(Sides { raw: None, ours: Box::new(ours) })
+    Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
 fn bring_up_on_packet(bench: &Bench) -> Result<f64, Obstacle> {

@@ -20,16 +20,26 @@ pub(super) fn measure(row: &Row, bench: &Bench, turns: Turns, progress: &Progres
     };
     let take = || -> Measured {
         begin("")?;
-        let Sides { raw, mut ours } = (row.begin)(bench)?;
+        let Sides { raw, mut ours, line_ns } = (row.begin)(bench)?;
         let mut ours = || begin("ours").and_then(|()| ours());
-        let (raw, ours) = match raw {
-            Some(mut raw) => {
-                let (raw, ours) = turns.alternate(|| begin("raw loop").and_then(|()| raw()), &mut ours)?;
-                (Some(Raw { series: raw, expected: row.expected }), ours)
+        let (raw, ours, distance) = match (raw, line_ns) {
+            (Some(mut raw), line_ns) => {
+                let raw = || begin("raw loop").and_then(|()| raw());
+                let (raw, ours, distance) = match line_ns {
+                    Some(line_ns) => {
+                        let kind = turns.alternate_at_one_distance(raw, &mut ours, line_ns)?;
+                        (kind.raw, kind.ours, Some(kind.distance))
+                    }
+                    None => {
+                        let (raw, ours) = turns.alternate(raw, &mut ours)?;
+                        (raw, ours, None)
+                    }
+                };
+                (Some(Raw { series: raw, expected: row.expected }), ours, distance)
             }
-            None => (None, turns.repeat(&mut ours)?),
+            (None, _) => (None, turns.repeat(&mut ours)?, None),
         };
-        Ok(Comparison { raw, ours, goal: row.goal })
+        Ok(Comparison { raw, ours, goal: row.goal, distance })
     };
     // What was told to end has failed for no reason of its own.
     take().map_err(|obstacle| if bench.is_interrupted() { Obstacle::Interrupted } else { obstacle })
@@ -65,6 +75,9 @@ fn reason(doubt: Doubt) -> String {
         Doubt::Few(takes) => {
             format!("{takes} takes do not tell how far they lie apart; hint: `--rounds` {TAKES_MIN} or more")
         }
+        Doubt::Moved(agreeing, left_out) => format!(
+            "the host moved the two processors: {agreeing} alternations found them equally far apart and {left_out} did not; hint: repeat"
+        ),
         Doubt::Slow(share) => format!(
             "the raw loop reached {share:.2} of what is expected of it, and a slow raw loop flatters; hint: end what else runs here, and repeat"
         ),
@@ -118,6 +131,21 @@ mod tests {
         let (word, reason) = verdict(&measured(&row(steady, Some(Expected::new(200.0)))));
         assert_eq!(word, "noisy");
         assert!(reason.unwrap().contains("reached 0.50"));
+    }
+
+    #[test]
+    fn processors_that_never_stand_still_allow_no_verdict_and_it_says_so() {
+        let restless = |_: &Bench| {
+            let looks = Cell::new(0);
+            let line_ns = move || {
+                looks.set(looks.get() + 1);
+                Ok(if looks.get() % 2 == 0 { 60.0 } else { 500.0 })
+            };
+            Ok(Sides::across(|| Ok(100.0), || Ok(60.0), line_ns))
+        };
+        let (word, reason) = verdict(&measured(&row(restless, None)));
+        assert_eq!(word, "noisy");
+        assert!(reason.unwrap().contains("0 alternations found them equally far apart and 15 did not"));
     }
 
     #[test]

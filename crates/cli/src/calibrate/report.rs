@@ -115,6 +115,16 @@ pub(super) struct RatioReport {
     pub(super) max: f64,
 }
 
+/// How far apart the two processors were in the takes that count.
+#[derive(Debug, Serialize)]
+pub(super) struct DistanceReport {
+    /// A cache line there and back, an entry for each take.
+    pub(super) line_ns: Vec<f64>,
+    pub(super) line_ns_median: f64,
+    /// Alternations that found another distance, or saw it change.
+    pub(super) left_out: usize,
+}
+
 /// One row.
 #[derive(Debug, Serialize)]
 pub(super) struct RowReport {
@@ -123,6 +133,7 @@ pub(super) struct RowReport {
     pub(super) raw: Option<Side>,
     pub(super) ours: Option<Side>,
     pub(super) ratio: Option<RatioReport>,
+    pub(super) distance: Option<DistanceReport>,
     /// `at-least` or `at-most`: of the ratio, or of ours where there is no raw loop.
     pub(super) goal: &'static str,
     pub(super) floor: f64,
@@ -140,6 +151,7 @@ impl RowReport {
         let (verdict, reason) = measure::verdict(measured);
         let comparison = measured.as_ref().ok();
         let raw = comparison.and_then(|comparison| comparison.raw.as_ref());
+        let distance = comparison.and_then(|comparison| comparison.distance.as_ref());
         let ratio = comparison.and_then(rackloom_calibrate::Comparison::ratio);
         Self {
             name: row.name,
@@ -154,6 +166,11 @@ impl RowReport {
             }),
             ours: comparison.map(|comparison| Side::new(row.ours, row.unit, &comparison.ours, None)),
             ratio: ratio.map(|ratio| RatioReport { median: ratio.median, min: ratio.min, max: ratio.max }),
+            distance: distance.map(|distance| DistanceReport {
+                line_ns: distance.line_ns.takes().to_vec(),
+                line_ns_median: distance.line_ns.median(),
+                left_out: distance.left_out,
+            }),
             goal: match row.goal.sense {
                 Sense::HigherIsBetter => "at-least",
                 Sense::LowerIsBetter => "at-most",
@@ -220,6 +237,7 @@ mod tests {
             raw: None,
             ours: Series::new(takes.to_vec()),
             goal: Goal::at_least(10.0, 20.0),
+            distance: None,
         };
         let good = || RowReport::new(&rows[0], &Ok(alone(&[30.0; 3])));
         let noisy = || RowReport::new(&rows[0], &Ok(alone(&[10.0, 30.0, 5.0])));

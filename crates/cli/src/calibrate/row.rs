@@ -66,6 +66,8 @@ pub(super) type Take<'b> = Box<dyn FnMut() -> Result<f64, Obstacle> + 'b>;
 pub(super) struct Sides<'b> {
     pub(super) raw: Option<Take<'b>>,
     pub(super) ours: Take<'b>,
+    /// What a cache line takes there and back, where only takes that find the processors equally far apart can be compared.
+    pub(super) line_ns: Option<Take<'b>>,
 }
 
 impl<'b> Sides<'b> {
@@ -73,7 +75,16 @@ impl<'b> Sides<'b> {
         raw: impl FnMut() -> Result<f64, Obstacle> + 'b,
         ours: impl FnMut() -> Result<f64, Obstacle> + 'b,
     ) -> Self {
-        Self { raw: Some(Box::new(raw)), ours: Box::new(ours) }
+        Self { raw: Some(Box::new(raw)), ours: Box::new(ours), line_ns: None }
+    }
+
+    /// The same, where each side has a thread on either of two processors.
+    pub(super) fn across(
+        raw: impl FnMut() -> Result<f64, Obstacle> + 'b,
+        ours: impl FnMut() -> Result<f64, Obstacle> + 'b,
+        line_ns: impl FnMut() -> Result<f64, Obstacle> + 'b,
+    ) -> Self {
+        Self { line_ns: Some(Box::new(line_ns)), ..Self::new(raw, ours) }
     }
 }
 

@@ -113,39 +113,50 @@ fn direct() -> Vec<Row> {
     ]
 }
 
+/// A look that is over before the host moves anything.
+const LINE_TRIPS: u64 = 5_000;
+
+fn line_ns(bench: &Bench) -> Result<f64, Obstacle> {
+    raw_loop(bench, RawLoop::CacheLine, bench.count(LINE_TRIPS))
+}
+
 fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Off)?);
     let (records, stores) = (bench.count(RECORDS), bench.count(STORES));
-    Ok(Sides::new(
+    Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Ring64Acknowledged, records),
         move || couple.act(pair, |near| near.acknowledged_stores_per_s(stores)),
+        move || line_ns(bench),
     ))
 }
 
 fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let (pair, mut couple) = (bench.pair()?, Couple::for_scattered_stores()?);
     let (records, stores) = (bench.count(4 * RECORDS), bench.count(10 * STORES));
-    Ok(Sides::new(
+    Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Scatter, records),
         move || couple.act(pair, |near| near.scattered_stores_per_s(stores)),
+        move || line_ns(bench),
     ))
 }
 
 fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
     let (records, puts) = (bench.count(LARGE_RECORDS), bench.count(PUTS));
-    Ok(Sides::new(
+    Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Ring4096, records),
         move || couple.act(pair, |near| near.puts_per_s(PAGE as u64, puts)),
+        move || line_ns(bench),
     ))
 }
 
 fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
     let (trips, stores) = (bench.count(TRIPS), bench.count(STORE_TRIPS));
-    Ok(Sides::new(
+    Ok(Sides::across(
         move || raw_loop(bench, RawLoop::RingRoundTrip, trips),
         move || couple.act(pair, |near| near.store_round_trip_ns(stores)),
+        move || line_ns(bench),
     ))
 }
 

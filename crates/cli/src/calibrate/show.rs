@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rackloom_calibrate::Turns;
 
-use super::report::{Circumstances, MachineReport, Overall, Report, RowReport, Side};
+use super::report::{Circumstances, DistanceReport, MachineReport, Overall, Report, RowReport, Side};
 use crate::present::table::{Column, Table};
 use crate::present::units;
 
@@ -15,6 +15,12 @@ pub(super) fn table(report: &Report) -> String {
         text = format!("{text}\n{}\n", facts(report));
     }
     let _ = write!(text, "\n{}\n", rows(&report.rows));
+    for (row, distance) in report.rows.iter().filter_map(|row| Some((row.name, row.distance.as_ref()?))) {
+        let _ = write!(text, "\n{row}: {}", apart(distance));
+    }
+    if report.rows.iter().any(|row| row.distance.is_some()) {
+        text.push('\n');
+    }
     for row in &report.rows {
         if let Some(reason) = &row.reason {
             let _ = write!(text, "\n{}: {reason}", row.name);
@@ -25,6 +31,17 @@ pub(super) fn table(report: &Report) -> String {
     }
     let _ = write!(text, "\n{}", closing(report));
     text
+}
+
+/// What the takes that count have in common.
+fn apart(distance: &DistanceReport) -> String {
+    let left_out = match distance.left_out {
+        0 => String::new(),
+        1 => "; an alternation that found it otherwise is left out".to_owned(),
+        count => format!("; {count} alternations that found it otherwise are left out"),
+    };
+    let line = figure("ns", distance.line_ns_median);
+    format!("a cache line took {line} there and back between the two processors{left_out}")
 }
 
 fn machine(machine: &MachineReport) -> String {
@@ -132,6 +149,15 @@ fn figure(unit: &str, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn takes_say_how_far_apart_the_processors_were() {
+        let apart = |left_out| apart(&DistanceReport { line_ns: vec![61.0], line_ns_median: 61.0, left_out });
+        let line = "a cache line took 61.0 ns there and back between the two processors";
+        assert_eq!(apart(0), line);
+        assert_eq!(apart(1), format!("{line}; an alternation that found it otherwise is left out"));
+        assert_eq!(apart(3), format!("{line}; 3 alternations that found it otherwise are left out"));
+    }
 
     #[test]
     fn figures_carry_their_units() {

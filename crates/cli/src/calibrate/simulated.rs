@@ -134,7 +134,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::Nanoseconds,
             goal: Goal::at_most(50e6, 50e6),
             expected: None,
-            begin: |bench| Ok(Sides { raw: None, ours: Box::new(move || all_reduce(bench)) }),
+            begin: |bench| Ok(Sides { raw: None, ours: Box::new(move || all_reduce(bench)), line_ns: None }),
         },
         Row {
             name: "simulator-1024",
@@ -185,7 +185,7 @@ fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle
         let taken = bench.permutations.take(number - 1, || permutation(bench, scene, bytes))?;
         Ok(figure(&taken))
     };
-    Ok(Sides { raw: None, ours: Box::new(ours) })
+    Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
 /// With every part of the link layer on, and no payload.
@@ -201,7 +201,7 @@ fn with_retry(
 fn timed(bench: &Bench, scene: Scene, bytes: u64, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
     let bytes = bench.count(bytes);
     let ours = move || Ok(figure(&permutation(bench, scene, bytes)?));
-    Ok(Sides { raw: None, ours: Box::new(ours) })
+    Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
 /// A rack of a thousand takes its time to come up, however little it moves then.

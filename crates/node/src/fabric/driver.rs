@@ -91,7 +91,7 @@ impl Driver {
     #[inline]
     pub fn store(&mut self, target: RemoteAddress, data: &[u8], context: u64) -> Result<OperationId, Error> {
         self.act(|core| {
-            let operation = core.submit_store(target, data, context)?;
+            let operation = core.submit_store(&target, data, context)?;
             if core.is_next_worth_sending(target.node, COMPANY) {
                 core.visit_to_send();
             }
@@ -105,7 +105,7 @@ impl Driver {
     /// As for [`Driver::store`].
     #[inline]
     pub fn store_posted(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
-        self.act(|core| core.post_store(target, data))
+        self.act(|core| core.post_store(&target, data))
     }
 
     /// Copy some bytes of a region of one's own to `target`; ends when they are visible there.

@@ -88,7 +88,7 @@ impl Engine {
     /// Take it for one act.
     #[inline(always)]
     pub(super) fn visit_favoured<T>(&self, favour: &mut Favour, act: impl FnOnce(&mut Core) -> T) -> T {
-        self.core.visit_favoured(favour, |core| act(self.held(Role::Visitor, core).core()))
+        act(self.hold_favoured(favour).core())
     }
 
     pub(super) fn hold_as(&self, role: Role) -> Held<'_> {

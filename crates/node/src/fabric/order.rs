@@ -51,7 +51,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn submit(&mut self, mut command: Command<'_>, sink: Sink) -> Result<OperationId, Error> {
         let peer = peer_of(&command);
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
         let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
         // The core asks commands for no time; that of the last turn saves a look at the clock.
@@ -84,11 +84,11 @@ impl Core {
     #[inline(always)]
     pub(super) fn submit_store(
         &mut self,
-        target: RemoteAddress,
+        target: &RemoteAddress,
         data: &[u8],
         context: u64,
     ) -> Result<OperationId, Error> {
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let operation = self.table.plain.open(context, target.node, None);
         if let Err(refused) = member.member_mut().store(operation, target, data, Level::Visible) {
             self.table.plain.close(operation);
@@ -106,7 +106,7 @@ impl Core {
         peer: NodeId,
         context: u64,
     ) -> Result<OperationId, Error> {
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let uses = region_of(&command);
         self.table.uses.begin(uses);
         let operation = self.table.plain.open(context, peer, uses);
@@ -128,7 +128,7 @@ impl Core {
             self.submit(command, Sink::Posted)?;
         } else {
             // It needs no name and no place in the table.
-            let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+            let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
             let now = member.last_turn();
             let given = member.member_mut().handle_command(now, command);
             given.map_err(|refused| self.table.deaths.name(Error::from_refusal(refused, peer)))?;
@@ -143,9 +143,9 @@ impl Core {
     /// The same for a store of the driver's.
     // Inlined for the same reason.
     #[inline(always)]
-    pub(super) fn post_store(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
+    pub(super) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
         let peer = target.node;
-        let member = self.member.as_deref_mut().ok_or(Error::Closed)?;
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         if let Err(refused) = member.member_mut().store(NAMELESS, target, data, Level::Accepted) {
             return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));
         }

@@ -16,6 +16,7 @@ use rustix::thread::futex;
 
 use super::adopt;
 use crate::mapping::{Mapping, sealed_length, sealed_memfd, whole_pages};
+use crate::slack::Slack;
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -106,6 +107,7 @@ impl Doorbell {
     /// Sleep until somebody rings, at most `timeout_ns`. Returns at once if somebody has rung since [`Self::arm`].
     pub fn sleep(&self, timeout_ns: u64) {
         let timeout = super::timespec(timeout_ns);
+        let _slack = Slack::for_sleep(timeout_ns);
         // Woken, rung already, interrupted or timed out: the owner looks at its rings in every case.
         let _ = futex::wait(self.word(), futex::Flags::empty(), ASLEEP, Some(&timeout));
     }

@@ -79,7 +79,7 @@ impl Endpoint {
                 Ok(())
             }
             Command::Store { operation, target, data, completion } => {
-                self.store(operation, target, data, completion)
+                self.store(operation, &target, data, completion)
             }
             Command::Load { target, .. }
             | Command::Atomic { target, .. }
@@ -108,11 +108,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// As for any command.
+    // By reference: a caller has just written the address field by field, and a copy of it as a whole would wait for the fields.
     #[inline]
     pub fn store(
         &mut self,
         operation: OperationId,
-        target: RemoteAddress,
+        target: &RemoteAddress,
         data: &[u8],
         completion: Completion,
     ) -> Result<(), CommandRefused> {
@@ -203,7 +204,7 @@ impl Endpoint {
         &mut self,
         peer: &mut Peer,
         operation: OperationId,
-        target: RemoteAddress,
+        target: &RemoteAddress,
         data: &[u8],
         completion: Completion,
     ) -> Result<(), CommandRefused> {
