@@ -79,32 +79,57 @@ fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
 }
 
 #[test]
-fn in_virtual_time_heartbeats_find_a_cut_neither_too_soon_nor_too_late() {
-    let text = "{name: r, shape: {ring: {nodes: 4}}, link: {delay: 500ns}, \
-                timers: {heartbeat_interval: 10ms, heartbeat_miss_max: 5}}";
-    let plan = Plan::parse(text, "r").expect("a rack");
-    let script = FaultScript::parse("name: t\nevents: [{what: down, where: n0--n1}]", "t", &plan)
-        .unwrap_or_else(|error| panic!("{error}"));
-    // (4 T, 5 T + d]
-    let (least_ns, most_ns) = (40_000_000, 50_000_500);
-    let failures = |clock: &str, took_ns: u64, cause: &str| {
-        let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
-        let fields = [("port", "port0"), ("to", "down"), ("cause", cause)];
-        report.events = vec![
-            EventRecord::of_fault(Instant(100), "n0", 0, &script.events[0], true),
-            record(100 + took_ns, "n0", "link-changed", &fields),
-        ];
-        report.clock = clock.to_owned();
-        judge(&script, &plan, &mut report);
-        assert_eq!(report.faults[0].detection_least_ns, Some(least_ns));
-        report.failures.len()
+fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_late() {
+    let rack = |link: &str| {
+        let text = format!(
+            "{{name: r, shape: {{ring: {{nodes: 4}}}}, link: {{delay: 500ns{link}}}, \
+             timers: {{heartbeat_interval: 10ms, heartbeat_miss_max: 5}}}}"
+        );
+        Plan::parse(&text, "r").expect("a rack")
     };
-    assert_eq!(failures("virtual", least_ns, BY_HEARTBEATS), 1, "too soon");
-    assert_eq!(failures("virtual", least_ns + 1, BY_HEARTBEATS), 0);
-    assert_eq!(failures("virtual", most_ns, BY_HEARTBEATS), 0);
-    assert_eq!(failures("virtual", most_ns + 1, BY_HEARTBEATS), 1, "too late");
-    assert_eq!(failures("virtual", 5, "carrier"), 0, "something else has told");
-    assert_eq!(failures("wall", most_ns + 1, BY_HEARTBEATS), 0, "who waits for a processor is later");
+    let failures =
+        |link: &str, event: &str, bounds_ns: (u64, u64), clock: &str, took_ns: u64, cause: &str| {
+            let plan = rack(link);
+            let script = FaultScript::parse(&format!("name: t\nevents: [{{{event}}}]"), "t", &plan)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
+            let fields = [("port", "port0"), ("to", "down"), ("cause", cause)];
+            report.events = vec![
+                EventRecord::of_fault(Instant(100), "n0", 0, &script.events[0], true),
+                record(100 + took_ns, "n0", "link-changed", &fields),
+            ];
+            report.clock = clock.to_owned();
+            judge(&script, &plan, &mut report);
+            let fault = &report.faults[0];
+            assert_eq!(
+                (fault.detection_least_ns, fault.detection_bound_ns),
+                (Some(bounds_ns.0), Some(bounds_ns.1))
+            );
+            report.failures.len()
+        };
+    // What is on a cable that is cut is gone: (4 T, 5 T + d]. What a dead member has sent arrives: (4 T + d, 5 T + d].
+    let cases = [("what: down, where: n0--n1", 40_000_000), ("what: kill, where: n0, for: 1s", 40_000_500)];
+    for (event, least_ns) in cases {
+        let most_ns = 50_000_500;
+        let failures =
+            |clock, took_ns, cause| failures("", event, (least_ns, most_ns), clock, took_ns, cause);
+        assert_eq!(failures("virtual", least_ns, BY_HEARTBEATS), 1, "{event}: too soon");
+        assert_eq!(failures("virtual", least_ns + 1, BY_HEARTBEATS), 0, "{event}");
+        assert_eq!(failures("virtual", most_ns, BY_HEARTBEATS), 0, "{event}");
+        assert_eq!(failures("virtual", most_ns + 1, BY_HEARTBEATS), 1, "{event}: too late");
+        assert_eq!(failures("virtual", 5, "carrier"), 0, "{event}: something else has told");
+        assert_eq!(failures("wall", most_ns + 1, BY_HEARTBEATS), 0, "{event}: a busy host is later");
+    }
+    let (cut, _) = cases[0];
+    let of_a_link_that_loses =
+        failures(", loss: 20%", cut, (40_000_000, 50_000_500), "virtual", 5, BY_HEARTBEATS);
+    assert_eq!(of_a_link_that_loses, 0, "heartbeats before the cut may have been lost");
+    // At 8 Gbit/s a byte takes a nanosecond: 84 of the heartbeat, and 24 beside those of the longest frame before it.
+    let frame_ns = u64::from(rack("").frame_bytes_max) + 24;
+    let bounds_ns = (40_000_584 - frame_ns, 50_000_584 + frame_ns);
+    let behind_a_frame =
+        failures(", rate: 8Gbit/s", cases[1].0, bounds_ns, "virtual", bounds_ns.1, BY_HEARTBEATS);
+    assert_eq!(behind_a_frame, 0);
 }
 
 #[test]
