@@ -290,6 +290,25 @@ fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
     }
 }
 
+/// The same by the command line, for a barrier; what follows from the number of ranks is refused, with the reason.
+#[test]
+fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
+    let kill = script("name: killed\nevents: [{what: kill, where: n1, when: {node: n1, run: 2, step: 2}}]\n");
+    let kill = ["--faults", kill.to_str().expect("a plain path"), "--on-loss", "shrink"];
+    let rack = support::topology("ring-4.yaml");
+    for engine in [sim, run] {
+        let ended = engine(&rack).with(&["--collective", "barrier"]).with(&kill).finish();
+        assert_eq!(ended.passed()["groups"], serde_json::json!([["n0", "n2", "n3"]]));
+        let ended = engine(&rack).with(&["--collective", "all-gather"]).with(&kill).finish();
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert!(
+            ended.stderr.contains("all-gather of 4 ranks cannot go on with those who are left"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
 #[test]
 fn who_loses_all_planes_of_a_star_is_left_alone_and_the_others_go_on() {
     let planes = "name: planes\nevents: [{what: unplug, where: n2, when: {node: n2, run: 2}}]\nexpect: {ends: right}\n";
@@ -396,6 +415,46 @@ fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartb
         // Both ends of the interval are met within a phase or two.
         assert!(soonest_ns < 42_000_000 && latest_ns > 48_000_000, "{event}: {soonest_ns} to {latest_ns} ns");
     }
+}
+
+/// Memory that fails every request for good, at one node or at all of them, whatever the job and wherever it is: a clean error, long before
+/// the watchdog. Whoever waits for a word of such memory hears that it cannot be read with the first request that it refuses.
+#[test]
+fn memory_that_refuses_everything_for_good_ends_every_job_in_a_clean_error() {
+    let jobs: [&[&str]; 6] = [
+        &["--collective", "all-reduce", "--bytes", "256KiB"],
+        &["--collective", "broadcast", "--root", "n0", "--bytes", "256KiB"],
+        &["--collective", "barrier", "--repetitions", "50"],
+        &["--job", "bandwidth"],
+        &["--pattern", "incast"],
+        &["--job", "litmus"],
+    ];
+    let rack = support::topology("ring-4.yaml");
+    for job in jobs {
+        for struck in ["n0", "n1", "[n0, n1, n2, n3]"] {
+            for at in ["0ns", "30us", "200us"] {
+                let text = format!(
+                    "name: refuses\nevents: [{{what: fail-memory, where: {struck}, rate: 100%, at: {at}}}]\n\
+                     expect: {{ends: right-or-clean-error, happen: any, elapsed_max: 1s}}\n"
+                );
+                let file = script(&text);
+                let ended =
+                    sim(&rack).with(job).with(&["--faults", file.to_str().expect("a plain path")]).finish();
+                let _ = std::fs::remove_file(file);
+                assert_eq!(
+                    ended.code,
+                    Some(0),
+                    "{job:?} {struck} at {at}\n{}\n{}",
+                    ended.stdout,
+                    ended.stderr
+                );
+            }
+        }
+    }
+    let text = "name: refuses\nevents: [{what: fail-memory, where: n1, rate: 100%, when: {node: n1, run: 2}}]\n\
+                expect: {ends: clean-error}\n";
+    let ended = ring_under(text, run);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
 }
 
 #[test]
