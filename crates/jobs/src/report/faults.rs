@@ -94,7 +94,7 @@ pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     report.wrong.retain(|line| !explained.contains(&line));
     let mut failures = of_ending(script.expect.ends, report);
     failures.extend(of_losses(script, plan, report));
-    failures.extend(of_happening(script, report));
+    failures.extend(of_happening(script, plan, report));
     failures.extend(of_times(script, report));
     failures.extend(of_heartbeats(script, plan, report));
     failures.extend(of_counts(&script.expect, report));

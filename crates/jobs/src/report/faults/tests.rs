@@ -161,6 +161,34 @@ fn a_fault_that_did_not_happen_proves_nothing() {
     }
 }
 
+/// Each host of several judges what its own members apply and see.
+#[test]
+fn what_happens_on_another_host_need_not_have_happened_here() {
+    let text = "name: t\nevents:\n\
+                - {what: down, where: n0--n1}\n\
+                - {what: down, where: n2--n3}\n\
+                - {what: down, where: n1--n2, when: {node: n2}}\n";
+    let script = FaultScript::parse(text, "t", &plan()).unwrap_or_else(|error| panic!("{error}"));
+    let member = |(name, state): (&str, _)| NodeReport {
+        name: name.into(),
+        pid: None,
+        state,
+        paths: None,
+        memory: None,
+        timer_late_max_ns: None,
+    };
+    let (here, away) = (MemberState::Finished, MemberState::Elsewhere);
+    let failures = |states: [MemberState; 4]| {
+        let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
+        report.nodes = ["n0", "n1", "n2", "n3"].into_iter().zip(states).map(member).collect();
+        judge(&script, &plan(), &mut report);
+        report.failures.iter().filter(|line| line.contains("did not happen")).count()
+    };
+    assert_eq!(failures([here; 4]), 3);
+    assert_eq!(failures([here, here, away, away]), 1, "n0--n1 alone");
+    assert_eq!(failures([away, away, here, here]), 2, "n2--n3, and n2 sees the third one");
+}
+
 #[test]
 fn who_finds_no_memory_at_somebody_new_has_a_clean_error_and_at_anybody_else_has_not() {
     let text = |name: &str| format!("n0: broke off: fetch-add-8 to {name} ended with: no-such-region");
