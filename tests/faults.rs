@@ -400,7 +400,8 @@ fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartb
     {
         let (mut soonest_ns, mut latest_ns) = (u64::MAX, 0);
         for phase in 0..12 {
-            let at_ns = phase * 833_000;
+            // Every member has beaten at its own instant by then.
+            let at_ns = 10_000_000 + phase * 833_000;
             let text = format!("name: phase\nevents: [{{{event}, at: {at_ns}ns}}]\n");
             let file = script(&text);
             let ended = sim(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish();
