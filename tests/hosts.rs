@@ -65,6 +65,35 @@ fn an_all_reduce_passes_across_two_hosts() {
     in_namespaces("an_all_reduce_passes_across_two_hosts", || both_pass(&job));
 }
 
+/// Each host's supervisor heals what is its own and sees that its own members come to rest; what leaves the host has its other end elsewhere.
+#[test]
+fn after_faults_on_both_hosts_each_one_comes_to_rest() {
+    in_namespaces("after_faults_on_both_hosts_each_one_comes_to_rest", || {
+        let [a, b] = machines();
+        let file = topology("two-hosts.yaml");
+        let faults = support::rack_file(
+            "name: on-both\nevents:\n\
+             - {what: down, where: n0--n1, when: {node: n0, run: 2}}\n\
+             - {what: loss, where: n2--n3, rate: 10%, when: {node: n3, run: 2}}\n\
+             - {what: loss, where: n1--n2, rate: 10%, when: {node: n1, run: 2}}\n",
+        );
+        let faults = faults.to_str().expect("a plain path");
+        let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--faults", faults];
+        let hosts = [run(&a, &file, "A", &job), run(&b, &file, "B", &job)];
+        for host in hosts.map(Host::finish) {
+            assert_eq!(host.code, Some(0), "{}", host.said);
+            let report = host.report();
+            let counts = |oracle: &str| {
+                let tally = &report["oracles"][oracle];
+                (tally["looked"].as_u64(), tally["broken"].as_u64())
+            };
+            assert_eq!(counts("progress"), (Some(2), Some(0)), "both members here ask each other: {report}");
+            let (looked, broken) = counts("credits");
+            assert!(broken == Some(0) && looked <= Some(2), "one link has both ends here: {report}");
+        }
+    });
+}
+
 /// A stranger on the segment, who bears a neighbour's address, speaks as a supervisor and says again what supervisors have
 /// said, with a bit turned over, until this is dropped.
 struct Stranger {

@@ -165,6 +165,9 @@ fn the_run_directory_is_private() {
     session.up(&topology("ring-4.yaml"), &[]);
     let mode = std::fs::metadata(session.directory()).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+    let socket = session.directory().join("ring-4/control");
+    let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, whatever the user's mask");
     std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o755))
         .expect("it is ours");
     let ended = session.rackloom(&["status"]);
@@ -508,6 +511,41 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
     let ended = session.rackloom(&["inject", "link", "n0--n1", "--down"]);
     assert_eq!(ended.code, Some(2), "a rack that is down says so");
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
+}
+
+/// Take the only rack down, whatever its verdict, and read its report.
+fn taken_down(session: &Session) -> Value {
+    let json = scratch("farewell.json");
+    session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
+    let text = std::fs::read_to_string(&json).expect("the report is written");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// Faults that never end by themselves end with the rack: before it goes, everything is healed, and whoever lives reaches whoever lives.
+#[test]
+fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
+    let session = Session::begin();
+    let oracle = |report: &Value, name: &str| {
+        let tally = &report["oracles"][name];
+        let count = |key: &str| tally[key].as_u64().unwrap_or(0);
+        (count("looked"), count("unjudged"), count("broken"))
+    };
+    session.up(&topology("ring-4.yaml"), &["--job", "litmus"]);
+    within(PATIENCE, "the job's end", || (session.rack("ring-4")["verdict"] == "pass").then_some(()));
+    session.passes(&["inject", "link", "n0--n1", "--down"]);
+    session.passes(&["inject", "partition", "n2"]);
+    session.passes(&["inject", "link", "all", "--loss", "50%", "--kinds", "credit"]);
+    session.passes(&["inject", "node", "n3", "--fail-memory", "100%"]);
+    within(PATIENCE, "links that are down", || (session.rack("ring-4")["links_up"] == 1).then_some(()));
+    let report = taken_down(&session);
+    assert_eq!((&report["verdict"], oracle(&report, "progress")), (&json!("pass"), (8, 0, 0)), "{report}");
+    let (looked, unjudged, broken) = oracle(&report, "credits");
+    assert!(looked > 0 && (unjudged, broken) == (0, 0), "{report}");
+
+    let job = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "100000"];
+    session.up(&topology("ring-4.yaml"), &job);
+    let report = taken_down(&session);
+    assert_eq!(oracle(&report, "progress"), (0, 1, 0), "in the middle of a job nobody is at rest: {report}");
 }
 
 /// One event of every kind, into a star of two planes; numbers in the order of the lines.

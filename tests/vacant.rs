@@ -337,14 +337,14 @@ fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
 }
 
 #[test]
-fn what_is_kept_for_later_is_refused_by_its_kind() {
+fn a_refusal_says_its_kind_and_another_job_is_refused_with_what_there_is_instead() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut client = session.connect("ring-4");
     for request in [json!({"job": {}}), json!({"job": 7})] {
         let error = client.ask(&request)["error"].take();
-        assert_eq!(error["kind"], "not-yet", "{request}: {error}");
-        assert!(error["hint"].is_string(), "{request}: {error}");
+        assert_eq!(error["kind"], "refused", "{request}: {error}");
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--job")), "{request}: {error}");
     }
     assert_eq!(client.ask(&json!({"dance": {}}))["error"]["kind"], "not-understood");
     assert_eq!(client.ask(&json!({"join": {"seat": "n9"}}))["error"]["kind"], "refused");

@@ -3,7 +3,7 @@
 //! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
 
 use rackloom_plan::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OperatorName, PatternName,
+    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OnLoss, OperatorName, PatternName,
     PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
@@ -91,6 +91,7 @@ impl JobOptions {
         job.algorithm = AlgorithmName::from_name(&name(&self.algorithm)).unwrap_or(job.algorithm);
         job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
         job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
+        job.on_loss = OnLoss::from_name(&name(&self.on_loss)).unwrap_or(job.on_loss);
         self.refuse_meaningless(job.collective)?;
         if let Some(root) = &self.root {
             job.root = endpoint_named(plan, "--root", root)?;
@@ -140,13 +141,14 @@ impl JobOptions {
         sweep.warm_up = self.warm_up.unwrap_or(sweep.warm_up);
     }
 
-    fn about_collectives(&self) -> [(&'static str, bool); 5] {
+    fn about_collectives(&self) -> [(&'static str, bool); 6] {
         [
             ("--collective", self.collective.is_some()),
             ("--op", self.op.is_some()),
             ("--type", self.element.is_some()),
             ("--algorithm", self.algorithm.is_some()),
             ("--root", self.root.is_some()),
+            ("--on-loss", self.on_loss.is_some()),
         ]
     }
 

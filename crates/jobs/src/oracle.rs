@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::report::is_zero;
+
 /// Findings of one oracle that are told in words; beyond them they are counted.
 const TOLD_MAX: usize = 4;
 
@@ -81,11 +83,6 @@ pub struct Tally {
     /// The first of these, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// What all oracles have seen; those that never looked are absent.

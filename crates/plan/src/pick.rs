@@ -18,9 +18,9 @@ pub(crate) const OPERATION_NAMES: &[&str] = &[
     "message",
     "offer",
     "pull",
-    "load_reply",
-    "atomic_reply",
-    "get_data",
+    "load-reply",
+    "atomic-reply",
+    "get-data",
     "received",
     "refusal",
 ];

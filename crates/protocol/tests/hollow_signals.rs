@@ -160,20 +160,10 @@ fn signals_and_good_ends_agree_whatever_fails() {
         let order = OrderScope::ALL[seed as usize % OrderScope::ALL.len()];
         let mut fabric = fabric(order);
         fabric.shuffle = Some(seed + 1);
-        let mut lose = lossy(30, seed);
-        fabric.filter = Box::new(move |now, edge, forward, bytes| match FrameKind::peek(bytes) {
-            Some(FrameKind::Data | FrameKind::Ack) => lose(now, edge, forward, bytes),
-            _ => true,
-        });
+        fabric.filter = lossy_data_and_acks(30, seed);
         fabric.memory(0).fill(7);
-        let mut state = seed;
-        fabric.fail_memory(
-            1,
-            Box::new(move |request| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                is_write(request) && state >> 61 == 0
-            }),
-        );
+        let mut is_due = one_in_eight(seed);
+        fabric.fail_memory(1, Box::new(move |request| is_due() && is_write(request)));
         for id in 0..60 {
             let (length, place) = ([64, 300, 5_000, BYTES][id as usize % 4], id % 40);
             fabric.memory(1)[place as usize * 25_000..][..25_000].fill(0);

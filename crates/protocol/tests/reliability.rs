@@ -65,16 +65,6 @@ fn loss_at_one_and_at_twenty_percent() {
     }
 }
 
-/// Spares Hellos and heartbeats, so that links stay up and only streams suffer.
-fn lossy_data_and_acks(permille: u64, seed: u64) -> Filter {
-    let mut any = lossy(permille, seed);
-    Box::new(move |now, edge, forward, bytes| {
-        let kind = bytes[layout::VERSION_KIND] & 15;
-        let routed = kind == FrameKind::Data as u8 || kind == FrameKind::Ack as u8;
-        !routed || any(now, edge, forward, bytes)
-    })
-}
-
 #[test]
 fn corruption_is_noticed_at_either_check() {
     for mode in MODES {

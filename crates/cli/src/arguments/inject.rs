@@ -20,9 +20,11 @@ pub(crate) struct InjectArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Injected {
     /// Faults of links: n0--n1, n0->n1 for one direction, a member for all of its links, "plane 0", or all
-    Link(LinkFaults),
-    /// A fault of a member: a GPU node or a switch
-    Node(NodeFault),
+    Link(Box<LinkFaults>),
+    /// Faults of a member, a GPU node or a switch, and of a GPU node's memory
+    Node(NodeFaults),
+    /// Nothing passes between these members and all others, in either direction
+    Partition(Partition),
     /// All faults of a script; times count from now, and its expectations are nobody's
     Script {
         /// The fault script
@@ -38,15 +40,30 @@ pub(crate) struct LinkFaults {
     /// Share of frames that are lost
     #[arg(long, value_name = "P")]
     loss: Option<String>,
+    /// Of --loss: only frames of these kinds, such as ack (an acknowledgement black hole) or credit (leaking credits)
+    #[arg(long, value_name = "KIND,...", requires = "loss")]
+    kinds: Option<String>,
+    /// Of --loss: only frames of data that carry one of these operations, such as put or atomic
+    #[arg(long, value_name = "OPERATION,...", requires = "loss", conflicts_with = "kinds")]
+    operations: Option<String>,
+    /// Of --loss: only frames of data with these packet numbers, both ends included
+    #[arg(long, value_name = "FIRST,LAST", requires = "loss", conflicts_with = "kinds")]
+    sequence: Option<String>,
     /// Share of frames with a flipped bit
     #[arg(long, value_name = "P")]
     corrupt: Option<String>,
+    /// Of --corrupt: header, payload or any
+    #[arg(long, value_name = "PART", requires = "corrupt")]
+    part: Option<String>,
     /// Share of frames that arrive twice
     #[arg(long, value_name = "P")]
     duplicate: Option<String>,
     /// Share of frames that arrive after a later one
     #[arg(long, value_name = "P")]
     reorder: Option<String>,
+    /// Data frames that are lost, counted from 1 and from now
+    #[arg(long, value_name = "N,...")]
+    drop: Option<String>,
     /// Time that frames take longer
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
@@ -59,86 +76,164 @@ pub(crate) struct LinkFaults {
     /// Nothing comes through, and the carrier is gone
     #[arg(long)]
     unplug: bool,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeFaults {
+    /// Which
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// Stand still for so long, as by SIGSTOP
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["kill", "duration", "ramp"])]
+    pause: Option<String>,
+    /// Die, as by SIGKILL; with --for somebody sits in its place so much later
+    #[arg(long)]
+    kill: bool,
+    /// Time by which memory answers later
+    #[arg(long, value_name = "TIME")]
+    slow_memory: Option<String>,
+    /// Share of requests and readings that memory fails
+    #[arg(long, value_name = "P")]
+    fail_memory: Option<String>,
+    /// Take the keys of the job's memory back
+    #[arg(long)]
+    revoke: bool,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Partition {
+    /// The members of one side
+    #[arg(value_name = "MEMBER", required = true)]
+    members: Vec<String>,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+/// When, for how long, and how often.
+#[derive(Debug, Args)]
+pub(crate) struct Timing {
+    /// So long from now; at once if absent
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
     /// How long; until the rack goes if absent
     #[arg(long = "for", value_name = "TIME")]
     duration: Option<String>,
+    /// How long it takes to grow to its full strength
+    #[arg(long, value_name = "TIME")]
+    ramp: Option<String>,
     /// Again so long after each beginning
-    #[arg(long, value_name = "TIME", requires = "duration")]
+    #[arg(long, value_name = "TIME")]
     every: Option<String>,
     /// How often, where it begins again
     #[arg(long, value_name = "N", requires = "every")]
     times: Option<String>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct NodeFault {
-    /// Which
-    #[arg(value_name = "NODE")]
-    node: String,
-    /// Stand still for so long, as by SIGSTOP
-    #[arg(long, value_name = "TIME", required_unless_present = "kill", conflicts_with = "kill")]
-    pause: Option<String>,
-    /// Die, as by SIGKILL
-    #[arg(long)]
-    kill: bool,
-    /// After --kill: how long until somebody sits in its place; nobody does if absent
-    #[arg(long = "for", value_name = "TIME", requires = "kill")]
-    duration: Option<String>,
-}
-
 impl LinkFaults {
     /// The same as a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
-        let rates = [
-            ("loss", &self.loss),
-            ("corrupt", &self.corrupt),
-            ("duplicate", &self.duplicate),
-            ("reorder", &self.reorder),
+        let mut events = Vec::new();
+        let mut add =
+            |what: &str, value: &Option<String>, key: &str, more: &[(&str, &Option<String>, bool)]| {
+                let Some(value) = value else { return Ok(()) };
+                let more = more.iter().map(|(key, value, is_list)| said(key, value, *is_list));
+                let more = more.collect::<Result<String, _>>()?;
+                events.push(format!("what: {what}, {key}: {}{more}", plain(value)?));
+                Ok::<_, Failure>(())
+            };
+        let picks = [
+            ("kinds", &self.kinds, true),
+            ("operations", &self.operations, true),
+            ("sequence", &self.sequence, true),
         ];
-        let mut kinds: Vec<String> = rates
-            .iter()
-            .filter_map(|(what, rate)| Some(format!("what: {what}, rate: {}", rate.as_ref()?)))
-            .collect();
-        kinds.extend(self.delay.as_ref().map(|by| format!("what: delay, by: {by}")));
-        kinds.extend(self.share.as_ref().map(|share| format!("what: slow, share: {share}")));
-        kinds.extend(self.down.then(|| "what: down".to_owned()));
-        kinds.extend(self.unplug.then(|| "what: unplug".to_owned()));
-        if kinds.is_empty() {
-            let hint = "say --loss, --corrupt, --duplicate, --reorder, --delay, --share, --down or --unplug";
-            return Err(Failure::bad_input("no fault is named").hint(hint));
+        add("loss", &self.loss, "rate", &picks)?;
+        add("corrupt", &self.corrupt, "rate", &[("part", &self.part, false)])?;
+        add("duplicate", &self.duplicate, "rate", &[])?;
+        add("reorder", &self.reorder, "rate", &[])?;
+        add("delay", &self.delay, "by", &[])?;
+        add("slow", &self.share, "share", &[])?;
+        if self.drop.is_some() {
+            events.push(format!("what: drop{}", said("frames", &self.drop, true)?));
         }
-        let timing = [("for", &self.duration), ("every", &self.every), ("times", &self.times)];
-        let timing: String =
-            timing.iter().filter_map(|(key, value)| Some(format!(", {key}: {}", value.as_ref()?))).collect();
-        let events = kinds.iter().map(|kind| format!("{kind}, where: {}{timing}", self.place));
-        script(events)
+        events.extend(self.down.then(|| "what: down".to_owned()));
+        events.extend(self.unplug.then(|| "what: unplug".to_owned()));
+        let hint =
+            "say --loss, --corrupt, --duplicate, --reorder, --drop, --delay, --share, --down or --unplug";
+        script(&events, plain(&self.place)?, &self.timing, hint)
     }
 }
 
-impl NodeFault {
+impl NodeFaults {
     /// The same as a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
-        let kind = self
-            .pause
-            .as_ref()
-            .map_or_else(|| "what: kill".to_owned(), |time| format!("what: pause, for: {time}"));
-        let timing = self.duration.as_ref().map_or_else(String::new, |time| format!(", for: {time}"));
-        script(std::iter::once(format!("{kind}, where: {}{timing}", self.node)))
+        let mut events = Vec::new();
+        for (what, key, value) in [
+            ("pause", "for", &self.pause),
+            ("slow-memory", "by", &self.slow_memory),
+            ("fail-memory", "rate", &self.fail_memory),
+        ] {
+            if value.is_some() {
+                events.push(format!("what: {what}{}", said(key, value, false)?));
+            }
+        }
+        events.extend(self.revoke.then(|| "what: revoke".to_owned()));
+        events.extend(self.kill.then(|| "what: kill".to_owned()));
+        let hint = "say --pause, --kill, --slow-memory, --fail-memory or --revoke";
+        script(&events, plain(&self.node)?, &self.timing, hint)
     }
 }
 
-/// Events as a file. Words that could end a value in it are none that any value has.
-fn script(events: impl Iterator<Item = String>) -> Result<String, Failure> {
-    let mut text = "name: injected\nevents:\n".to_owned();
-    for event in events {
-        let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_".contains(character);
-        if let Some(odd) = event.chars().find(|character| !is_plain(*character)) {
-            let what = format!("{odd:?} is in no name, rate or time");
-            return Err(Failure::bad_input(what).hint("write like `n0--n1`, `1e-3` or `20ms`"));
-        }
-        text += &format!("  - {{{event}}}\n");
+impl Partition {
+    /// The same as a fault script.
+    pub(crate) fn script(&self) -> Result<String, Failure> {
+        let members = self.members.iter().flat_map(|names| names.split(','));
+        let members = members.map(plain).collect::<Result<Vec<_>, _>>()?.join(", ");
+        script(&["what: partition".to_owned()], &format!("[{members}]"), &self.timing, "")
     }
-    Ok(text)
+}
+
+impl Timing {
+    fn said(&self) -> Result<String, Failure> {
+        let keys = [
+            ("at", &self.at),
+            ("for", &self.duration),
+            ("ramp", &self.ramp),
+            ("every", &self.every),
+            ("times", &self.times),
+        ];
+        keys.iter().map(|(key, value)| said(key, value, false)).collect()
+    }
+}
+
+/// A key with its value, if there is one.
+fn said(key: &str, value: &Option<String>, is_list: bool) -> Result<String, Failure> {
+    let Some(value) = value else { return Ok(String::new()) };
+    let value = plain(value)?;
+    Ok(if is_list { format!(", {key}: [{value}]") } else { format!(", {key}: {value}") })
+}
+
+/// Words that could end a value in a file are none that any value has.
+fn plain(value: &str) -> Result<&str, Failure> {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_".contains(character);
+    match value.chars().find(|character| !is_plain(*character)) {
+        None => Ok(value),
+        Some(odd) => Err(Failure::bad_input(format!("{odd:?} is in no name, rate or time"))
+            .hint("write like `n0--n1`, `1e-3` or `20ms`")),
+    }
+}
+
+/// Events as a file, all at one place and time. `hint`: what to say where there is none.
+fn script(events: &[String], place: &str, timing: &Timing, hint: &str) -> Result<String, Failure> {
+    if events.is_empty() {
+        return Err(Failure::bad_input("no fault is named").hint(hint));
+    }
+    let timing = timing.said()?;
+    let lines = events.iter().map(|event| format!("  - {{{event}, where: {place}{timing}}}\n"));
+    Ok("name: injected\nevents:\n".to_owned() + &lines.collect::<String>())
 }
 
 #[cfg(test)]
@@ -154,6 +249,7 @@ mod tests {
         match what {
             Injected::Link(faults) => faults.script(),
             Injected::Node(fault) => fault.script(),
+            Injected::Partition(partition) => partition.script(),
             Injected::Script { .. } => panic!("{line}"),
         }
     }
@@ -176,10 +272,41 @@ mod tests {
         assert!(brief.contains("what: kill, where: n3, for: 5ms"));
     }
 
+    /// Every kind of fault, and every key that goes with one, has words of its own.
+    #[test]
+    fn whatever_a_script_can_name_can_be_said() {
+        for (line, event) in [
+            (
+                "link n0--n1 --loss 1% --kinds ack,credit",
+                "what: loss, rate: 1%, kinds: [ack,credit], where: n0--n1",
+            ),
+            (
+                "link n0->n1 --loss 1 --operations put,atomic --sequence 3,9 --ramp 1ms --for 2ms",
+                "what: loss, rate: 1, operations: [put,atomic], sequence: [3,9], where: n0->n1, for: 2ms, ramp: 1ms",
+            ),
+            ("link all --corrupt 1% --part header", "what: corrupt, rate: 1%, part: header, where: all"),
+            ("link n0->n1 --drop 1,5 --at 3ms", "what: drop, frames: [1,5], where: n0->n1, at: 3ms"),
+            ("node n1 --slow-memory 1ms --for 2ms", "what: slow-memory, by: 1ms, where: n1, for: 2ms"),
+            ("node n1 --fail-memory 50%", "what: fail-memory, rate: 50%, where: n1"),
+            ("node n1 --revoke", "what: revoke, where: n1"),
+            (
+                "partition n0,n1 n2 --for 1s --every 3s --times 2",
+                "what: partition, where: [n0, n1, n2], for: 1s, every: 3s, times: 2",
+            ),
+        ] {
+            let text =
+                script_of(&format!("rackloom inject {line}")).unwrap_or_else(|why| panic!("{line}: {why}"));
+            assert_eq!(text, format!("name: injected\nevents:\n  - {{{event}}}\n"), "{line}");
+        }
+    }
+
     #[test]
     fn no_fault_and_odd_words_are_refused() {
         assert!(script_of("rackloom inject link n0--n1").is_err());
         assert!(script_of("rackloom inject link n0--n1} --down").is_err());
-        assert!(Arguments::try_parse_from(["rackloom", "inject", "node", "n3"]).is_err());
+        assert!(script_of("rackloom inject node n3").is_err());
+        assert!(script_of("rackloom inject partition n0] --for 1s").is_err());
+        assert!(Arguments::try_parse_from("rackloom inject node n3 --kill --pause 1s".split(' ')).is_err());
+        assert!(Arguments::try_parse_from("rackloom inject link all --kinds ack".split(' ')).is_err());
     }
 }

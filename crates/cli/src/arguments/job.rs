@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, JobKind, OperatorName, PatternName, Sizes};
+use rackloom_plan::{
+    AlgorithmName, CollectiveName, ElementName, JobKind, OnLoss, OperatorName, PatternName, Sizes,
+};
 use serde::{Deserialize, Serialize};
 
 /// The jobs.
@@ -49,6 +51,9 @@ pub(crate) struct JobOptions {
     /// The node that gives or gets, where the collective has one
     #[arg(long, value_name = "NODE")]
     pub(crate) root: Option<String>,
+    /// What becomes of a collective when ranks are lost: it breaks off, or those who are left do it again
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OnLoss::NAMES))]
+    pub(crate) on_loss: Option<String>,
     /// Who sends to whom; means --job traffic
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
     pub(crate) pattern: Option<String>,

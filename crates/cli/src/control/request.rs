@@ -36,7 +36,7 @@ pub(crate) enum Request {
     Leave(Join),
     /// Let these faults befall the rack.
     Inject(Inject),
-    /// Work for a rack that is up: kept for a later version, whatever it holds.
+    /// Another job for a rack that is up, whatever it holds: refused, with what there is instead.
     Job(Value),
 }
 
@@ -106,8 +106,6 @@ pub(crate) struct Refusal {
 pub(crate) enum RefusalKind {
     /// The line is no request of this language.
     NotUnderstood,
-    /// A request that a later version will understand.
-    NotYet,
     /// It cannot be had, or not now.
     #[default]
     Refused,
@@ -198,11 +196,6 @@ impl Answer {
 
     fn refuse_as(kind: RefusalKind, what: impl Into<String>, hint: Option<&str>) -> Self {
         Self::Error(Refusal { what: what.into(), hint: hint.map(str::to_owned), kind })
-    }
-
-    /// To a request of which only the name exists so far.
-    pub(crate) fn not_yet(request: &str, hint: &str) -> Self {
-        Self::refuse_as(RefusalKind::NotYet, format!("{request}: not yet"), Some(hint))
     }
 
     /// The line, with its end.

@@ -7,7 +7,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -140,10 +140,13 @@ impl Claim {
         &self.path
     }
 
-    /// The rack's control socket, ready to be connected to.
+    /// The rack's control socket, ready to be connected to by its user. Nobody else can enter the directory before that is so.
     pub(crate) fn listen(&self) -> io::Result<UnixListener> {
         let directory = File::open(&self.path)?;
-        UnixListener::bind(socket_in(&directory))
+        let place = socket_in(&directory);
+        let listener = UnixListener::bind(&place)?;
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o600))?;
+        Ok(listener)
     }
 }
 
@@ -222,7 +225,6 @@ mod tests {
 
     #[test]
     fn a_directory_that_others_can_enter_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
         let run = run_directory("open");
         fs::set_permissions(&run.path, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(run.make_private().is_err());

@@ -31,8 +31,9 @@ const EVENTS_BEHIND_MAX: usize = 4096;
 /// The system was short of descriptors or memory; perhaps it is not any more.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// What there is in place of what is kept for later.
-const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` does a job as soon as the links are up";
+/// Why nobody can give a rack that is up another job, and what there is instead.
+const NO_OTHER_JOB: &str = "a rack that is up does the job that it was started with, if any: its plan, its keys and its epoch follow from that";
+const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, whose places faults can wait for; programs on seats of their own do any other work (docs/library.md)";
 
 /// A question on its way to the supervisor.
 pub(super) struct Asked {
@@ -135,7 +136,7 @@ impl Client {
             match Request::from_line(&line) {
                 Err(refusal) => self.say(&refusal).await?,
                 Ok(Request::Subscribe(Nothing {})) => return self.tell_events().await,
-                Ok(Request::Job(_)) => self.say(&Answer::not_yet("job", JOB_INSTEAD)).await?,
+                Ok(Request::Job(_)) => self.say(&Answer::refuse(NO_OTHER_JOB, Some(JOB_INSTEAD))).await?,
                 Ok(request) => match self.ask(request).await {
                     Some(Reply::Answer(answer)) => self.say(&answer).await?,
                     Some(Reply::Seat(answer, attendance)) => {

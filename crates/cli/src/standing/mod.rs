@@ -162,6 +162,7 @@ pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
     let script = match &arguments.what {
         Injected::Link(faults) => faults.script()?,
         Injected::Node(fault) => fault.script()?,
+        Injected::Partition(partition) => partition.script()?,
         Injected::Script { file } => FaultFile::read(file)?.text,
     };
     let run = RunDirectory::open()?;

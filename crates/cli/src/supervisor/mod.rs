@@ -63,6 +63,11 @@ const NAMING_SLACK_NS: u64 = 1_000_000_000;
 /// What links may take to come back beyond their own time, once everything is healed, and credits to come home.
 const HEALING_SLACK_NS: u64 = 10_000_000_000;
 
+/// What members of a rack to which nothing was done may take to say that they are at rest, and how long somebody who takes a rack down waits
+/// for such things at the most.
+const RESTING_SLACK_NS: u64 = 3_000_000_000;
+const FAREWELL_HEALING_MAX_NS: u64 = 15_000_000_000;
+
 /// What whoever drives a supervisor has to act on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Milestone {
@@ -171,10 +176,7 @@ impl Supervisor {
         rack.leave_elsewhere(&here.elsewhere(&plan));
         if let Some(script) = &faults {
             rack.wait_for_the_lost(script.longest_pause_ns());
-            // Who is healed elsewhere is not known here.
-            if hosts.is_none() {
-                rack.heal_afterwards(2 * detection_ns + plan.timers.hold_down_ns + HEALING_SLACK_NS);
-            }
+            rack.heal_afterwards(healing_ns(&plan));
         }
         let (told, heard) = unbounded_channel();
         Ok(Self {
@@ -301,8 +303,17 @@ impl Supervisor {
 
     /// Take a rack that stays down, in order.
     pub(crate) fn take_down(&mut self) {
-        let steps = self.rack.asked_down();
+        let steps = self.rack.asked_down(self.farewell_healing_ns());
         self.steps.extend(steps);
+    }
+
+    /// How long members of a rack that stays may take to come to rest before they go. Nothing where nobody can say whether they are: programs
+    /// have taken seats and go on with what they do, or other hosts do; or where the user would wait for it too long.
+    fn farewell_healing_ns(&self) -> Option<u64> {
+        let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
+        let can_tell = self.hosts.is_none() && self.rack.living().all(is_ours);
+        let healing_ns = if self.fault_events == 0 { RESTING_SLACK_NS } else { healing_ns(&self.plan) };
+        (can_tell && healing_ns <= FAREWELL_HEALING_MAX_NS).then_some(healing_ns)
     }
 
     /// Ask every living seat how it is. [`Milestone::StatusKnown`] follows in bounded time.
@@ -460,7 +471,9 @@ impl Supervisor {
     fn heal(&mut self) {
         self.finished_at_ns.get_or_insert(self.clock.now().0);
         let living: Vec<_> = self.rack.living().map(|member| member as u16).collect();
-        living.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
+        if self.fault_events > 0 {
+            living.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
+        }
         self.say_to_living(|| Order::Heal { living: living.clone() });
     }
 
@@ -502,6 +515,11 @@ impl Supervisor {
             self.wiring.wake(member);
         }
     }
+}
+
+/// How long links may take to come back, and credits to come home, once everything is healed.
+fn healing_ns(plan: &Plan) -> u64 {
+    2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + HEALING_SLACK_NS
 }
 
 /// A later life has a larger number, also after a crash that left no record: wall time, and chance below it.

@@ -45,7 +45,8 @@ enum Phase {
     Naming {
         left_ns: u64,
     },
-    /// Everybody has finished under a fault script: whatever it did is healed, and then all must come to rest.
+    /// Everybody has finished under a fault script, or a rack that stays is to go: whatever befell it is healed, and then all must come
+    /// to rest.
     Healing {
         left_ns: u64,
     },
@@ -115,7 +116,17 @@ impl Rack {
 
     /// The living are at rest.
     pub(crate) fn is_at_rest(&mut self) -> Vec<Step> {
-        if matches!(self.phase, Phase::Healing { .. }) { self.end(Ending::Complete) } else { Vec::new() }
+        if self.is_healing() { self.end_healed() } else { Vec::new() }
+    }
+
+    /// Whether everything is being healed after the job.
+    pub(crate) const fn is_healing(&self) -> bool {
+        matches!(self.phase, Phase::Healing { .. })
+    }
+
+    /// A rack that stays is healed only because it was asked to go.
+    fn end_healed(&mut self) -> Vec<Step> {
+        self.end(if self.stays { Ending::TakenDown } else { Ending::Complete })
     }
 
     /// Faults may part members from each other, and stop them for so long: wait for those, too.
@@ -232,8 +243,14 @@ impl Rack {
         steps
     }
 
-    /// The user wants a rack that stays to go.
-    pub(crate) fn asked_down(&mut self) -> Vec<Step> {
+    /// The user wants a rack that stays to go. `healing_ns`: how long its members may take to come to rest before, once everything is healed;
+    /// nothing where that cannot be asked of them.
+    pub(crate) fn asked_down(&mut self, healing_ns: Option<u64>) -> Vec<Step> {
+        // Who is in the middle of a job is not at rest.
+        if let Some(left_ns) = healing_ns.filter(|_| self.is_running() && self.is_finished()) {
+            self.phase = Phase::Healing { left_ns };
+            return self.ask_rest();
+        }
         match self.phase {
             Phase::Opening | Phase::Running | Phase::Asking { .. } => self.end(Ending::TakenDown),
             _ => Vec::new(),
@@ -414,7 +431,7 @@ impl Rack {
             Phase::Healing { left_ns } => {
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 {
-                    return self.end(Ending::Complete);
+                    return self.end_healed();
                 }
                 // Whoever has not come to rest is asked again.
                 if self.all_living(|seat| seat.rest.is_some()) { self.ask_rest() } else { Vec::new() }

@@ -110,7 +110,7 @@ pub enum CollectiveError {
     },
     /// Those who are left cannot do this again.
     #[error(
-        "a {collective} of {ranks} ranks cannot go on with those who are left; hint: leave `on_loss` out, or do an all-reduce \
+        "{collective} of {ranks} ranks cannot go on with those who are left; hint: leave `on_loss` out, or do an all-reduce \
          or a barrier of at most {} ranks",
         crate::survivors::RANKS_MAX
     )]

@@ -7,6 +7,7 @@ use rackloom_protocol::{DropReason, Member, PortId};
 use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
+use super::is_zero;
 use super::memory::MemoryReport;
 use super::sweep::SweepRow;
 use super::traffic::TrafficPart;
@@ -244,11 +245,6 @@ pub struct MemberReport {
     /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timer_late_max_ns: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-const fn is_zero(time_ns: &u64) -> bool {
-    *time_ns == 0
 }
 
 impl MemberReport {

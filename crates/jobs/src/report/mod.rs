@@ -23,3 +23,9 @@ pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, Path
 pub use memory::{LeakedRegion, Level, MemoryReport, Tiers};
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};
+
+/// Counts that say nothing are left out of files.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+pub(crate) const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

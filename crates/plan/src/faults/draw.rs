@@ -324,6 +324,29 @@ fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<
 mod tests {
     use super::*;
 
+    /// A cable, a member with all of its links, and a plane: each is put in only after the beginning in some script.
+    #[test]
+    fn cables_members_and_planes_come_late() {
+        let text =
+            "{name: r, shape: {star: {nodes: 4, planes: 2}}, link: {rate: 100Gbit/s}, job: {collective: {}}}";
+        let plan = Plan::parse(text, "r").unwrap_or_else(|error| panic!("{error}"));
+        let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+        let scripts: Vec<_> = (0..400).map(|seed| draw(&plan, seed, reach)).collect();
+        let events = scripts.iter().flat_map(|script| &script.events);
+        let is_late = |event: &&FaultEvent| event.trigger == Trigger::At(0) && event.timing.for_ns.is_some();
+        let late = events.filter(is_late).filter_map(|event| match &event.fault {
+            Fault::Links { ways, conditions } if conditions.is_unplugged => Some(ways.clone()),
+            _ => None,
+        });
+        let late: Vec<_> = late.collect();
+        let of_plane = links_where(&plan, |edge, _| plan.links[usize::from(edge)].edge.plane.0 == 1);
+        let of_member = links_where(&plan, |_, ends| ends.contains(&NodeId(2)));
+        let cable = links_where(&plan, |edge, _| edge == 0);
+        for (what, ways) in [("plane 1", of_plane), ("n2", of_member), ("a cable", cable)] {
+            assert!(late.contains(&ways), "{what} never comes late");
+        }
+    }
+
     #[test]
     fn drawn_scripts_differ_by_seed_only_and_are_files() {
         let text =

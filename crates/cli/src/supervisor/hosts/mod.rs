@@ -79,7 +79,7 @@ impl Hosts {
         {
             return rack.refuse(self.contradicted(speaker, difference));
         }
-        if !rack.has_finished()
+        if stage(rack) < Stage::Finished
             && let Some(host) = self.others.narrow()
         {
             return rack.refuse(self.too_narrow(host));
@@ -149,7 +149,7 @@ impl Hosts {
 /// How far the rack here is, as the others should see it.
 fn stage(rack: &Rack) -> Stage {
     match &rack.ending {
-        None if rack.has_finished() => Stage::Finished,
+        None if rack.has_finished() || rack.is_healing() => Stage::Finished,
         None => Stage::Working,
         Some(Ending::Complete) => Stage::AllFinished,
         Some(_) => Stage::Gone,

@@ -211,6 +211,36 @@ fn who_never_comes_to_rest_has_bounded_time() {
     assert_eq!(rack.interrupted(), [Step::AskReports], "and who is interrupted does not wait");
 }
 
+/// Two GPU nodes and a switch, up and idle, in a rack that stays.
+fn standing() -> Rack {
+    let mut rack = running();
+    rack.stay(&[]);
+    (0..2).for_each(|member| drop(rack.heard(member, Notice::Finished)));
+    rack
+}
+
+#[test]
+fn a_rack_that_is_taken_down_comes_to_rest_before_it_goes() {
+    let mut rack = standing();
+    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [Step::Heal]);
+    assert!(rack.is_healing() && rack.counts_time());
+    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [], "asking twice changes nothing");
+    (0..3).for_each(|member| drop(rack.heard(member, rested())));
+    assert_eq!(rack.is_at_rest(), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::TakenDown));
+    let mut silent = standing();
+    drop(silent.asked_down(Some(2 * TICK_NS)));
+    assert_eq!(ticks(&mut silent, 2), [Step::AskReports], "nor is anybody waited for without end");
+    assert_eq!(silent.ending, Some(Ending::TakenDown));
+}
+
+#[test]
+fn a_rack_that_is_taken_down_in_the_middle_of_a_job_goes_at_once() {
+    let mut rack = running();
+    rack.stay(&[]);
+    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [Step::AskReports]);
+}
+
 #[test]
 fn who_dies_while_everything_is_healed_is_not_waited_for() {
     let mut rack = healing();
@@ -323,8 +353,8 @@ fn a_rack_that_stays_ends_only_when_it_is_told_to() {
     }
     assert!(rack.is_running());
     assert_eq!(ticks(&mut rack, 100), []);
-    assert_eq!(rack.asked_down(), [Step::AskReports]);
-    assert_eq!(rack.asked_down(), [], "asking twice changes nothing");
+    assert_eq!(rack.asked_down(None), [Step::AskReports]);
+    assert_eq!(rack.asked_down(None), [], "asking twice changes nothing");
     for member in 0..2 {
         assert_eq!(rack.heard(member, report()), []);
     }
@@ -340,7 +370,7 @@ fn a_vacant_seat_counts_for_nothing_until_it_is_taken() {
     assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
     rack.taken(1, 77, 5);
     assert_eq!(rack.living().collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(rack.asked_down(), [Step::AskReports]);
+    assert_eq!(rack.asked_down(None), [Step::AskReports]);
     rack.heard(0, report());
     rack.heard(2, report());
     assert_eq!(rack.ended(1, "left".into()), [Step::Release], "who took a seat is waited for");
@@ -442,6 +472,6 @@ fn a_rack_at_rest_counts_no_time_until_somebody_asks() {
     assert!(rack.counts_time(), "the answer is due");
     assert!(ticks(&mut rack, 100).contains(&Step::StatusKnown));
     assert!(!rack.counts_time());
-    rack.asked_down();
+    rack.asked_down(None);
     assert!(rack.counts_time(), "so are the reports");
 }

@@ -1,0 +1,81 @@
+//! How long heartbeats alone take to find what is gone: at the most, at the least, and whether a run in virtual time kept to it.
+
+use rackloom_plan::Plan;
+use rackloom_plan::faults::{Fault, FaultScript};
+
+use super::history::{changes_to, edges_of};
+use crate::report::assemble::Report;
+
+/// A heartbeat on the wire, and what another frame takes there beside its own bytes: gap, preamble and checksum.
+const HEARTBEAT_WIRE_BYTES: u64 = 84;
+const FRAME_WIRE_BYTES: u64 = 24;
+
+/// The clock of simulated racks in reports, and why a link is told to be down there where only heartbeats tell.
+const VIRTUAL: &str = "virtual";
+
+pub(super) const BY_HEARTBEATS: &str = rackloom_protocol::LinkCause::HeartbeatDead.name();
+
+/// What so many bytes take on the wire of this link.
+fn on_wire_ns(plan: &Plan, edge: u16, bytes: u64) -> u64 {
+    let on_wire = |rate: u64| (u128::from(8 * bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+    plan.links[usize::from(edge)].profile.rate_bits_per_s.map_or(0, on_wire)
+}
+
+/// The longest that a heartbeat waits for a frame before it.
+fn longest_wait_ns(plan: &Plan, edge: u16) -> u64 {
+    on_wire_ns(plan, edge, u64::from(plan.frame_bytes_max) + FRAME_WIRE_BYTES)
+}
+
+/// The shortest way of a heartbeat: nothing is before it.
+fn shortest_way_ns(plan: &Plan, edge: u16) -> u64 {
+    plan.links[usize::from(edge)].profile.latency_ns() + on_wire_ns(plan, edge, HEARTBEAT_WIRE_BYTES)
+}
+
+/// The longest one: behind the longest frame.
+fn longest_way_ns(plan: &Plan, edge: u16) -> u64 {
+    shortest_way_ns(plan, edge) + longest_wait_ns(plan, edge)
+}
+
+/// The longest that heartbeats take to find what these links have lost.
+pub(super) fn most_ns(plan: &Plan, edges: &[u16]) -> Option<u64> {
+    let ways_ns = edges.iter().map(|edge| longest_way_ns(plan, *edge));
+    Some(plan.timers.detection_ns() + ways_ns.max()?)
+}
+
+/// The least: the last heartbeat left just before the fault, and those that follow it are missed. It arrives if its sender is killed, which
+/// takes its way; on a cable that is cut it may have arrived already, because what is under way there is gone. Either may have left later
+/// than it should, and its successor not, by the longest frame.
+pub(super) fn least_ns(plan: &Plan, fault: &Fault, edges: &[u16]) -> Option<u64> {
+    let timers = &plan.timers;
+    let missed = timers.heartbeat_miss_max.saturating_sub(1) as u64;
+    let silence_ns = timers.heartbeat_interval_ns.saturating_mul(missed);
+    let arrives = matches!(fault, Fault::Kill(_));
+    let least_ns = |edge: &u16| {
+        let way_ns = if arrives { shortest_way_ns(plan, *edge) } else { 0 };
+        (silence_ns + way_ns).saturating_sub(longest_wait_ns(plan, *edge))
+    };
+    edges.iter().map(least_ns).min()
+}
+
+/// In virtual time a fault that only heartbeats can find is found neither sooner nor later than they must; judged where it is all that
+/// happens, and where links lose nothing by themselves.
+pub(super) fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<String> {
+    let ([event], [fault]) = (&script.events[..], &report.faults[..]) else { return None };
+    let is_plain = event.fault.takes_away() && event.timing.every_ns.is_none();
+    if report.clock != VIRTUAL || !is_plain {
+        return None;
+    }
+    let (least_ns, most_ns) = (fault.detection_least_ns?, fault.detection_bound_ns?);
+    let (begun_ns, took_ns) = (fault.at_ns?, fault.detected_after_ns?);
+    let edges = edges_of(&event.fault, plan);
+    if edges.iter().any(|edge| plan.links[usize::from(*edge)].profile.has_faults()) {
+        return None;
+    }
+    let first = changes_to(plan, &report.events, &edges, "down").find(|record| record.at_ns >= begun_ns)?;
+    let is_by_heartbeats = first.fields.get("cause").is_some_and(|cause| cause == BY_HEARTBEATS);
+    let holds = least_ns < took_ns && took_ns <= most_ns;
+    (is_by_heartbeats && !holds).then(|| {
+        let what = format!("event 1 ({})", fault.what);
+        format!("{what} was detected after {took_ns} ns; heartbeats alone take more than {least_ns} and at most {most_ns} ns")
+    })
+}
