@@ -159,8 +159,9 @@ fn what_cannot_be_read_to_be_sent_ends_in_an_error_that_says_so() {
         "name: on-devices\nshape: {full-mesh: {nodes: 4}}\n\
          defaults: {server: one, memory: {bytes: 16MiB, device: 'fake:3'}}\n",
     );
-    let on_device =
-        Scenario { file: scenario.file.clone(), rack: of_device, options: scenario.options.clone() };
+    // Nodes of one server would use each other's memory directly, and send no frame.
+    let options = scenario.options.iter().cloned().chain(["--force-wire".to_owned()]).collect();
+    let on_device = Scenario { file: scenario.file.clone(), rack: of_device, options };
     let reports = [scenario.holds_on(sim), scenario.holds_on(run), on_device.holds_on(run)];
     for report in reports {
         let events = report["events"].as_array().expect("events");

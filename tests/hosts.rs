@@ -85,11 +85,12 @@ fn after_faults_on_both_hosts_each_one_comes_to_rest() {
             let report = host.report();
             let counts = |oracle: &str| {
                 let tally = &report["oracles"][oracle];
-                (tally["looked"].as_u64(), tally["broken"].as_u64())
+                (tally["looked"].as_u64().unwrap_or(0), tally["broken"].as_u64().unwrap_or(0))
             };
-            assert_eq!(counts("progress"), (Some(2), Some(0)), "both members here ask each other: {report}");
+            assert_eq!(counts("progress"), (2, 0), "both members here ask each other: {report}");
+            // The cut link may not be back yet; then nobody looked.
             let (looked, broken) = counts("credits");
-            assert!(broken == Some(0) && looked <= Some(2), "one link has both ends here: {report}");
+            assert!(broken == 0 && looked <= 2, "one link has both ends here: {report}");
         }
     });
 }

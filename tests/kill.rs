@@ -164,7 +164,7 @@ fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
 /// A link that turns bad for good soon after the rack has come up, by the file: on every wire, and in virtual time too.
 fn with_a_cut(shape: &str, link: &str) -> String {
     format!(
-        "name: cut\nshape: {shape}\nlinks: {{{link}: {{burst: {{enter: 0.5%, leave: 0}}}}}}\n\
+        "name: cut\nshape: {shape}\nlinks: {{{link}: {{burst: {{enter: 1%, leave: 0}}}}}}\n\
          timers: {{heartbeat_interval: 200ms, heartbeat_miss_max: {MISSES}}}\n\
          job: {{litmus: {{bytes_max: 64KiB, rounds: 10}}}}\n"
     )
