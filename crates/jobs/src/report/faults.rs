@@ -2,7 +2,7 @@
 //!
 //! Both engines hand in the same lines: who applied which event when, and what their links and paths went through. From these
 //! follow, for everything that takes something away, how long nobody noticed and how long it took until the last path was changed
-//! ([`history`]), beside what heartbeats alone must take ([`heartbeats`]); what the script asks for is in [`expected`].
+//! (`history`), beside what heartbeats alone must take (`heartbeats`); what the script asks for is in `expected`.
 
 mod expected;
 mod heartbeats;
