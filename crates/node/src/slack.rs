@@ -2,8 +2,8 @@
 //!
 //! Timers that ring within one another's slack ring together. A rack at rest is dozens of processes on few processors, each of which
 //! sleeps for half a second and is then awake for microseconds; what that costs is the processor's way out of its halt, which in a virtual
-//! machine is the host's, and caches that have gone cold. Those that wake together share it. A hundredth of the time slept is much
-//! less than what lies between the beats of two neighbours (`rackloom_protocol::link`), so no order between them changes.
+//! machine is the host's, and caches that have gone cold. Those that wake together share it. A fiftieth of the time slept is half
+//! of what lies between the beats of two neighbours at rest (`rackloom_protocol::link`), so no order between them changes.
 //!
 //! The slack belongs to the thread and is given back when it wakes: it may be a caller's.
 
@@ -14,7 +14,7 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 /// Shorter sleeps end when they should.
 const SLEEP_NS_MIN: u64 = 50_000_000;
 /// Of the time slept, how much later the end may be.
-const SLEEPS_PER_SLACK: u64 = 100;
+const SLEEPS_PER_SLACK: u64 = 50;
 
 /// Until it is dropped this thread's timers may ring later.
 pub(crate) struct Slack {
@@ -49,10 +49,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_sleep_may_end_a_hundredth_later_and_a_short_one_may_not() {
+    fn a_long_sleep_may_end_a_fiftieth_later_and_a_short_one_may_not() {
         let usual_ns = current_timer_slack().unwrap();
         let slack = Slack::for_sleep(500_000_000);
-        assert_eq!(current_timer_slack().unwrap(), 5_000_000);
+        assert_eq!(current_timer_slack().unwrap(), 10_000_000);
         drop(slack);
         assert_eq!(current_timer_slack().unwrap(), usual_ns);
         assert!(Slack::for_sleep(SLEEP_NS_MIN - 1).is_none());
@@ -62,9 +62,9 @@ mod tests {
     #[test]
     fn a_thread_that_allows_more_keeps_it() {
         let usual = NonZeroU64::new(current_timer_slack().unwrap());
-        set_current_timer_slack(NonZeroU64::new(7_000_000)).unwrap();
+        set_current_timer_slack(NonZeroU64::new(12_000_000)).unwrap();
         assert!(Slack::for_sleep(500_000_000).is_none());
-        assert_eq!(current_timer_slack().unwrap(), 7_000_000);
+        assert_eq!(current_timer_slack().unwrap(), 12_000_000);
         set_current_timer_slack(usual).unwrap();
     }
 }
