@@ -215,3 +215,57 @@ fn what_a_driver_posts_shares_frames() {
     assert!((0..STORES).all(|number| theirs.get::<u64>(number * 16).unwrap() == number));
     assert!(frames * 8 < STORES, "{frames} frames for {STORES} stores");
 }
+
+#[test]
+fn stores_of_a_list_end_one_by_one_and_the_first_that_is_wrong_is_where_it_stops() {
+    let nodes = local("name: three\nshape: {full-mesh: {nodes: 3}}\n").into_nodes();
+    let [near, one, other] = <[Node; 3]>::try_from(nodes).unwrap();
+    let theirs = [&one, &other].map(|node| node.allocate(RegionOptions::new(1, KEY), BYTES).unwrap());
+    let mut driver = near.drive().unwrap();
+    let words: Vec<u64> = (0..100).collect();
+    let bytes: Vec<_> = words.iter().map(|word| word.to_ne_bytes()).collect();
+    let store = |number: u64| Store {
+        target: theirs[number as usize / 3 % 2].address(number * 8),
+        data: &bytes[number as usize],
+        context: number,
+    };
+    let mut stores: Vec<_> = (0..100).map(store).collect();
+    assert_eq!(driver.stores(&stores).unwrap(), 100);
+    assert_eq!(contexts(&mut driver, 100), words);
+    assert!((0..100).all(|number| theirs[number as usize / 3 % 2].get::<u64>(number * 8).unwrap() == number));
+
+    stores[70].data = &[];
+    assert_eq!(driver.stores(&stores).unwrap(), 70, "what is wrong is said by the call that begins with it");
+    assert_eq!(contexts(&mut driver, 70), words[..70]);
+    assert!(matches!(driver.stores(&stores[70..]), Err(Error::Invalid(_))));
+    assert!(matches!(driver.stores_posted(&stores[70..]), Err(Error::Invalid(_))));
+    assert_eq!(driver.stores_posted(&stores).unwrap(), 70);
+    driver.wait(near.flush(None)).unwrap();
+    assert_eq!(driver.poll(&mut Vec::new()), 0, "neither a refused store nor a posted one has a completion");
+    assert_eq!(driver.stores(&[]).unwrap(), 0);
+}
+
+#[test]
+fn a_list_longer_than_the_queue_is_taken_piece_by_piece() {
+    const STORES: u64 = 50_000;
+    let (near, far) = pair();
+    let theirs = far.allocate(RegionOptions::new(1, KEY), 8 * STORES).unwrap();
+    let mut driver = near.drive().unwrap();
+    let bytes: Vec<_> = (0..STORES).map(u64::to_ne_bytes).collect();
+    let at = |number| theirs.address(8 * number);
+    let stores: Vec<_> =
+        (0..).zip(&bytes).map(|(number, data)| Store { target: at(number), data, context: number }).collect();
+    let (mut taken, mut calls) = (0, 0);
+    while taken < stores.len() {
+        match driver.stores_posted(&stores[taken..]) {
+            Ok(count) => taken += count,
+            Err(Error::Busy { peer }) => assert_eq!(peer, Some(far.id())),
+            Err(error) => panic!("{error}"),
+        }
+        calls += 1;
+        driver.poll(&mut Vec::new());
+    }
+    assert!(calls > 1, "more than the queue takes");
+    driver.wait(near.flush(None)).unwrap();
+    assert!((0..STORES).all(|number| theirs.get::<u64>(8 * number).unwrap() == number));
+}

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{
-    Completion, Condition, Driver, Error, Fabric, OperationId, Region, RegionOptions, RemoteAddress,
+    Completion, Condition, Driver, Error, Fabric, Region, RegionOptions, RemoteAddress, Store,
 };
 use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
@@ -18,6 +18,8 @@ use super::row::Obstacle;
 /// Bytes that operations walk through.
 const REGION_BYTES: u64 = 1 << 20;
 const KEY: u64 = 0x5eed;
+/// Stores that are given to the driver at a time.
+const LIST: usize = 32;
 /// Longest wait for a completion: longer than a death takes to be noticed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -104,17 +106,18 @@ impl Near<'_> {
     /// Stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] under way.
     pub(super) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target) = ([0x5a; 64], self.target);
-        in_flight(&mut self.driver, count, |driver, number| {
-            driver.store(place(target, number, 64), &data, number)
+        in_flight(&mut self.driver, count, |driver, number, room| {
+            let stores = list(number, &data, |number| place(target, number, 64));
+            driver.stores(&stores[..LIST.min(room)])
         })
     }
 
     /// Puts of `length` bytes per second, each complete once it is visible, [`WINDOW`] under way.
     pub(super) fn puts_per_s(&mut self, length: u64, count: u64) -> Result<f64, Error> {
         let (source, target) = (self.source, self.target);
-        in_flight(&mut self.driver, count, |driver, number| {
+        in_flight(&mut self.driver, count, |driver, number, _| {
             let at = place(target, number, length);
-            driver.put(source, at.offset..at.offset + length, at, number)
+            driver.put(source, at.offset..at.offset + length, at, number).map(|_| 1)
         })
     }
 
@@ -123,11 +126,16 @@ impl Near<'_> {
         let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
         let mut none = Vec::new();
         let begun = Instant::now();
-        for number in 0..count {
-            let at = RemoteAddress { offset: scatter::place(number), ..target };
-            while let Err(error) = driver.store_posted(at, &data) {
-                unless_busy(error)?;
-                driver.poll(&mut none);
+        let mut number = 0;
+        while number < count {
+            let stores =
+                list(number, &data, |number| RemoteAddress { offset: scatter::place(number), ..target });
+            match driver.stores_posted(&stores[..LIST.min((count - number) as usize)]) {
+                Ok(taken) => number += taken as u64,
+                Err(error) => {
+                    unless_busy(error)?;
+                    driver.poll(&mut none);
+                }
             }
         }
         let flush = driver.node().flush(Some(target.node));
@@ -153,19 +161,29 @@ fn place(target: RemoteAddress, number: u64, length: u64) -> RemoteAddress {
     RemoteAddress { offset: number % (REGION_BYTES / length) * length, ..target }
 }
 
-/// Operations per second, as many of them under way as a window has.
+/// Stores of the same bytes, the first of which has this number.
+fn list(number: u64, data: &[u8], place: impl Fn(u64) -> RemoteAddress) -> [Store<'_>; LIST] {
+    std::array::from_fn(|index| {
+        let context = number + index as u64;
+        Store { target: place(context), data, context }
+    })
+}
+
+/// Operations per second, as many of them under way as a window has. `begin` is told the number of the next one and how many there is room for,
+/// and tells how many it began.
 fn in_flight(
     driver: &mut Driver,
     count: u64,
-    mut begin: impl FnMut(&mut Driver, u64) -> Result<OperationId, Error>,
+    mut begin: impl FnMut(&mut Driver, u64, usize) -> Result<usize, Error>,
 ) -> Result<f64, Error> {
     let mut completions = Vec::new();
     let (mut submitted, mut completed) = (0, 0);
     let begun = Instant::now();
     while completed < count {
         while submitted < count && submitted - completed < WINDOW {
-            match begin(driver, submitted) {
-                Ok(_) => submitted += 1,
+            let room = (count - submitted).min(WINDOW - (submitted - completed));
+            match begin(driver, submitted, room as usize) {
+                Ok(begun) => submitted += begun as u64,
                 Err(error) => {
                     unless_busy(error)?;
                     break;

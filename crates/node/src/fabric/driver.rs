@@ -30,6 +30,22 @@ const COMPANY: usize = 32;
 /// The same of long transfers: the far side copies the first ones while the next ones are copied here.
 const LONG_COMPANY: usize = 8;
 
+/// Stores of a list that are given to the core before it is asked whether they should leave.
+const AT_A_TIME: usize = 32;
+
+/// One of several stores that are given together: see [`Driver::stores`].
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct Store<'a> {
+    /// Where to.
+    pub target: RemoteAddress,
+    /// 1 to 16384 bytes.
+    pub data: &'a [u8],
+    /// What the completion is marked with; a posted store has none.
+    pub context: u64,
+}
+
 /// One thread's way to a node that it is busy with. Dropping it gives the node back at once; operations under way go on, and nobody
 /// hears of their end. Peers of a node whose driver only stays away are served after 0.1 to 2 ms, the later the longer it has come.
 ///
@@ -106,6 +122,58 @@ impl Driver {
     #[inline]
     pub fn store_posted(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
         self.act(|core| core.post_store(&target, data))
+    }
+
+    /// Several stores as if each were given to [`Driver::store`], in this order, and for less: what is asked for each peer is asked once, not for
+    /// each store. Returns how many were taken, fewer than all where the queue towards a peer is full: poll, and go on from there.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`], if the first one is not taken.
+    ///
+    /// ```
+    /// # use rackloom::fabric::{Fabric, RegionOptions, Store};
+    /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
+    /// # let fabric = Fabric::local(&plan)?;
+    /// # let [near, far] = fabric.nodes() else { unreachable!() };
+    /// let places = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// let mut driver = near.drive()?;
+    /// let rows: Vec<[u8; 64]> = (0..16).map(|row| [row; 64]).collect();
+    /// let stores: Vec<Store> = (0..)
+    ///     .zip(&rows)
+    ///     .map(|(row, data)| Store { target: places.address(row * 7 % 16 * 64), data, context: row })
+    ///     .collect();
+    /// let (mut taken, mut none) = (0, Vec::new());
+    /// while taken < stores.len() {
+    ///     taken += driver.stores_posted(&stores[taken..])?;
+    ///     driver.poll(&mut none);
+    /// }
+    /// let flush = near.flush(None);
+    /// driver.wait(flush)?;
+    /// assert_eq!(places.get::<u8>(7 * 64)?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stores(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
+        self.in_turn(stores, |core, peer, stores| {
+            let taken = core.submit_stores(peer, stores);
+            if core.is_worth_sending(Some(peer), COMPANY) {
+                core.visit_to_send();
+            }
+            taken
+        })
+    }
+
+    /// The same for stores that are over as soon as the core has them: there are no completions. A failure shows in the next flush.
+    ///
+    /// # Errors
+    /// As for [`Driver::store`], if the first one is not taken.
+    pub fn stores_posted(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
+        self.in_turn(stores, |core, peer, stores| {
+            let taken = core.post_stores(peer, stores);
+            if core.is_worth_sending(Some(peer), 1) {
+                core.visit_to_send();
+            }
+            taken
+        })
     }
 
     /// Copy some bytes of a region of one's own to `target`; ends when they are visible there.
@@ -230,6 +298,30 @@ impl Driver {
             Some(favour) => engine.visit_favoured(favour, act),
             None => act(engine.hold().core()),
         }
+    }
+
+    /// Some stores to one peer at a time, as long as they are taken.
+    #[inline]
+    fn in_turn<'a>(
+        &mut self,
+        stores: &[Store<'a>],
+        mut give: impl FnMut(&mut Core, NodeId, &[Store<'a>]) -> (usize, Option<Error>),
+    ) -> Result<usize, Error> {
+        self.act(|core| {
+            let mut taken = 0;
+            for to_one in stores.chunk_by(|left, right| left.target.node == right.target.node) {
+                for some in to_one.chunks(AT_A_TIME) {
+                    let (count, refused) = give(core, some[0].target.node, some);
+                    taken += count;
+                    match refused {
+                        Some(error) if taken == 0 => return Err(error),
+                        Some(_) => return Ok(taken),
+                        None => {}
+                    }
+                }
+            }
+            Ok(taken)
+        })
     }
 
     fn enter(&mut self) -> (Held<'_>, &Engine) {

@@ -81,7 +81,7 @@ mod uses;
 pub use crate::memory::DeviceChoice;
 pub use batch::Batch;
 pub use counters::NodeCounters;
-pub use driver::Driver;
+pub use driver::{Driver, Store};
 pub use element::{Element, Number};
 pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};

@@ -7,6 +7,7 @@ use rackloom_protocol::{
 };
 
 use super::core::Core;
+use super::driver::Store;
 use super::error::Error;
 use super::node::NAMELESS;
 use super::posted::Flushes;
@@ -95,6 +96,34 @@ impl Core {
             return Err(self.table.deaths.name(Error::from_refusal(refused, Some(target.node))));
         }
         Ok(operation)
+    }
+
+    /// Give the core stores of the driver's to `peer`, up to the first that is refused; how many were taken.
+    #[inline]
+    pub(super) fn submit_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
+        let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        self.company = Company::default();
+        let (plain, mut last) = (&mut self.table.plain, NAMELESS);
+        let named = stores.iter().map(|store| {
+            last = plain.open(store.context, peer, None);
+            (last, &store.target, store.data)
+        });
+        let (taken, refused) = member.member_mut().stores(peer, named, Level::Visible);
+        let refused = refused.map(|refused| {
+            // The one that was asked for last, unless none was.
+            self.table.plain.close(last);
+            self.table.deaths.name(Error::from_refusal(refused, Some(peer)))
+        });
+        (taken, refused)
+    }
+
+    /// The same for posted ones.
+    #[inline]
+    pub(super) fn post_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
+        let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        let nameless = stores.iter().map(|store| (NAMELESS, &store.target, store.data));
+        let (taken, refused) = member.member_mut().stores(peer, nameless, Level::Accepted);
+        (taken, refused.map(|refused| self.table.deaths.name(Error::from_refusal(refused, Some(peer)))))
     }
 
     /// Give the core a command of the driver's: to the node `peer`, ended by one word of the core, with nothing to be told but that.

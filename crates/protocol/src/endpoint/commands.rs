@@ -117,18 +117,53 @@ impl Endpoint {
         data: &[u8],
         completion: Completion,
     ) -> Result<(), CommandRefused> {
+        let one = core::iter::once((operation, target, data));
+        self.stores(target.node, one, completion).1.map_or(Ok(()), Err)
+    }
+
+    /// Stores to one node as if each were given alone, in this order, up to the first that is refused; the others are not asked for. Returns how
+    /// many were taken, and why the next one was not.
+    #[inline]
+    pub fn stores<'d>(
+        &mut self,
+        node: NodeId,
+        stores: impl Iterator<Item = (OperationId, &'d RemoteAddress, &'d [u8])>,
+        completion: Completion,
+    ) -> (usize, Option<CommandRefused>) {
+        let mut peer = match self.peer_for(node) {
+            Ok(peer) => peer,
+            Err(refused) => return (0, Some(refused)),
+        };
+        let (mut taken, mut refused) = (0, None);
+        for (operation, target, data) in stores {
+            debug_assert_eq!(target.node, node, "a list of stores is for one node");
+            if let Err(cause) = self.start_store_in_order(&mut peer, operation, target, data, completion) {
+                refused = Some(cause);
+                break;
+            }
+            taken += 1;
+        }
+        self.queue_data(&mut peer, Class::Request);
+        self.put_back(peer);
+        (taken, refused)
+    }
+
+    #[inline]
+    fn start_store_in_order(
+        &mut self,
+        peer: &mut Peer,
+        operation: OperationId,
+        target: &RemoteAddress,
+        data: &[u8],
+        completion: Completion,
+    ) -> Result<(), CommandRefused> {
         if target.offset.checked_add(data.len() as u64).is_none() {
             return Err(PASSES_THE_END);
         }
-        let mut peer = self.peer_for(target.node)?;
-        let result = if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
-            self.start_store(&mut peer, operation, target, data, completion)
-        } else {
-            Err(CommandRefused::Busy)
-        };
-        self.queue_data(&mut peer, Class::Request);
-        self.put_back(peer);
-        result
+        if !self.keeps_pair_order(peer, Class::Request) || !self.passes_fence(peer) {
+            return Err(CommandRefused::Busy);
+        }
+        self.start_store(peer, operation, target, data, completion)
     }
 
     #[inline]
