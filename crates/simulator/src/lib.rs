@@ -19,6 +19,7 @@ mod frames;
 mod leases;
 mod ledger;
 mod link;
+mod lists;
 mod loans;
 mod memories;
 mod payload;

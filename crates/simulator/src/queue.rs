@@ -18,6 +18,7 @@ use rackloom_protocol::{Instant, NodeId};
 
 use crate::frames::FrameId;
 use crate::link::ChannelId;
+use crate::lists::Lists;
 
 /// Nanoseconds that the wheel shows: a power of two, so that a place is cut out of the time.
 const SHOWN_NS: u64 = 1 << 13;
@@ -25,8 +26,6 @@ const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = (SHOWN_NS / WORD_BITS) as usize;
 /// As many entries are kept in any case.
 const ENTRIES_KEPT: usize = 4_096;
-/// The end of a list.
-const NONE: u32 = u32::MAX;
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,32 +75,15 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
-/// An occurrence on the wheel.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    scheduled: Scheduled,
-    next: u32,
-}
-
-/// First and last entry of a nanosecond.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u32,
-    last: u32,
-}
-
 /// All that is going to happen.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     /// The first nanosecond that the wheel shows. Nothing is due earlier.
     begin: Instant,
     /// By nanosecond, modulo what is shown.
-    lists: Box<[List]>,
+    shown: Lists<Scheduled>,
     /// One bit per list: whether there is something in it.
     occupied: [u64; WORDS],
-    /// Entries of all lists, and those that are free, chained as well.
-    entries: Vec<Entry>,
-    free: u32,
     /// What the wheel does not show yet.
     later: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
@@ -114,10 +96,8 @@ impl Default for EventQueue {
     fn default() -> Self {
         Self {
             begin: Instant::ZERO,
-            lists: vec![List { first: NONE, last: NONE }; SHOWN_NS as usize].into_boxed_slice(),
+            shown: Lists::new(SHOWN_NS as usize),
             occupied: [0; WORDS],
-            entries: Vec::new(),
-            free: NONE,
             later: BinaryHeap::new(),
             scheduled: 0,
             ahead_until: Instant::ZERO,
@@ -134,6 +114,10 @@ impl EventQueue {
         }
         let scheduled = Scheduled { at: at.max(self.begin), number: self.scheduled, what };
         self.scheduled += 1;
+        self.insert(scheduled);
+    }
+
+    fn insert(&mut self, scheduled: Scheduled) {
         if scheduled.at.since(self.begin) < SHOWN_NS {
             self.show(scheduled);
         } else {
@@ -183,13 +167,7 @@ impl EventQueue {
         all.extend(std::iter::from_fn(|| self.pop_due(Instant::NEVER)));
         all.sort_unstable();
         self.begin = all.first().map_or(self.begin, |first| first.at);
-        for scheduled in all {
-            if scheduled.at.since(self.begin) < SHOWN_NS {
-                self.show(scheduled);
-            } else {
-                self.later.push(Reverse(scheduled));
-            }
-        }
+        all.into_iter().for_each(|scheduled| self.insert(scheduled));
     }
 
     /// When the next occurrence is due.
@@ -203,14 +181,11 @@ impl EventQueue {
         let next_at = self.next_at().filter(|next_at| *next_at <= at)?;
         self.turn(next_at);
         let place = place(next_at);
-        let list = &mut self.lists[place];
-        let entry = &mut self.entries[list.first as usize];
-        let rest = std::mem::replace(&mut entry.next, self.free);
-        self.free = std::mem::replace(&mut list.first, rest);
-        if rest == NONE {
+        let next = self.shown.pop(place)?;
+        if self.shown.first(place).is_none() {
             self.occupied[place / WORD_BITS as usize] &= !(1 << (place as u64 % WORD_BITS));
         }
-        Some(entry.scheduled)
+        Some(next)
     }
 
     /// Let the wheel begin with this nanosecond, before which nothing is due.
@@ -228,49 +203,19 @@ impl EventQueue {
 
     /// Put an occurrence at the end of its nanosecond's list.
     fn show(&mut self, scheduled: Scheduled) {
-        let entry = Entry { scheduled, next: NONE };
-        let number = match self.entries.get_mut(self.free as usize) {
-            Some(free) => {
-                let next_free = free.next;
-                *free = entry;
-                std::mem::replace(&mut self.free, next_free)
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
-        };
         let place = place(scheduled.at);
-        let list = &mut self.lists[place];
-        if list.first == NONE {
-            list.first = number;
+        if self.shown.push(place, scheduled) {
             self.occupied[place / WORD_BITS as usize] |= 1 << (place as u64 % WORD_BITS);
-        } else {
-            self.entries[list.last as usize].next = number;
         }
-        list.last = number;
     }
 
     /// Give up entries that are not needed any more, if they are most of them: a rack that comes up has a hundred times as much before
     /// it as one at rest.
     pub(crate) fn tidy(&mut self) {
-        let lists = self.lists.iter().filter(|list| list.first != NONE);
-        let used: usize = lists.map(|list| self.chain(list.first).count()).sum();
-        if self.entries.len() > ENTRIES_KEPT && self.entries.len() / 8 > used {
-            let old = std::mem::take(self);
-            (self.begin, self.scheduled, self.ahead_until) = (old.begin, old.scheduled, old.ahead_until);
-            for list in old.lists.iter().filter(|list| list.first != NONE) {
-                old.chain(list.first).for_each(|scheduled| self.show(scheduled));
-            }
-            self.later = old.later;
+        self.shown.tidy(ENTRIES_KEPT);
+        if self.later.capacity() / 8 > self.later.len() {
             self.later.shrink_to(2 * self.later.len());
         }
-    }
-
-    /// A list, from this entry on.
-    fn chain(&self, first: u32) -> impl Iterator<Item = Scheduled> + '_ {
-        let entry = |number: u32| self.entries.get(number as usize);
-        std::iter::successors(entry(first), move |last| entry(last.next)).map(|entry| entry.scheduled)
     }
 
     /// The first nanosecond on the wheel with something in it.
@@ -361,19 +306,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_many_needs_little_room_and_keeps_its_order() {
-        let mut queue = EventQueue::default();
-        (0..20_000_u32)
-            .for_each(|number| queue.push(Instant(u64::from(number) / 10), Occurrence::Action(number)));
-        (0..19_000).for_each(|_| assert!(queue.pop_due(Instant::NEVER).is_some()));
-        queue.push(Instant(50_000), Occurrence::Action(20_000));
-        queue.tidy();
-        assert!(queue.entries.len() <= 1_000, "{}", queue.entries.len());
-        let numbers = drained(&mut queue).into_iter().map(|(_, what)| what);
-        assert!(numbers.eq((19_000..=20_000).map(Occurrence::Action)));
-    }
-
-    #[test]
     fn nothing_leaves_before_its_time() {
         let mut queue = EventQueue::default();
         queue.push(Instant(7), Occurrence::Timer(NodeId(0)));
@@ -382,8 +314,9 @@ mod tests {
         assert_eq!(queue.next_at(), None);
     }
 
+    /// With the number of the next one it fills half a cache line.
     #[test]
-    fn an_entry_stays_within_half_a_cache_line() {
-        assert!(size_of::<Entry>() <= 32, "{}", size_of::<Entry>());
+    fn an_occurrence_is_small() {
+        assert!(size_of::<Scheduled>() <= 24, "{}", size_of::<Scheduled>());
     }
 }

@@ -295,7 +295,7 @@ impl Driver {
     fn act<T>(&mut self, act: impl FnOnce(&mut Core) -> T) -> T {
         let engine: &Engine = self.node.engine();
         match &mut self.favour {
-            Some(favour) => engine.visit_favoured(favour, act),
+            Some(favour) => act(engine.hold_favoured(favour).core()),
             None => act(engine.hold().core()),
         }
     }

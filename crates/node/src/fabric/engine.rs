@@ -85,12 +85,6 @@ impl Engine {
         self.held(Role::Visitor, self.core.enter_favoured(favour))
     }
 
-    /// Take it for one act.
-    #[inline(always)]
-    pub(super) fn visit_favoured<T>(&self, favour: &mut Favour, act: impl FnOnce(&mut Core) -> T) -> T {
-        act(self.hold_favoured(favour).core())
-    }
-
     pub(super) fn hold_as(&self, role: Role) -> Held<'_> {
         self.held(role, self.lock())
     }

@@ -13,35 +13,18 @@
 use rackloom_protocol::{Event, Instant, NodeId};
 
 use super::Simulation;
+use crate::lists::Lists;
 use crate::queue::{Occurrence, Scheduled};
 use crate::seat::Due;
 use crate::watchdog::Stalled;
 
 /// Nobody runs further ahead, however long the links are: what a member has before itself must stay small.
 const AHEAD_NS_MAX: u64 = 2_048;
-/// The end of a list.
-const NONE: u32 = u32::MAX;
-
-/// Something that a member has before itself.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    scheduled: Scheduled,
-    next: u32,
-}
-
-/// First and last entry of a member.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u32,
-    last: u32,
-}
-
 /// What all members have before themselves within the time that is being handled.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    entries: Vec<Entry>,
     /// By member.
-    lists: Vec<List>,
+    lists: Lists<Scheduled>,
     /// Members with something in their list.
     concerned: Vec<NodeId>,
     /// What members had put before themselves when they were stopped.
@@ -58,8 +41,7 @@ pub(super) struct Ahead {
 impl Ahead {
     pub(super) fn new(members: usize) -> Self {
         Self {
-            entries: Vec::new(),
-            lists: vec![List { first: NONE, last: NONE }; members],
+            lists: Lists::new(members),
             concerned: Vec::new(),
             stopped: Vec::new(),
             told: Vec::new(),
@@ -70,33 +52,22 @@ impl Ahead {
     }
 
     fn add(&mut self, member: NodeId, scheduled: Scheduled) {
-        let number = self.entries.len() as u32;
-        self.entries.push(Entry { scheduled, next: NONE });
-        let list = &mut self.lists[member.index()];
-        if list.first == NONE {
-            list.first = number;
+        if self.lists.push(member.index(), scheduled) {
             self.concerned.push(member);
-        } else {
-            self.entries[list.last as usize].next = number;
         }
-        list.last = number;
     }
 
     /// When the next entry of a member is due.
     fn next_at(&self, member: NodeId) -> Instant {
-        let first = self.lists[member.index()].first;
-        self.entries.get(first as usize).map_or(Instant::NEVER, |entry| entry.scheduled.at)
+        self.lists.first(member.index()).map_or(Instant::NEVER, |next| next.at)
     }
 
     fn pop(&mut self, member: NodeId) -> Option<Scheduled> {
-        let list = &mut self.lists[member.index()];
-        let entry = self.entries.get(list.first as usize)?;
-        list.first = entry.next;
-        Some(entry.scheduled)
+        self.lists.pop(member.index())
     }
 
     pub(super) fn tidy(&mut self, kept: usize) {
-        self.entries.shrink_to(kept);
+        self.lists.tidy(kept);
         self.told.shrink_to(kept);
     }
 }
@@ -136,7 +107,6 @@ impl Simulation {
 
     /// Take what is due before `until` from the queue.
     fn collect_ahead(&mut self, until: Instant) {
-        self.ahead.entries.clear();
         let last = Instant(until.0 - 1);
         while let Some(next) = self.fabric.queue.pop_due(last) {
             let member = match next.what {
