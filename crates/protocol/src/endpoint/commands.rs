@@ -1,6 +1,5 @@
 //! What the caller wants: checked, numbered and queued, or refused at once.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Endpoint;
@@ -54,16 +53,10 @@ impl Endpoint {
                 self.post_receive(Posted { operation, source, tag, ignore, into })
             }
             Command::Send { operation, target, tag, source } => {
-                let mut peer = self.peer_for(target)?;
-                let result =
-                    if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
-                        self.start_send(&mut peer, operation, tag, source)
-                    } else {
-                        Err(CommandRefused::Busy)
-                    };
-                self.queue_data(&mut peer, Class::Request);
-                self.put_back(peer);
-                result
+                self.toward(target, Class::Request, |endpoint, peer| {
+                    endpoint.passes(peer, Class::Request)?;
+                    endpoint.start_send(peer, operation, tag, source)
+                })?
             }
             Command::Cancel { operation } => self.cancel(operation),
             Command::Fence { target } => {
@@ -90,15 +83,10 @@ impl Endpoint {
                 }
                 let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
                 let class = if is_bulk { Class::Bulk } else { Class::Request };
-                let mut peer = self.peer_for(target.node)?;
-                let result = if self.keeps_pair_order(&mut peer, class) && self.passes_fence(&mut peer) {
-                    self.start(&mut peer, command)
-                } else {
-                    Err(CommandRefused::Busy)
-                };
-                self.queue_data(&mut peer, class);
-                self.put_back(peer);
-                result
+                self.toward(target.node, class, |endpoint, peer| {
+                    endpoint.passes(peer, class)?;
+                    endpoint.start(peer, command)
+                })?
             }
         }
     }
@@ -117,8 +105,9 @@ impl Endpoint {
         data: &[u8],
         completion: Completion,
     ) -> Result<(), CommandRefused> {
-        let one = core::iter::once((operation, target, data));
-        self.stores(target.node, one, completion).1.map_or(Ok(()), Err)
+        self.toward(target.node, Class::Request, |endpoint, peer| {
+            endpoint.start_store_in_order(peer, operation, target, data, completion)
+        })?
     }
 
     /// Stores to one node as if each were given alone, in this order, up to the first that is refused; the others are not asked for. Returns how
@@ -130,22 +119,32 @@ impl Endpoint {
         stores: impl Iterator<Item = (OperationId, &'d RemoteAddress, &'d [u8])>,
         completion: Completion,
     ) -> (usize, Option<CommandRefused>) {
-        let mut peer = match self.peer_for(node) {
-            Ok(peer) => peer,
-            Err(refused) => return (0, Some(refused)),
-        };
-        let (mut taken, mut refused) = (0, None);
-        for (operation, target, data) in stores {
-            debug_assert_eq!(target.node, node, "a list of stores is for one node");
-            if let Err(cause) = self.start_store_in_order(&mut peer, operation, target, data, completion) {
-                refused = Some(cause);
-                break;
+        let mut taken = 0;
+        let begun = self.toward(node, Class::Request, |endpoint, peer| {
+            for (operation, target, data) in stores {
+                debug_assert_eq!(target.node, node, "a list of stores is for one node");
+                endpoint.start_store_in_order(peer, operation, target, data, completion)?;
+                taken += 1;
             }
-            taken += 1;
-        }
-        self.queue_data(&mut peer, Class::Request);
+            Ok(())
+        });
+        (taken, begun.flatten().err())
+    }
+
+    /// Begin something towards a node: what it queues there takes its place in line.
+    #[inline(always)]
+    fn toward<T>(
+        &mut self,
+        node: NodeId,
+        class: Class,
+        begin: impl FnOnce(&mut Self, &mut Peer) -> T,
+    ) -> Result<T, CommandRefused> {
+        self.check_reached(Some(node))?;
+        let mut peer = self.peer_of(node).ok_or(CommandRefused::Unreachable(node))?;
+        let begun = begin(self, &mut peer);
+        self.queue_data(&mut peer, class);
         self.put_back(peer);
-        (taken, refused)
+        Ok(begun)
     }
 
     #[inline]
@@ -160,16 +159,15 @@ impl Endpoint {
         if target.offset.checked_add(data.len() as u64).is_none() {
             return Err(PASSES_THE_END);
         }
-        if !self.keeps_pair_order(peer, Class::Request) || !self.passes_fence(peer) {
-            return Err(CommandRefused::Busy);
-        }
+        self.passes(peer, Class::Request)?;
         self.start_store(peer, operation, target, data, completion)
     }
 
+    /// Whether something may begin towards a peer now, as far as what was begun before is concerned.
     #[inline]
-    fn peer_for(&mut self, node: NodeId) -> Result<Box<Peer>, CommandRefused> {
-        self.check_reached(Some(node))?;
-        self.peer_of(node).ok_or(CommandRefused::Unreachable(node))
+    fn passes(&mut self, peer: &mut Peer, class: Class) -> Result<(), CommandRefused> {
+        let passes = self.keeps_pair_order(peer, class) && self.passes_fence(peer);
+        if passes { Ok(()) } else { Err(CommandRefused::Busy) }
     }
 
     /// Whoever a command names must be another endpoint of the rack.
