@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rackloom::fabric::{
     Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
-    NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice,
+    NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice, Store,
 };
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
@@ -46,7 +46,7 @@ macro_rules! types {
 types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
     Batch<'static>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
-    Region, RegionOptions, Request<'static, u64>, Slice,
+    Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,

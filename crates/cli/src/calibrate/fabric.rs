@@ -165,7 +165,7 @@ fn place(target: RemoteAddress, number: u64, length: u64) -> RemoteAddress {
 fn list(number: u64, data: &[u8], place: impl Fn(u64) -> RemoteAddress) -> [Store<'_>; LIST] {
     std::array::from_fn(|index| {
         let context = number + index as u64;
-        Store { target: place(context), data, context }
+        Store::new(place(context), data, context)
     })
 }
 

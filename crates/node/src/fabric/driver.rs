@@ -37,6 +37,7 @@ const AT_A_TIME: usize = 32;
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Store<'a> {
     /// Where to.
     pub target: RemoteAddress,
@@ -44,6 +45,15 @@ pub struct Store<'a> {
     pub data: &'a [u8],
     /// What the completion is marked with; a posted store has none.
     pub context: u64,
+}
+
+impl<'a> Store<'a> {
+    /// `data` to `target`; the completion is marked with `context`.
+    #[must_use]
+    #[inline]
+    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
+        Self { target, data, context }
+    }
 }
 
 /// One thread's way to a node that it is busy with. Dropping it gives the node back at once; operations under way go on, and nobody
@@ -140,7 +150,7 @@ impl Driver {
     /// let rows: Vec<[u8; 64]> = (0..16).map(|row| [row; 64]).collect();
     /// let stores: Vec<Store> = (0..)
     ///     .zip(&rows)
-    ///     .map(|(row, data)| Store { target: places.address(row * 7 % 16 * 64), data, context: row })
+    ///     .map(|(row, data)| Store::new(places.address(row * 7 % 16 * 64), data, row))
     ///     .collect();
     /// let (mut taken, mut none) = (0, Vec::new());
     /// while taken < stores.len() {
