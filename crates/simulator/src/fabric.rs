@@ -86,13 +86,10 @@ impl Fabric {
         }
     }
 
-    /// Keep a copy of the frame in the channel's room, beside so many others.
-    pub(crate) fn keep(&mut self, id: ChannelId, length: usize, others: usize) {
+    /// Keep the frame in the channel's room once it leaves, beside so many others.
+    pub(crate) fn keep(&mut self, id: ChannelId, others: usize) {
         self.forget_kept(id, others);
-        let channel = &mut self.channels[id.index()];
-        if let Some(room) = channel.room {
-            channel.kept.push_back((self.frames.keep(room, length), length as u16));
-        }
+        self.channels[id.index()].keeps_next = true;
     }
 
     /// Of the frames that were kept for a channel only so many of the last ones are needed any more.
@@ -101,7 +98,7 @@ impl Fabric {
         while kept.len() > others
             && let Some((frame, _)) = kept.pop_front()
         {
-            self.frames.release(frame);
+            self.frames.forget(frame);
         }
     }
 
@@ -210,6 +207,11 @@ impl Fabric {
         let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
         let frame = self.frames.seal(room, length, channel.life);
+        if std::mem::take(&mut channel.keeps_next) {
+            let kept = if verdict.corrupt_bit.is_some() { self.frames.keep_copy(frame) } else { frame };
+            self.frames.keep(kept);
+            channel.kept.push_back((kept, length as u16));
+        }
         if let Some(bit) = verdict.corrupt_bit.filter(|_| !verdict.drop) {
             self.frames.flip_bit(frame, bit);
             channel.statistics.frames_corrupted += 1;

@@ -62,6 +62,10 @@ struct Frame {
     channel_life: u32,
     kind: u8,
     is_free: bool,
+    /// Its link may have to send it again.
+    is_kept: bool,
+    /// It is under way no more, and only kept.
+    is_over: bool,
     /// Lent bytes that the frame carries.
     payload: Payload,
     body: Body,
@@ -145,6 +149,8 @@ impl FrameSlab {
             channel_life: 0,
             kind: kind as u8,
             is_free: false,
+            is_kept: false,
+            is_over: false,
             payload: Payload::default(),
             body: Body::default(),
         };
@@ -247,14 +253,18 @@ impl FrameSlab {
     }
 
     /// Move everything from `at` on to the same place in another's room. What the first frame holds afterwards is left over
-    /// from elsewhere: nobody may read it again.
+    /// from elsewhere, unless it is kept: nobody may read it again.
     pub(crate) fn hand_over(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
         let Ok([source, target]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
-        target.payload = std::mem::take(&mut source.payload);
+        target.payload = source.payload;
         if at <= HEAD_BYTES {
             target.body = source.body;
         }
-        source.body = Body::default();
+        if source.is_kept {
+            self.books.share(&source.payload);
+        } else {
+            (source.payload, source.body) = (Payload::default(), Body::default());
+        }
         if source.is_short() {
             let (end, missing) = (target.payload.end(), usize::from(source.length - source.stored));
             let head = end - missing;
@@ -264,7 +274,7 @@ impl FrameSlab {
             }
             let tail = &source.room[head..usize::from(source.stored)];
             target.room[end..end + tail.len()].copy_from_slice(tail);
-        } else if source.room.len() == target.room.len() && length > at {
+        } else if !source.is_kept && source.room.len() == target.room.len() && length > at {
             // A large frame: its few new bytes move into its room, and the rooms change places.
             source.room[..at].copy_from_slice(&target.room[..at]);
             std::mem::swap(&mut source.room, &mut target.room);
@@ -273,8 +283,14 @@ impl FrameSlab {
         }
     }
 
-    /// A second frame like this one.
+    /// A second frame like this one, under way as well.
     pub(crate) fn duplicate(&mut self, id: FrameId) -> FrameId {
+        let copy = self.copy(id);
+        self.note_alive();
+        copy
+    }
+
+    fn copy(&mut self, id: FrameId) -> FrameId {
         let frame = &self.frames[id.index()];
         let copy = self.take_kind(usize::from(frame.kind), frame.channel);
         if let Ok([frame, copy]) = self.frames.get_disjoint_mut([id.index(), copy.index()]) {
@@ -284,19 +300,26 @@ impl FrameSlab {
             (copy.payload, copy.body) = (frame.payload, frame.body);
             self.books.share(&frame.payload);
         }
-        self.note_alive();
         copy
     }
 
-    /// Give the room back. Giving back what is free already has no effect.
+    /// The frame is under way no more; its room is given back unless it is kept. Giving back what is free already has no effect.
     pub(crate) fn release(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
-        if std::mem::replace(&mut frame.is_free, true) {
+        if frame.is_free || frame.is_over {
             return;
         }
-        self.books.give_back(&std::mem::take(&mut frame.payload));
         self.alive -= usize::from(frame.length > 0);
-        frame.length = 0;
+        frame.is_over = frame.is_kept;
+        if !frame.is_kept {
+            self.free(id);
+        }
+    }
+
+    fn free(&mut self, id: FrameId) {
+        let frame = &mut self.frames[id.index()];
+        self.books.give_back(&std::mem::take(&mut frame.payload));
+        (frame.length, frame.is_free, frame.is_over) = (0, true, false);
         self.free[usize::from(frame.kind)].push(id.0);
     }
 

@@ -116,8 +116,10 @@ pub(crate) struct Channel {
     pub(crate) receiver_port: PortId,
     /// The frame that the sender is writing.
     pub(crate) room: Option<FrameId>,
-    /// Copies of frames that the sender may have to send again, and their lengths; the oldest first.
+    /// Frames that the sender may have to send again, and their lengths; the oldest first.
     pub(crate) kept: VecDeque<(FrameId, u16)>,
+    /// The next frame that leaves is one of those.
+    pub(crate) keeps_next: bool,
     /// The sender has asked in vain and will be told when the channel opens.
     pub(crate) opening_awaited: bool,
     pub(crate) tampering: Tampering,
@@ -168,6 +170,7 @@ impl Channel {
             receiver_port: receiver.1,
             room: None,
             kept: VecDeque::new(),
+            keeps_next: false,
             opening_awaited: false,
             tampering: Tampering::default(),
             statistics: LinkStatistics::default(),

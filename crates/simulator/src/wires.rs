@@ -34,8 +34,8 @@ impl Wires for MemberWires<'_> {
         }
     }
 
-    fn keep(&mut self, port: PortId, length: usize, others: usize) -> bool {
-        self.fabric.keep(self.outgoing[port.index()], length, others);
+    fn keep(&mut self, port: PortId, _length: usize, others: usize) -> bool {
+        self.fabric.keep(self.outgoing[port.index()], others);
         true
     }
 

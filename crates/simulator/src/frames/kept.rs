@@ -1,29 +1,30 @@
-//! Copies of frames that a link may have to send again.
+//! Frames that a link may have to send again.
 //!
-//! A copy is as short as its frame will be under way: a payload that is lent is lent once more and not copied. It is no frame under way
-//! itself, and is counted as none.
+//! A frame that is kept is the one that went under way, which stays after its end; only where its bits are turned over under way it is a copy. So it
+//! is as short as it travels, and costs nothing until it is forgotten. It does not count as under way.
 
-use super::{FrameId, FrameSlab, LARGE};
+use super::{FrameId, FrameSlab};
 
 impl FrameSlab {
-    /// A copy of the frame of this length that is written in a room.
-    pub(crate) fn keep(&mut self, room: FrameId, length: usize) -> FrameId {
-        let left_out = self.left_out(room);
-        let stored = length - left_out.len();
-        let kind = self.kind_for(stored);
-        let copy = self.take_kind(kind, self.frames[room.index()].channel);
-        let Ok([from, to]) = self.frames.get_disjoint_mut([room.index(), copy.index()]) else { return copy };
-        if kind == LARGE {
-            to.room[..length].copy_from_slice(&from.room[..length]);
-        } else {
-            let head = if left_out.is_empty() { length } else { left_out.start };
-            to.room[..head].copy_from_slice(&from.room[..head]);
-            to.room[head..stored].copy_from_slice(&from.room[length - (stored - head)..length]);
-        }
-        to.stored = if kind == LARGE { length as u16 } else { stored as u16 };
-        to.payload = from.payload;
-        self.books.share(&to.payload);
+    /// A frame that has been sealed stays until it is forgotten.
+    pub(crate) fn keep(&mut self, id: FrameId) {
+        self.frames[id.index()].is_kept = true;
+    }
+
+    /// The same of a copy, because the frame itself is about to change.
+    pub(crate) fn keep_copy(&mut self, id: FrameId) -> FrameId {
+        let copy = self.copy(id);
+        let frame = &mut self.frames[copy.index()];
+        (frame.is_kept, frame.is_over) = (true, true);
         copy
+    }
+
+    /// It will not be sent again.
+    pub(crate) fn forget(&mut self, id: FrameId) {
+        let Some(frame) = self.frames.get_mut(id.index()) else { return };
+        if std::mem::take(&mut frame.is_kept) && frame.is_over {
+            self.free(id);
+        }
     }
 
     /// Write a kept frame of this length into a room, and let it carry what the first one carried.
@@ -74,18 +75,19 @@ mod tests {
         let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
         let room = written(&mut frames, &books);
         let loan = frames.payload(room);
-        let kept = frames.keep(room, LENGTH);
         let first = frames.seal(room, LENGTH, 0);
+        frames.keep(first);
         let bytes = frames.bytes(first).to_vec();
-        assert_eq!((frames.bytes(kept), bytes.len()), (&bytes[..], LENGTH - 800));
+        assert_eq!(bytes.len(), LENGTH - 800);
         frames.release(first);
-        assert_eq!(frames.alive_max(), 1);
+        frames.release(first);
+        assert_eq!((frames.alive_max(), frames.alive), (1, 0));
 
         let room = frames.take(CHANNEL);
-        frames.recall(kept, room, LENGTH);
+        frames.recall(first, room, LENGTH);
         let again = frames.seal(room, LENGTH, 0);
         assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], loan));
-        frames.release(kept);
+        frames.forget(first);
         let is_lent = || books.loans.borrow()[0].loaned(loan.loan).is_some();
         assert!(is_lent(), "the frame under way still carries it");
         frames.release(again);
@@ -94,12 +96,71 @@ mod tests {
     }
 
     #[test]
+    fn what_is_forgotten_under_way_goes_when_it_is_there() {
+        let books = Rc::new(Books::new(PayloadMode::Full, 1));
+        let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
+        let room = written(&mut frames, &books);
+        let frame = frames.seal(room, LENGTH, 0);
+        frames.keep(frame);
+        frames.forget(frame);
+        assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still under way");
+        frames.release(frame);
+        assert!(frames.frames[frame.index()].is_free);
+    }
+
+    /// Whoever passes a frame on has its bytes, short or whole, and its link still has them, too.
+    #[test]
+    fn a_kept_frame_that_is_handed_over_stays_as_it_was() {
+        for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
+            let books = Rc::new(Books::new(PayloadMode::Full, 1));
+            let mut frames = FrameSlab::new(1_024, Rc::clone(&books));
+            let room = if is_lent { written(&mut frames, &books) } else { frames.take(CHANNEL) };
+            frames.room_mut(room)[..50].fill(7);
+            let kept = frames.seal(room, length, 0);
+            frames.keep(kept);
+            let (bytes, payload) = (frames.bytes(kept).to_vec(), frames.payload(kept));
+            let next = frames.take(CHANNEL);
+            frames.room_mut(next)[..20].fill(9);
+            frames.hand_over(kept, next, 20, length - 20);
+            let next = frames.seal(next, length, 0);
+            frames.release(kept);
+            assert_eq!((frames.bytes(kept), frames.payload(kept)), (&bytes[..], payload));
+            assert_eq!((&frames.bytes(next)[20..], frames.payload(next)), (&bytes[20..], payload));
+            frames.release(next);
+            let is_there = || books.loans.borrow()[0].loaned(payload.loan).is_some();
+            assert_eq!(is_there(), is_lent, "the kept one carries it");
+            frames.forget(kept);
+            assert!(!is_there());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_damaged_under_way_is_kept_as_it_was() {
+        let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
+        let room = frames.take(CHANNEL);
+        frames.room_mut(room)[..100].fill(7);
+        let frame = frames.seal(room, 100, 0);
+        let kept = frames.keep_copy(frame);
+        frames.flip_bit(frame, 3);
+        frames.release(frame);
+        let room = frames.take(CHANNEL);
+        frames.recall(kept, room, 100);
+        let again = frames.seal(room, 100, 0);
+        assert_eq!(frames.bytes(again), [7; 100]);
+        frames.forget(kept);
+        assert!(frames.frames[kept.index()].is_free && frames.alive_max() == 1);
+    }
+
+    #[test]
     fn frames_without_a_payload_are_kept_at_any_length() {
         for length in [1, 128, 129, 768, 769, 4_096] {
             let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
             let room = frames.take(CHANNEL);
             frames.room_mut(room)[..length].fill(7);
-            let kept = frames.keep(room, length);
+            let kept = frames.seal(room, length, 0);
+            frames.keep(kept);
+            frames.release(kept);
+            let room = frames.take(CHANNEL);
             frames.room_mut(room)[..length].fill(9);
             frames.recall(kept, room, length);
             let again = frames.seal(room, length, 0);
