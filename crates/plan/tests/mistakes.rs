@@ -591,7 +591,7 @@ fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written(
     expect(&pfc("quanta: 0"), &["`link.pfc.quanta` is 0, outside 1 to 65535"]);
     expect(&pfc("xoff: 2MiB"), &["leave less than a quarter of a ring of 1MiB for control frames"]);
     let both = format!("{}credits: {{limit: 900}}", pfc("xoff: 32KiB"));
-    expect(&both, &["`credits.limit` means nothing: every link has `link.pfc` in place of credits"]);
+    expect(&both, &["`credits.limit` means nothing: every link has `pfc` in place of credits"]);
     let some = format!("{both}\nlinks: {{n0--n1: {{pfc: off}}}}");
     Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{some}"), "rack.yaml")
         .unwrap_or_else(|error| panic!("{error}"));
@@ -733,6 +733,38 @@ fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
     ] {
         let text = format!("name: r\nshape: {{full-mesh: {{nodes: 4}}}}\n{fine}\n");
         assert!(Plan::parse(&text, "rack.yaml").is_ok(), "{fine}: {:?}", Plan::parse(&text, "rack.yaml"));
+    }
+}
+
+/// Pauses stand in place of credits, wherever either is said.
+#[test]
+fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
+    let star = |lines: &str| format!("name: r\nshape: {{star: {{nodes: 3}}}}\nchannels: by-class\n{lines}\n");
+    for (lines, key) in [
+        ("link: {pfc: on}\ncredits: {limit: 900}", "credits.limit"),
+        ("link: {pfc: on}\ncredits: {unit_bytes: 64B}", "credits.unit_bytes"),
+        ("link: {pfc: on}\ncredits: {overhead_bytes: 0B}", "credits.overhead_bytes"),
+        ("link: {pfc: on, credits: 900}", "link.credits"),
+        ("link: {pfc: on, credits: {limit: 900}}", "link.credits.limit"),
+        ("link: {pfc: on, credits: {resync: false}}", "link.credits.resync"),
+        ("link: {pfc: on, channels: {limits: [300, 200, 200, 200]}}", "link.channels.limits"),
+        (
+            "link: {credits: 900}\nlinks: {n0--s0: {pfc: on}, n1--s0: {pfc: on}, n2--s0: {pfc: on}}",
+            "link.credits",
+        ),
+        ("links: {n0--s0: {pfc: on, credits: 900}}", "links.n0--s0.credits"),
+        ("link: {pfc: on}\nlinks: {n0--s0: {credits: 900}}", "links.n0--s0.credits"),
+    ] {
+        let error = wrong(&star(lines));
+        let [mistake] = error.mistakes.as_slice() else { panic!("{lines}: {error}") };
+        assert!(mistake.message.starts_with(&format!("`{key}` means nothing:")), "{lines}: {error}");
+        assert!(mistake.message.ends_with("in place of credits"), "{lines}: {error}");
+    }
+    for heeded in [
+        "link: {pfc: on, credits: 900}\nlinks: {n0--s0: {pfc: off}}",
+        "link: {credits: 900}\nlinks: {n0--s0: {pfc: on}}",
+    ] {
+        Plan::parse(&star(heeded), "rack.yaml").unwrap_or_else(|error| panic!("{heeded}: {error}"));
     }
 }
 
