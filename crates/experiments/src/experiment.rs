@@ -68,6 +68,12 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// The whole set of what is varied so, unperturbed.
+    #[cfg(test)]
+    pub(crate) const fn whole(knobs: Knobs) -> Self {
+        Self { seed: 1, knobs, reduced: false, perturb: false }
+    }
+
     /// An input as the run gets it: the formula's, unless the user wants to see the verdict flip.
     pub(crate) fn run_input(&self, stated: f64) -> f64 {
         if self.perturb { stated * PERTURBATION } else { stated }

@@ -86,6 +86,11 @@ impl Knobs {
         Ok(Self { known, values: values.clone() })
     }
 
+    /// Whether whoever asks has chosen the values of this one.
+    pub(crate) fn is_varied(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// The values of a knob.
     ///
     /// # Panics
@@ -192,6 +197,7 @@ mod tests {
         let knobs = knobs("bytes", &["7"]).unwrap();
         assert_eq!(knobs.counts("bytes", false), [7]);
         assert_eq!(knobs.shares("link.loss", true), [0.01]);
+        assert!(knobs.is_varied("bytes") && !knobs.is_varied("link.loss"));
         let usual = Knobs::new("toy", KNOWN, &BTreeMap::new()).unwrap();
         assert_eq!((usual.counts("bytes", false), usual.counts("bytes", true)), (vec![64, 128], vec![64]));
     }

@@ -6,13 +6,12 @@
 
 use rackloom_protocol::{FlushPolicy, RetryConfig};
 
+use crate::headers::wire_bytes;
 use crate::plan::LinkProfile;
 
 /// Replay timer between real processes: well above what a busy host makes a neighbour wait, and well below the least
 /// timeout of the transport.
 const REPLAY_TIMER_WALL_NS: u64 = 3_000_000;
-/// Preamble, gap and check of an Ethernet frame.
-const WIRE_OVERHEAD_BYTES: u64 = 24;
 
 /// What carries time where a member runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ impl RetryPlan {
 
 /// From the first bit of a largest frame to the end of the acknowledgement that waited behind another largest one.
 pub(crate) fn loop_ns(profile: &LinkProfile, frame_bytes_max: u16) -> u64 {
-    let bits = (u64::from(frame_bytes_max) + WIRE_OVERHEAD_BYTES) * 8;
+    let bits = wire_bytes(frame_bytes_max.into()) as u64 * 8;
     let frame_ns = profile
         .rate_bits_per_s
         .map_or(0, |rate| (u128::from(bits) * 1_000_000_000).div_ceil(u128::from(rate.max(1))) as u64);

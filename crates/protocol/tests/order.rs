@@ -149,6 +149,29 @@ fn a_way_that_reorders_breaks_the_promise_per_path() {
     assert!(seen(Some(3)).contains(&OrderScope::Path));
 }
 
+// W-46
+/// The first packet is lost once, so the last one of its put, which has the signal, waits; the next put takes the same way.
+#[test]
+fn what_comes_the_same_way_waits_behind_a_signal_that_waits() {
+    let mut fabric = Fabric::up(star(2, 1), &of(OrderScope::Path, true));
+    let mut is_lost = false;
+    fabric.filter = Box::new(move |_, _, _, bytes| {
+        is_lost || FrameKind::peek(bytes) != Some(FrameKind::Data) || {
+            is_lost = true;
+            false
+        }
+    });
+    fabric.memory(0)[..BYTES as usize].fill(1);
+    fabric.memory(0)[BYTES as usize..2 * BYTES as usize].fill(2);
+    fabric.insist(0, put_with_signal(1, 0, local(0, BYTES), 5));
+    fabric.insist(0, put(2, at(1, 0), local(BYTES, BYTES)));
+    fabric.finish(1).expect("the first put ends well");
+    fabric.finish(2).expect("the second put ends well");
+    assert_eq!(broken(&fabric), []);
+    // What was lost is sent again, and promised no place on the way; the rest of the later put stays.
+    assert!(fabric.memory(1)[8_192..BYTES as usize].iter().all(|byte| *byte == 2), "the later put stays");
+}
+
 // W-35
 #[test]
 fn data_of_puts_is_written_before_its_turn_only_where_the_order_allows() {

@@ -30,10 +30,14 @@ const BEHIND: f64 = 2.0;
 const BEHIND_SLACK: f64 = 1.0;
 /// Losses that a run waits for, of those that do not strike what is thrown away anyway.
 const EVENTS: f64 = 4_800.0;
-/// But no more puts than these, which at a loss of 1e-4 meet 1200.
-const PUTS_MAX: f64 = 12e6;
+/// But no more puts than these, which meet 2400 losses at 1e-3.
+const PUTS_MAX: f64 = 2.4e6;
+/// Unless they met fewer losses than these: a thousand, and three standard deviations more.
+const EVENTS_MIN: f64 = 1_105.0;
 /// Below this, losses are listed and not drawn.
 const RARE: f64 = 1e-4;
+/// From here on losses are met soon.
+const FREQUENT: f64 = 1e-3;
 const LISTED: u64 = 30;
 /// Frames between two listed losses: more than a loss costs.
 const APART: u64 = 1_500;
@@ -167,8 +171,17 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         let retry = if repair.is_on_the_link { "on" } else { "off" };
         modes.iter().any(|mode| mode == repair.transport_mode()) && retries.iter().any(|one| one == retry)
     };
+    // Where the link repeats, the transport has nothing left to choose. Frequent losses show that; rare ones, which take most of
+    // the time, show it to whoever asks for them.
+    let is_told = |repair: Repair, loss: f64| {
+        let is_long = (RARE..FREQUENT).contains(&loss);
+        let is_asked_for = setup.knobs.is_varied("link.loss") || setup.knobs.is_varied("transport.mode");
+        !(repair.is_on_the_link && repair.is_selective && is_long) || is_asked_for
+    };
     let repairs = Repair::ALL.into_iter().filter(is_wanted);
-    Ok(repairs.flat_map(|repair| losses.iter().map(move |loss| trial(setup, repair, *loss))).collect())
+    let pairs = repairs.flat_map(|repair| losses.iter().map(move |loss| (repair, *loss)));
+    let told = pairs.filter(|(repair, loss)| is_told(*repair, *loss));
+    Ok(told.map(|(repair, loss)| trial(setup, repair, loss)).collect())
 }
 
 fn trial(setup: &Setup, repair: Repair, loss: f64) -> Trial {
@@ -218,7 +231,7 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
          transport: {{mode: {mode}, window_packets: 4096, ack_every_packets: 16, ack_delay: 1us, \
          timeout_initial: {TIMER_NS}ns, timeout_min: {TIMER_NS}ns, timeout_max: {TIMER_NS}ns}}}}"
     );
-    let puts = if is_listed { (LISTED + 1) * APART } else { (EVENTS / loss).min(PUTS_MAX) as u64 };
+    let puts = if is_listed { (LISTED + 1) * APART } else { puts_for(loss) };
     let mut stage = Stage::new(&text, seed, vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, puts)]])?;
     stage.run()?;
     let wire = stage.forward("n0--s0")?;
@@ -233,6 +246,11 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     let cost = (sent - puts) as f64 / lost as f64;
     let note = format!("{cost:.2} frames per loss, over {lost} listed losses");
     Ok(Measured { value: 1.0 / (1.0 + loss * cost), events: None, note: Some(note) })
+}
+
+/// Puts that meet enough losses, and no more than it takes.
+fn puts_for(loss: f64) -> u64 {
+    (EVENTS / loss).min(PUTS_MAX).max(EVENTS_MIN / loss) as u64
 }
 
 /// A share of frames is a share of time only while the link sends.
@@ -278,6 +296,29 @@ mod tests {
         let mut stage = Stage::new(&text, seed, flows).expect("a stage");
         stage.run().expect("everything comes");
         PUTS as f64 / stage.forward("n0--s0").expect("the link").data_frames_sent as f64
+    }
+
+    fn settings(vary: &[(&str, &str)]) -> Vec<String> {
+        let values =
+            vary.iter().map(|(knob, value)| ((*knob).to_owned(), vec![(*value).to_owned()])).collect();
+        let knobs = crate::knob::Knobs::new("loss-sweep", LOSS_SWEEP.knobs, &values).expect("known knobs");
+        trials(&Setup::whole(knobs)).expect("trials").into_iter().map(|trial| trial.setting).collect()
+    }
+
+    #[test]
+    fn what_a_repeating_link_leaves_to_no_transport_is_run_for_long_only_if_asked_for() {
+        let rare = "selective, llr, loss 1e-4".to_owned();
+        let usual = settings(&[]);
+        assert!(usual.len() == 15 && !usual.contains(&rare), "{usual:?}");
+        assert!(usual.contains(&"go-back-n, llr, loss 1e-4".to_owned()), "{usual:?}");
+        for asked in [("link.loss", "1e-4"), ("transport.mode", "selective")] {
+            assert!(settings(&[asked]).contains(&rare), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn rare_losses_are_waited_for_until_a_thousand_are_met_and_frequent_ones_until_enough_are() {
+        assert_eq!([1e-4, 1e-3, 1e-2].map(puts_for), [11_050_000, 2_400_000, 480_000]);
     }
 
     /// The spread is that of the runs themselves, not of a formula.

@@ -26,7 +26,7 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
         headroom(check, link, pause, path_of);
         ring(check, link, pause, path_of);
     }
-    credits_beside(check, path_of);
+    credits_beside(check);
 }
 
 fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
@@ -86,21 +86,30 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     check.complain(&[&xoff, &headroom, "link.pfc", "ring_bytes"], Complaint::about(message).hint(hint));
 }
 
-/// What only credits heed means nothing where no link has any.
-fn credits_beside(check: &mut Inspection<'_>, path_of: PathOf<'_>) {
+/// What is said of credits where every link pauses: a wish that no link would hear, whether it stands on its own or under
+/// `link`. One link with credits hears it, and then it stands; what a single link says is judged by that link alone.
+const OF_CREDITS: [&str; 12] = [
+    "credits.unit_bytes",
+    "credits.overhead_bytes",
+    "credits.limit",
+    "credits.update_spacing",
+    "credits.resync",
+    "credits.counter_bits",
+    "channels.limits",
+    "link.credits",
+    "link.credits.limit",
+    "link.credits.update_spacing",
+    "link.credits.resync",
+    "link.channels.limits",
+];
+
+fn credits_beside(check: &mut Inspection<'_>) {
     if check.plan.links.iter().any(|link| link.profile.pause.is_none()) {
         return;
     }
-    let pfc = path_of(check, "pfc");
-    for path in [
-        "credits.limit",
-        "credits.update_spacing",
-        "credits.resync",
-        "credits.counter_bits",
-        "channels.limits",
-    ] {
+    for path in OF_CREDITS {
         if check.places.first_written(&[path]).is_some() && check.intact(&[path]) {
-            let message = format!("`{path}` means nothing: every link has `{pfc}` in place of credits");
+            let message = format!("`{path}` means nothing: every link has `pfc` in place of credits");
             let hint = "a link has one of the two: leave this out, or write `pfc: off` for some links";
             check.complain(&[path], Complaint::about(message).hint(hint));
         }

@@ -116,7 +116,7 @@ impl Endpoint {
                 self.make_acquaintance(port, header.class, frame, peer);
                 Ok(())
             }
-            Arrival::Hold(place) if self.takes_early(peer, header, frame.operations()) => {
+            Arrival::Hold(place) if self.takes_early(peer, (place, port), header, frame.operations()) => {
                 receiver_of(peer, header).note_taken(place, header.first_operation);
                 self.carry_out((lease, port), header, frame.operations(), peer);
                 self.take_early(header.class, peer);
@@ -225,8 +225,11 @@ impl Endpoint {
     /// Carry out held packets that wait for their turn no longer: signals whose data is there now.
     fn take_early(&mut self, class: Class, peer: &mut Peer) {
         loop {
-            let is_ready = |held: &Held| {
-                read(held).is_some_and(|(header, operations)| self.takes_early(peer, &header, operations))
+            let is_ready = |place: usize, held: &Held| {
+                let is_ready = |(header, operations): (FabricHeader, &[u8])| {
+                    self.takes_early(peer, (place, held.port), &header, operations)
+                };
+                read(held).is_some_and(is_ready)
             };
             let Some(place) = peer.receivers[class.index()].find_held(is_ready) else { return };
             let Some(held) = peer.receivers[class.index()].take_at(place) else { return };

@@ -3,7 +3,8 @@
 //! A receiver that takes packets of a sequence in turn keeps every promise within a class. Two promises take more or allow
 //! more. *Pair* reaches over classes: a command waits until what was asked for in the other class is visible. *Region* binds
 //! only puts that touch the same 256 bytes: those go one after the other, and all others are written as they come, before
-//! their turn. *Path* and *none* write every put as it comes. A signal always waits for the parts of its put (W-35).
+//! their turn. *Path* and *none* write every put as it comes. A signal always waits for the parts of its put (W-35), and under
+//! *path* whatever came the same way waits behind it (W-46).
 //!
 //! The [`Witness`] knows nothing of how this is done. It sees each packet at the moment it is carried out and says when the
 //! promise is broken: under *region* by the lines that puts write, under *path* by where packets came in, else by their
@@ -117,8 +118,14 @@ impl Endpoint {
         paths.order == OrderScope::Region && paths.keeps_order
     }
 
-    /// Whether a packet that comes before its turn may be carried out.
-    pub(super) fn takes_early(&self, peer: &Peer, header: &FabricHeader, operations: &[u8]) -> bool {
+    /// Whether a packet that comes before its turn may be carried out; `place` and `port`: how long before, and where it came in.
+    pub(super) fn takes_early(
+        &self,
+        peer: &Peer,
+        (place, port): (usize, PortId),
+        header: &FabricHeader,
+        operations: &[u8],
+    ) -> bool {
         if is_planted(PlantedBug::SignalOvertakesData) {
             return true;
         }
@@ -126,7 +133,15 @@ impl Endpoint {
         if !paths.takes_early() {
             return false;
         }
-        !paths.keeps_order || (header.class == Class::Bulk && is_complete_put(peer, header, operations))
+        if !paths.keeps_order {
+            return true;
+        }
+        // W-46
+        // What came the same way before and waits, for its signal's data as a rule, is not to be overtaken here.
+        let overtakes = || {
+            paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(place, port)
+        };
+        header.class == Class::Bulk && is_complete_put(peer, header, operations) && !overtakes()
     }
 }
 

@@ -163,9 +163,21 @@ impl Receiver {
         }
     }
 
-    /// The place of the first held packet for which this holds.
-    pub fn find_held(&self, is_wanted: impl Fn(&Held) -> bool) -> Option<usize> {
-        self.held.iter().position(|early| matches!(early, Some(Early::Held(held)) if is_wanted(held)))
+    /// The place of the first held packet for which this holds; it is told the place, too.
+    pub fn find_held(&self, is_wanted: impl Fn(usize, &Held) -> bool) -> Option<usize> {
+        let mut places = self.held.iter().enumerate();
+        let found = places.find(|(place, early)| match early {
+            Some(Early::Held(held)) => is_wanted(*place, held),
+            _ => false,
+        });
+        found.map(|(place, _)| place)
+    }
+
+    /// Whether a packet that came in here is held before this place.
+    #[must_use]
+    pub fn holds_before(&self, place: usize, port: PortId) -> bool {
+        let mut before = self.held.iter().take(place);
+        before.any(|early| matches!(early, Some(Early::Held(held)) if held.port == port))
     }
 
     /// Take the held packet at this place out.

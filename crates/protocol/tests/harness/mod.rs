@@ -1,13 +1,22 @@
 //! A few members joined by links with a fixed delay and a filter that may drop frames. Far simpler than the
 //! simulator on purpose: it is here to drive the core, not to model anything.
-#![allow(dead_code, reason = "each test file uses its own part of the harness")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of the harness")]
 #![allow(unreachable_pub, reason = "a module of test targets")]
 
-use std::collections::BTreeMap;
+mod commands;
+mod graphs;
+mod losses;
+mod members;
+mod settings;
 
-use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::wire::frame::FrameKind;
 use rackloom_protocol::*;
+
+pub use commands::*;
+pub use graphs::*;
+pub use losses::*;
+use members::{AnyMember, Seat};
+pub use members::{Fails, Unread};
+pub use settings::*;
 
 pub const DELAY_NS: u64 = 1_000;
 pub const REGION: RegionId = RegionId(1);
@@ -16,115 +25,6 @@ pub const REGION_BYTES: usize = 1 << 20;
 
 /// What a test may do to a frame: (time, edge, from the edge's `a` end, bytes) -> keep it?
 pub type Filter = Box<dyn FnMut(Instant, u16, bool, &mut Vec<u8>) -> bool>;
-
-enum AnyMember {
-    Endpoint(Box<Endpoint>),
-    Switch(Box<Switch>),
-}
-
-impl AnyMember {
-    fn member(&mut self) -> &mut dyn Member {
-        match self {
-            Self::Endpoint(endpoint) => &mut **endpoint,
-            Self::Switch(switch) => &mut **switch,
-        }
-    }
-}
-
-#[derive(Default)]
-struct TestWires {
-    slot: Vec<u8>,
-    sent: Vec<(PortId, Vec<u8>)>,
-    leases: BTreeMap<u32, Vec<u8>>,
-    next_lease: u32,
-    /// There is room for one frame until it is taken away.
-    holds_one: bool,
-}
-
-impl Wires for TestWires {
-    fn slot(&mut self, _port: PortId) -> Option<&mut [u8]> {
-        if self.holds_one && !self.sent.is_empty() {
-            return None;
-        }
-        self.slot.resize(9100, 0);
-        Some(&mut self.slot)
-    }
-    fn copy_lease(&mut self, _port: PortId, lease: LeaseId, at: usize, length: usize) {
-        self.slot[at..at + length].copy_from_slice(&self.leases[&lease.0][at..at + length]);
-    }
-    fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
-        self.sent.push((port, self.slot[..length].to_vec()));
-    }
-    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
-        while !self.holds_one {
-            let Some(length) = self.slot(port).and_then(&mut *write) else { return };
-            self.commit(port, length, true);
-        }
-    }
-    fn leased(&self, lease: LeaseId) -> &[u8] {
-        &self.leases[&lease.0]
-    }
-    fn release(&mut self, lease: LeaseId) {
-        self.leases.remove(&lease.0).expect("a lease is released once");
-    }
-}
-
-/// Says of a request whether memory fails to carry it out.
-pub type Fails = Box<dyn FnMut(&MemoryRequest<'_>) -> bool>;
-
-/// Says of bytes that are about to leave whether they cannot be read: their region, offset and number.
-pub type Unread = Box<dyn FnMut(RegionId, u64, usize) -> bool>;
-
-/// Memory that may fail.
-#[derive(Default)]
-struct TestMemory {
-    bytes: VectorMemory,
-    fails: Option<Fails>,
-    unread: Option<Unread>,
-}
-
-impl Memory for TestMemory {
-    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        if self.fails.as_mut().is_some_and(|fails| fails(request)) {
-            return Some(MemoryDone::Failed(MemoryFault::Device));
-        }
-        self.bytes.execute(request, frame)
-    }
-    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.fails.is_none() && self.bytes.write_at_once(region, ranges, frame)
-    }
-    fn reads_at_once(&self) -> bool {
-        true
-    }
-    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.bytes.read(region, offset, out)
-    }
-    fn read_in_row(
-        &mut self,
-        region: RegionId,
-        offset: u64,
-        out: &mut [u8],
-        _: Following,
-    ) -> Result<(), MemoryFault> {
-        if self.unread.as_mut().is_some_and(|unread| unread(region, offset, out.len())) {
-            // Half of them have been read when that is found out.
-            let half = out.len() / 2;
-            self.bytes.read(region, offset, &mut out[..half])?;
-            return Err(MemoryFault::Device);
-        }
-        self.bytes.read(region, offset, out)
-    }
-    fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.bytes.write(region, offset, bytes)
-    }
-}
-
-struct Seat {
-    member: AnyMember,
-    wires: TestWires,
-    memory: TestMemory,
-    alive: bool,
-}
 
 /// Frames under way: (arrival, insertion, member, port, bytes).
 type Flight = (u64, u64, usize, u16, Vec<u8>);
@@ -143,121 +43,6 @@ pub struct Fabric {
     seats: Vec<Seat>,
     flights: Vec<Flight>,
     counter: u64,
-}
-
-pub struct Options {
-    pub transport: TransportConfig,
-    pub packing: PackingConfig,
-    pub paths: PathConfig,
-    pub end_to_end_check: bool,
-    pub tenants: Vec<Tenant>,
-    pub credits: CreditConfig,
-    pub retry: Option<RetryConfig>,
-    pub pause: Option<PauseConfig>,
-    pub resync: bool,
-    pub forwarding: ForwardingConfig,
-    pub update_spacing: Option<u32>,
-    pub channels: ChannelConfig,
-    pub datelines: Vec<u16>,
-    /// Links that divide nothing among the channels, by edge.
-    pub undivided: Vec<u16>,
-    pub frame_bytes_max: u16,
-    pub timers: LinkTimers,
-}
-
-pub fn options(mode: RetransmissionMode) -> Options {
-    Options {
-        transport: TransportConfig {
-            mode,
-            window_packets: 32,
-            reorder_packets: 32,
-            timeout_initial_ns: 100_000,
-            timeout_min_ns: 50_000,
-            timeout_max_ns: 1_000_000,
-            retry_count_max: 0,
-            ack_every_packets: 8,
-            ack_delay_ns: 5_000,
-        },
-        packing: PackingConfig { mode: PackingMode::Opportunistic, operations_max: 64 },
-        paths: PathConfig::default(),
-        end_to_end_check: true,
-        tenants: vec![Tenant(0); 64],
-        credits: CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 2000 },
-        retry: None,
-        pause: None,
-        resync: true,
-        forwarding: ForwardingConfig::default(),
-        update_spacing: None,
-        channels: ChannelConfig::default(),
-        datelines: Vec::new(),
-        undivided: Vec::new(),
-        frame_bytes_max: 4352,
-        timers: TIMERS,
-    }
-}
-
-/// Link-level retry for the harness's links, whose loop is two delays.
-pub const RETRY: RetryConfig = RetryConfig {
-    sequence_bits: 20,
-    outstanding_frames: 64,
-    outstanding_bytes: 1 << 18,
-    ack_spacing_bytes: 2_048,
-    ack_delay_ns: 500,
-    replay_timer_ns: RetryConfig::timer_for_loop_ns(2 * DELAY_NS),
-    replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
-    flush: FlushPolicy::Block,
-};
-
-pub const TIMERS: LinkTimers = LinkTimers {
-    heartbeat_interval_ns: 100_000,
-    heartbeat_rest: 1,
-    heartbeat_miss_max: 3,
-    hold_down_ns: 500_000,
-    up_count: 3,
-    hello_interval_ns: 10_000,
-};
-
-pub fn ring(nodes: u16) -> Graph {
-    let edges = (0..if nodes == 2 { 1 } else { nodes })
-        .map(|node| Edge {
-            a: NodeId(node),
-            a_port: PortId(0),
-            b: NodeId((node + 1) % nodes),
-            b_port: PortId(if nodes == 2 { 0 } else { 1 }),
-            plane: Plane(0),
-        })
-        .collect();
-    Graph { members: vec![MemberRole::Endpoint; usize::from(nodes)], edges }
-}
-
-pub fn star(nodes: u16, planes: u8) -> Graph {
-    let mut members = vec![MemberRole::Endpoint; usize::from(nodes)];
-    let mut edges = Vec::new();
-    for plane in 0..planes {
-        let hub = NodeId(nodes + u16::from(plane));
-        members.push(MemberRole::Switch);
-        for node in 0..nodes {
-            let (a_port, b_port) = (PortId(u16::from(plane)), PortId(node));
-            edges.push(Edge { a: NodeId(node), a_port, b: hub, b_port, plane: Plane(plane) });
-        }
-    }
-    Graph { members, edges }
-}
-
-pub fn mesh(nodes: u16) -> Graph {
-    let mut edges = Vec::new();
-    for a in 0..nodes {
-        for b in a + 1..nodes {
-            edges.push(Edge {
-                a: NodeId(a),
-                a_port: PortId(b - 1),
-                b: NodeId(b),
-                b_port: PortId(a),
-                plane: Plane(0),
-            });
-        }
-    }
-    Graph { members: vec![MemberRole::Endpoint; usize::from(nodes)], edges }
 }
 
 impl Fabric {
@@ -526,149 +311,5 @@ impl Fabric {
             }
         }
         has_sent
-    }
-}
-
-/// What a member of the harness is told at birth.
-pub fn member_config(
-    graph: &Graph,
-    node: NodeId,
-    options: &Options,
-    incarnation: Incarnation,
-) -> MemberConfig {
-    MemberConfig {
-        node,
-        incarnation,
-        epoch: 7,
-        tenants: options.tenants.as_slice().into(),
-        ether_type: 0x88b5,
-        ports: graph
-            .ports(node)
-            .into_iter()
-            .map(|(edge, neighbour, plane)| PortConfig {
-                edge,
-                neighbour,
-                plane,
-                credits: options.credits,
-                channel_limits: Vec::new(),
-                is_undivided: options.undivided.contains(&edge),
-                is_dateline: options.datelines.contains(&edge),
-                updates: CreditUpdates {
-                    resync: options.resync,
-                    spacing: options.update_spacing.unwrap_or(options.credits.limit / 4),
-                },
-                retry: options.retry,
-                pause: options.pause,
-            })
-            .collect(),
-        graph: graph.clone().into(),
-        timers: options.timers,
-        transport: options.transport,
-        packing: options.packing,
-        paths: options.paths,
-        forwarding: options.forwarding,
-        channels: options.channels.clone(),
-        end_to_end_check: options.end_to_end_check,
-        outstanding_loads_max: 64,
-        frame_bytes_max: options.frame_bytes_max,
-    }
-}
-
-impl Seat {
-    fn new(graph: &Graph, node: NodeId, options: &Options, incarnation: Incarnation) -> Self {
-        let config = member_config(graph, node, options, incarnation);
-        let mut memory = TestMemory::default();
-        let member = if graph.members[node.index()] == MemberRole::Endpoint {
-            memory.bytes.add(REGION, REGION_BYTES);
-            let tenant = options.tenants[node.index()];
-            let mut endpoint = Endpoint::new(config);
-            endpoint
-                .register(RegionConfig {
-                    region: REGION,
-                    length: REGION_BYTES as u64,
-                    key: KEY,
-                    access: Access::ALL,
-                    tenant,
-                })
-                .expect("a fresh endpoint has no regions");
-            AnyMember::Endpoint(Box::new(endpoint))
-        } else {
-            AnyMember::Switch(Box::new(Switch::new(config)))
-        };
-        Self { member, wires: TestWires::default(), memory, alive: true }
-    }
-}
-
-// ---- commands in short ------------------------------------------------------------------------------------------------
-
-pub fn at(node: u16, offset: u64) -> RemoteAddress {
-    RemoteAddress { node: NodeId(node), region: REGION, offset, key: KEY }
-}
-
-pub fn local(offset: u64, length: u64) -> LocalRange {
-    LocalRange { region: REGION, offset, length }
-}
-
-pub fn store(id: u64, target: RemoteAddress, data: &[u8]) -> Command<'_> {
-    Command::Store { operation: OperationId(id), target, data, completion: Completion::Visible }
-}
-
-pub fn posted(target: RemoteAddress, data: &[u8]) -> Command<'_> {
-    Command::Store { operation: OperationId(u64::MAX), target, data, completion: Completion::Accepted }
-}
-
-pub fn load(id: u64, target: RemoteAddress, into: LocalRange) -> Command<'static> {
-    Command::Load { operation: OperationId(id), target, into }
-}
-
-pub fn put(id: u64, target: RemoteAddress, source: LocalRange) -> Command<'static> {
-    Command::Put { operation: OperationId(id), target, source, signal: None }
-}
-
-pub fn get(id: u64, target: RemoteAddress, into: LocalRange) -> Command<'static> {
-    Command::Get { operation: OperationId(id), target, into }
-}
-
-pub fn fetch_add(id: u64, target: RemoteAddress, operand: u64) -> Command<'static> {
-    atomic(id, target, AtomicKind::FetchAdd, Width::Eight, operand, 0)
-}
-
-pub fn atomic(
-    id: u64,
-    target: RemoteAddress,
-    kind: AtomicKind,
-    width: Width,
-    operand: u64,
-    compare: u64,
-) -> Command<'static> {
-    Command::Atomic { operation: OperationId(id), target, atomic: Atomic { kind, width, operand, compare } }
-}
-
-/// A reproducible filter that drops, with probability `permille` / 1000.
-pub fn lossy(permille: u64, seed: u64) -> Filter {
-    let mut state = seed;
-    Box::new(move |_, _, _, _| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % 1000 >= permille
-    })
-}
-
-/// Loses so many per mille of what is routed from end to end, and nothing that belongs to a link.
-pub fn lossy_data_and_acks(permille: u64, seed: u64) -> Filter {
-    let mut any = lossy(permille, seed);
-    Box::new(move |now, edge, forward, bytes| match FrameKind::peek(bytes) {
-        Some(FrameKind::Data | FrameKind::Ack) => any(now, edge, forward, bytes),
-        _ => true,
-    })
-}
-
-/// Dice that say yes once in eight times.
-pub fn one_in_eight(seed: u64) -> impl FnMut() -> bool {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 61 == 0
     }
 }

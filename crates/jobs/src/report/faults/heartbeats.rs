@@ -2,33 +2,33 @@
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{Fault, FaultScript};
+use rackloom_plan::headers::wire_bytes;
 
 use super::history::{changes_to, edges_of};
 use crate::report::assemble::Report;
 
-/// A heartbeat on the wire, and what another frame takes there beside its own bytes: gap, preamble and checksum.
-const HEARTBEAT_WIRE_BYTES: u64 = 84;
-const FRAME_WIRE_BYTES: u64 = 24;
-
-/// The clock of simulated racks in reports, and why a link is told to be down there where only heartbeats tell.
+/// A heartbeat is the smallest frame there is, to which all shorter ones are filled up.
+const HEARTBEAT_FRAME_BYTES: usize = 0;
+/// The clock of simulated racks in reports.
 const VIRTUAL: &str = "virtual";
-
+/// Why a link is told to be down where only heartbeats tell.
 pub(super) const BY_HEARTBEATS: &str = rackloom_protocol::LinkCause::HeartbeatDead.name();
 
-/// What so many bytes take on the wire of this link.
-fn on_wire_ns(plan: &Plan, edge: u16, bytes: u64) -> u64 {
-    let on_wire = |rate: u64| (u128::from(8 * bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+/// What a frame of so many bytes takes on the wire of this link.
+fn on_wire_ns(plan: &Plan, edge: u16, frame_bytes: usize) -> u64 {
+    let bits = 8 * wire_bytes(frame_bytes) as u128;
+    let on_wire = |rate: u64| (bits * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
     plan.links[usize::from(edge)].profile.rate_bits_per_s.map_or(0, on_wire)
 }
 
 /// The longest that a heartbeat waits for a frame before it.
 fn longest_wait_ns(plan: &Plan, edge: u16) -> u64 {
-    on_wire_ns(plan, edge, u64::from(plan.frame_bytes_max) + FRAME_WIRE_BYTES)
+    on_wire_ns(plan, edge, usize::from(plan.frame_bytes_max))
 }
 
 /// The shortest way of a heartbeat: nothing is before it.
 fn shortest_way_ns(plan: &Plan, edge: u16) -> u64 {
-    plan.links[usize::from(edge)].profile.latency_ns() + on_wire_ns(plan, edge, HEARTBEAT_WIRE_BYTES)
+    plan.links[usize::from(edge)].profile.latency_ns() + on_wire_ns(plan, edge, HEARTBEAT_FRAME_BYTES)
 }
 
 /// The longest one: behind the longest frame.

@@ -18,18 +18,35 @@ pub(super) struct Stretch {
     pub(super) to_ns: u64,
 }
 
+/// Whether the line is that of an event that begins.
+fn begins(record: &EventRecord) -> bool {
+    says(record, "begins", "true")
+}
+
+/// Whether it is that of one that ends.
+fn ends(record: &EventRecord) -> bool {
+    says(record, "begins", "false")
+}
+
+/// Whether it is that of this event of the script; lines count from one.
+fn is_of(record: &EventRecord, event: usize) -> bool {
+    says(record, "event", &(event + 1).to_string())
+}
+
+fn says(record: &EventRecord, field: &str, word: &str) -> bool {
+    record.kind == KIND && record.fields.get(field).is_some_and(|said| said == word)
+}
+
 /// The times that an event was on: each from its first member's beginning to the next change of anything.
 pub(super) fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
-    let number = (event + 1).to_string();
     let faults =
         || events.iter().filter(|record| record.kind == KIND && !record.fields.contains_key(STANDS_FOR));
-    let is_own = |record: &&EventRecord| record.fields.get("event") == Some(&number);
-    let begins = |record: &&EventRecord| record.fields.get("begins").is_some_and(|begins| begins == "true");
-    let Some(first) = faults().filter(is_own).find(begins) else { return Vec::new() };
+    let is_beginning = |record: &&EventRecord| begins(record) && is_of(record, event);
+    let Some(first) = faults().find(is_beginning) else { return Vec::new() };
     // Every member that applies an event says so; one of them is enough to count.
-    let own = faults().filter(is_own).filter(begins).filter(|record| record.member == first.member);
+    let own = faults().filter(is_beginning).filter(|record| record.member == first.member);
     own.map(|record| {
-        let others = faults().filter(|other| !(is_own(other) && begins(other)));
+        let others = faults().filter(|other| !is_beginning(other));
         let next = others.map(|other| other.at_ns).find(|at_ns| *at_ns > record.at_ns);
         Stretch { from_ns: record.at_ns, to_ns: next.unwrap_or(u64::MAX) }
     })
@@ -38,14 +55,9 @@ pub(super) fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
 
 /// How often it began beyond the lines that are kept one by one.
 pub(super) fn beginnings_beyond(events: &[EventRecord], event: usize) -> u64 {
-    let number = (event + 1).to_string();
-    let begins = |record: &&EventRecord| {
-        record.kind == KIND
-            && record.fields.get("event") == Some(&number)
-            && record.fields.get("begins").is_some_and(|begins| begins == "true")
-    };
-    let Some(first) = events.iter().find(begins) else { return 0 };
-    let own = events.iter().filter(begins).filter(|record| record.member == first.member);
+    let is_beginning = |record: &&EventRecord| begins(record) && is_of(record, event);
+    let Some(first) = events.iter().find(is_beginning) else { return 0 };
+    let own = events.iter().filter(is_beginning).filter(|record| record.member == first.member);
     own.filter_map(|record| record.fields.get(STANDS_FOR)?.parse::<u64>().ok()).sum()
 }
 
@@ -72,18 +84,12 @@ pub(super) fn recovery(
     event: usize,
     stretch: Stretch,
 ) -> Option<u64> {
-    let number = (event + 1).to_string();
-    let says = |record: &&EventRecord, begins: &str| {
-        record.kind == KIND && record.fields.get("begins").is_some_and(|word| word == begins)
-    };
-    let next = events.iter().filter(|record| says(record, "true") && record.at_ns > stretch.to_ns);
+    let next = events.iter().filter(|record| begins(record) && record.at_ns > stretch.to_ns);
     let next_ns = next.map(|record| record.at_ns).min().unwrap_or(u64::MAX);
-    let ends = events.iter().filter(|record| {
-        says(record, "false")
-            && record.fields.get("event") == Some(&number)
-            && record.at_ns >= stretch.from_ns
-    });
-    let end_ns = ends.map(|record| record.at_ns).filter(|at_ns| *at_ns < next_ns).max()?;
+    let own_ends = events
+        .iter()
+        .filter(|record| ends(record) && is_of(record, event) && record.at_ns >= stretch.from_ns);
+    let end_ns = own_ends.map(|record| record.at_ns).filter(|at_ns| *at_ns < next_ns).max()?;
     let ups = changes_to(plan, events, edges, "up");
     ups.map(|record| record.at_ns)
         .filter(|at_ns| (end_ns..next_ns).contains(at_ns))
