@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Endpoint;
+use super::order::Across;
 use super::peer::Peer;
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
@@ -55,12 +56,13 @@ impl Endpoint {
             }
             Command::Send { operation, target, tag, source } => {
                 let mut peer = self.peer_for(target)?;
-                let result =
-                    if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
-                        self.start_send(&mut peer, operation, tag, source)
-                    } else {
-                        Err(CommandRefused::Busy)
-                    };
+                let across = self.across_classes(&peer, Class::Request);
+                let result = if across != Across::Waits && self.passes_fence(&mut peer) {
+                    self.start_send(&mut peer, operation, tag, source)
+                } else {
+                    Err(CommandRefused::Busy)
+                };
+                self.note_across(across, Class::Request, result.is_ok());
                 self.queue_data(&mut peer, Class::Request);
                 self.put_back(peer);
                 result
@@ -91,11 +93,13 @@ impl Endpoint {
                 let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
                 let class = if is_bulk { Class::Bulk } else { Class::Request };
                 let mut peer = self.peer_for(target.node)?;
-                let result = if self.keeps_pair_order(&mut peer, class) && self.passes_fence(&mut peer) {
+                let across = self.across_classes(&peer, class);
+                let result = if across != Across::Waits && self.passes_fence(&mut peer) {
                     self.start(&mut peer, command)
                 } else {
                     Err(CommandRefused::Busy)
                 };
+                self.note_across(across, class, result.is_ok());
                 self.queue_data(&mut peer, class);
                 self.put_back(peer);
                 result
@@ -121,11 +125,13 @@ impl Endpoint {
             return Err(PASSES_THE_END);
         }
         let mut peer = self.peer_for(target.node)?;
-        let result = if self.keeps_pair_order(&mut peer, Class::Request) && self.passes_fence(&mut peer) {
+        let across = self.across_classes(&peer, Class::Request);
+        let result = if across != Across::Waits && self.passes_fence(&mut peer) {
             self.start_store(&mut peer, operation, target, data, completion)
         } else {
             Err(CommandRefused::Busy)
         };
+        self.note_across(across, Class::Request, result.is_ok());
         self.queue_data(&mut peer, Class::Request);
         self.put_back(peer);
         result
