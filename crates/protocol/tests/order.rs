@@ -136,6 +136,23 @@ fn a_promise_that_nobody_keeps_is_seen_to_be_broken() {
     assert_eq!(broken(&fabric), [], "nothing was promised");
 }
 
+/// A command that is refused for now breaks nothing, however often it is asked for.
+#[test]
+fn a_command_that_is_refused_breaks_no_promise() {
+    let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Pair, false));
+    fabric.insist(0, put(1, at(1, 0), local(0, BYTES)));
+    let mut taken = 0;
+    while fabric.command(0, posted(at(1, 800_000), &[1; 64])).is_ok() {
+        taken += 1;
+    }
+    for _ in 0..100 {
+        let _ = fabric.command(0, posted(at(1, 800_000), &[1; 64]));
+    }
+    fabric.finish(1).expect("the put ends well");
+    let broken = broken(&fabric).len();
+    assert!(0 < broken && broken <= taken, "{broken} for {taken} stores that were taken");
+}
+
 /// What takes one way keeps its order as long as the way does.
 #[test]
 fn a_way_that_reorders_breaks_the_promise_per_path() {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Endpoint;
+use super::order::Across;
 use super::peer::Peer;
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
@@ -54,8 +55,9 @@ impl Endpoint {
             }
             Command::Send { operation, target, tag, source } => {
                 self.toward(target, Class::Request, |endpoint, peer| {
-                    endpoint.passes(peer, Class::Request)?;
-                    endpoint.start_send(peer, operation, tag, source)
+                    endpoint.in_order(peer, Class::Request, |endpoint, peer| {
+                        endpoint.start_send(peer, operation, tag, source)
+                    })
                 })?
             }
             Command::Cancel { operation } => self.cancel(operation),
@@ -84,8 +86,7 @@ impl Endpoint {
                 let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
                 let class = if is_bulk { Class::Bulk } else { Class::Request };
                 self.toward(target.node, class, |endpoint, peer| {
-                    endpoint.passes(peer, class)?;
-                    endpoint.start(peer, command)
+                    endpoint.in_order(peer, class, |endpoint, peer| endpoint.start(peer, command))
                 })?
             }
         }
@@ -159,15 +160,27 @@ impl Endpoint {
         if target.offset.checked_add(data.len() as u64).is_none() {
             return Err(PASSES_THE_END);
         }
-        self.passes(peer, Class::Request)?;
-        self.start_store(peer, operation, target, data, completion)
+        self.in_order(peer, Class::Request, |endpoint, peer| {
+            endpoint.start_store(peer, operation, target, data, completion)
+        })
     }
 
-    /// Whether something may begin towards a peer now, as far as what was begun before is concerned.
-    #[inline]
-    fn passes(&mut self, peer: &mut Peer, class: Class) -> Result<(), CommandRefused> {
-        let passes = self.keeps_pair_order(peer, class) && self.passes_fence(peer);
-        if passes { Ok(()) } else { Err(CommandRefused::Busy) }
+    /// Begin something towards a peer if what was begun before lets it. What overtakes something that it should have waited for is told of
+    /// once it has begun: who is refused for now asks again and again, and has broken nothing.
+    #[inline(always)]
+    fn in_order(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        begin: impl FnOnce(&mut Self, &mut Peer) -> Result<(), CommandRefused>,
+    ) -> Result<(), CommandRefused> {
+        let across = self.across_classes(peer, class);
+        if across == Across::Waits || !self.passes_fence(peer) {
+            return Err(CommandRefused::Busy);
+        }
+        begin(self, peer)?;
+        self.note_across(across, class);
+        Ok(())
     }
 
     /// Whoever a command names must be another endpoint of the rack.

@@ -48,6 +48,17 @@ impl Lines {
     }
 }
 
+/// How a command stands to what was asked for before it in the other class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Across {
+    /// All of that is visible, or nobody minds.
+    Follows,
+    /// It has to wait for it.
+    Waits,
+    /// It should, and does not: its number.
+    Overtakes { number: u32 },
+}
+
 // ---- what an endpoint does -----------------------------------------------------------------------------------------
 
 /// Puts under way to one node, where those that overlap must not be so at the same time.
@@ -67,26 +78,39 @@ impl Overlaps {
 }
 
 impl Endpoint {
-    /// Whether a command of this class may be taken; under *pair* it waits for those of the other class.
+    /// How a command of this class stands to those of the other class; it matters under *pair* alone.
     #[inline]
-    pub(super) fn keeps_pair_order(&mut self, peer: &mut Peer, class: Class) -> bool {
-        self.config().paths.order != OrderScope::Pair || self.has_turn_across_classes(peer, class)
+    pub(super) fn across_classes(&self, peer: &Peer, class: Class) -> Across {
+        if self.config().paths.order == OrderScope::Pair {
+            self.under_pair(peer, class)
+        } else {
+            Across::Follows
+        }
     }
 
     #[cold]
-    fn has_turn_across_classes(&mut self, peer: &mut Peer, class: Class) -> bool {
+    fn under_pair(&self, peer: &Peer, class: Class) -> Across {
         let other = if class == Class::Bulk { Class::Request } else { Class::Bulk };
         let sender = &peer.senders[other.index()];
         let is_settled = sender.visible() == sender.next_operation()
             && !peer.has_more_bulk(other)
             && !peer.outstanding[other.index()].has_reply_before(sender.next_operation());
-        if is_settled || self.config().paths.keeps_order {
-            return is_settled;
+        if is_settled {
+            Across::Follows
+        } else if self.config().paths.keeps_order {
+            Across::Waits
+        } else {
+            Across::Overtakes { number: peer.senders[class.index()].next_operation() }
         }
-        let number = peer.senders[class.index()].next_operation();
-        let (source, scope) = (self.config().node, OrderScope::Pair);
-        self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
-        true
+    }
+
+    /// A command that stands like this has begun: it may have broken the promise.
+    #[inline]
+    pub(super) fn note_across(&mut self, across: Across, class: Class) {
+        if let Across::Overtakes { number } = across {
+            let (source, scope) = (self.config().node, OrderScope::Pair);
+            self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
+        }
     }
 
     /// Under *region*: a put is wholly in packets.
