@@ -138,6 +138,18 @@ pub enum MemoryDevice {
     Fake(u32),
 }
 
+impl MemoryDevice {
+    /// What rack files and command lines call `cuda:0` or `fake:7`, if it is a device.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        match text.split_once(':')? {
+            ("cuda", index) => index.parse().ok().map(Self::Cuda),
+            ("fake", seed) => seed.parse().ok().map(Self::Fake),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for MemoryDevice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -46,12 +46,8 @@ pub(super) fn furnish(
 
 fn options(member: &MemberPlan) -> MemoryOptions {
     let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
-    let device = device.map(|device| match device {
-        rackloom_plan::MemoryDevice::Cuda(index) => DeviceChoice::Cuda(u32::from(index)),
-        rackloom_plan::MemoryDevice::Fake(seed) => DeviceChoice::Fake(u64::from(seed)),
-    });
     let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
-    options.numa_node(numa_node.map(u32::from)).device(device)
+    options.numa_node(numa_node.map(u32::from)).device(device.map(DeviceChoice::from))
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.

@@ -377,7 +377,10 @@ impl DeviceRegions {
 }
 
 /// A device, and the name under which what was measured on it is kept.
-pub(crate) fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
+///
+/// # Errors
+/// [`GpuError`]: there is no such device, or it cannot be used, with a hint.
+pub fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
     match choice {
         DeviceChoice::Cuda(index) => {
             let driver = Driver::open()?;

@@ -32,6 +32,8 @@ use crate::mapping::whole_pages;
 use crate::window::Window;
 use crate::wires::Ports;
 
+#[cfg(feature = "gpu")]
+pub use device::open as open_device;
 pub(crate) use device::{DeviceRegions, HANDLE_BYTES, Offer};
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
@@ -54,7 +56,7 @@ pub(crate) enum Local<'a> {
 
 /// The device itself, for as long as the value lives. A panic under the lock would be a bug here; the device itself tells what it has not
 /// done.
-pub(crate) fn locked(device: &SharedDevice) -> MutexGuard<'_, DeviceRegions> {
+pub(crate) fn locked(device: &Mutex<DeviceRegions>) -> MutexGuard<'_, DeviceRegions> {
     device.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -186,7 +188,7 @@ impl HostMemory {
     }
 
     fn on_device(&self) -> Option<MutexGuard<'_, DeviceRegions>> {
-        self.on_device.as_ref().map(locked)
+        self.on_device.as_deref().map(locked)
     }
 
     /// The device that holds regions of it, for whoever uses memory of other members by it.
@@ -490,7 +492,7 @@ pub(crate) fn poll_device<'s>(
     device: &Mutex<DeviceRegions>,
     scratch: &'s mut [u8],
 ) -> Option<(MemoryToken, MemoryDone<'s>)> {
-    let mut regions = device.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut regions = locked(device);
     let (token, done) = regions.poll_done()?;
     let done = match done {
         MemoryDone::Bytes(bytes) => match scratch.get_mut(..bytes.len()) {

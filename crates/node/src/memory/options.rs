@@ -44,6 +44,15 @@ pub(crate) enum DeviceKind {
     Fake,
 }
 
+impl From<rackloom_plan::MemoryDevice> for DeviceChoice {
+    fn from(device: rackloom_plan::MemoryDevice) -> Self {
+        match device {
+            rackloom_plan::MemoryDevice::Cuda(index) => Self::Cuda(index.into()),
+            rackloom_plan::MemoryDevice::Fake(seed) => Self::Fake(seed.into()),
+        }
+    }
+}
+
 #[cfg(feature = "gpu")]
 impl DeviceChoice {
     pub(crate) const fn kind(self) -> DeviceKind {

@@ -86,15 +86,10 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
 
 /// `cuda:0` or `fake:7`.
 fn device(text: &str) -> Result<MemoryDevice, Complaint> {
-    let unknown = || {
+    MemoryDevice::named(text).ok_or_else(|| {
         let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
         Complaint::about(format!("{} is not a device", quoted(text))).hint(hint)
-    };
-    match text.split_once(':').ok_or_else(unknown)? {
-        ("cuda", index) => index.parse().map(MemoryDevice::Cuda).map_err(|_| unknown()),
-        ("fake", seed) => seed.parse().map(MemoryDevice::Fake).map_err(|_| unknown()),
-        _ => Err(unknown()),
-    }
+    })
 }
 
 /// A name of a server.
