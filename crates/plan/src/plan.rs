@@ -127,6 +127,31 @@ pub struct MemoryOptions {
     pub numa_node: Option<u16>,
     /// On this device; `None` is memory of the host.
     pub device: Option<MemoryDevice>,
+    /// How memory of a device is handed to other processes.
+    pub share: ShareBy,
+}
+
+/// How memory of a device is handed to other processes of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShareBy {
+    /// Each region by a handle of its own.
+    #[default]
+    Handle,
+    /// All regions out of one pool, by its descriptor and a pointer for each.
+    Pool,
+}
+
+impl ShareBy {
+    pub(crate) const NAMES: &'static [&'static str] = &["handle", "pool"];
+
+    /// As rack files name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handle => "handle",
+            Self::Pool => "pool",
+        }
+    }
 }
 
 /// What holds a node's memory in place of the host.

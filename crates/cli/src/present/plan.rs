@@ -22,15 +22,17 @@ fn memory(plan: &Plan) -> Option<String> {
         Column::Left("locked"),
         Column::Left("numa node"),
         Column::Left("device"),
+        Column::Left("shared by"),
     ]);
     let special = plan.members.iter().filter(|member| member.memory != MemoryOptions::default());
     let special: Vec<_> = special.collect();
     for member in &special {
-        let MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device, share } = member.memory;
         let word = |is_so: bool| if is_so { "yes" } else { "-" }.to_owned();
         let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
+        let shared_by = if device.is_some() { share.name() } else { "-" }.to_owned();
         let device = device.map_or_else(|| "-".to_owned(), |device| device.to_string());
-        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node, device]);
+        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node, device, shared_by]);
     }
     (!special.is_empty()).then(|| table.render())
 }

@@ -7,8 +7,8 @@
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
 use rackloom_jobs::Job;
-use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, Tiers};
-use rackloom_plan::{MemberPlan, Plan};
+use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
+use rackloom_plan::{MemberPlan, Plan, ShareBy};
 use rackloom_protocol::{Endpoint, NodeId, RegionId};
 
 use super::sharing::Sharing;
@@ -45,9 +45,12 @@ pub(super) fn furnish(
 }
 
 fn options(member: &MemberPlan) -> MemoryOptions {
-    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share } = member.memory;
     let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
-    options.numa_node(numa_node.map(u32::from)).device(device.map(DeviceChoice::from))
+    options
+        .numa_node(numa_node.map(u32::from))
+        .device(device.map(DeviceChoice::from))
+        .pool(share == ShareBy::Pool)
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
@@ -111,6 +114,8 @@ fn count(report: &mut MemoryReport, memory: &HostMemory) {
     let Statistics { reserved, used, allocations, frees, .. } = memory.statistics();
     report.limit_bytes = memory.limits().node_bytes_max.unwrap_or(u64::MAX);
     (report.reserved_bytes, report.used_bytes) = (level(reserved), level(used));
+    let pool = memory.pool().map(|pool| (level(pool.reserved), level(pool.used)));
+    report.pool = pool.map(|(reserved_bytes, used_bytes)| PoolReport { reserved_bytes, used_bytes });
     (report.allocations, report.frees) = (allocations, frees);
 }
 

@@ -6,7 +6,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::{BLOCK, Cuda, MemoryHandle, WITHOUT_TIMING};
-use crate::device::{Address, Device, Element, EventId, HANDLE_BYTES, Move, Reduction, Shared, StreamId};
+use crate::device::{
+    Address, Device, Element, EventId, HANDLE_BYTES, Move, PoolStatistics, Reduction, Shared, StreamId,
+};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -28,16 +30,24 @@ impl Device for Cuda {
         // SAFETY: needed because the driver is C. One address is written.
         unsafe { functions.cuMemAlloc_v2(&raw mut address, bytes.max(1) as usize)? };
         self.allocations.insert(address, bytes);
-        // SAFETY: as above; the range was allocated just now. The default stream is named by null.
-        unsafe {
-            functions.cuMemsetD8Async(address, 0, bytes as usize, ptr::null_mut())?;
-            functions.cuStreamSynchronize(ptr::null_mut())?;
-        }
+        self.clear(Address(address), bytes)?;
         Ok(Address(address))
+    }
+
+    fn allocate_from_pool(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.context.enter()?;
+        self.take_from_pool(bytes)
+    }
+
+    fn pool_statistics(&mut self) -> Result<Option<PoolStatistics>, GpuError> {
+        self.shared.statistics()
     }
 
     fn free(&mut self, address: Address) -> Result<(), GpuError> {
         self.context.enter()?;
+        if self.shared.holds(address) {
+            return self.give_to_pool(address);
+        }
         if self.allocations.remove(&address.0).is_none() {
             return Err(GpuError::OutOfRange { offset: address.0, bytes: 0, length: 0 });
         }
@@ -47,19 +57,27 @@ impl Device for Cuda {
     }
 
     fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
+        if self.shared.holds(address) {
+            self.context.enter()?;
+            return self.shared.share(address);
+        }
         Ok(Shared { handle: self.export_memory(address)?.0, file: None })
     }
 
     fn open(
         &mut self,
         handle: &[u8; HANDLE_BYTES],
-        _file: Option<BorrowedFd<'_>>,
+        file: Option<BorrowedFd<'_>>,
     ) -> Result<Address, GpuError> {
+        if let Some(file) = file {
+            return self.open_from_pool(handle, file);
+        }
         self.open_memory(&MemoryHandle(*handle))
     }
 
     fn close(&mut self, address: Address) -> Result<(), GpuError> {
-        self.close_memory(address)
+        self.context.enter()?;
+        if self.close_of_pool(address)? { Ok(()) } else { self.close_memory(address) }
     }
 
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {

@@ -20,7 +20,7 @@ use rackloom_protocol::{
     MemoryToken, Number, RegionId, Width,
 };
 
-use super::{DeviceChoice, DeviceKind, TiersInUse};
+use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse, Usage};
 
 /// Regions that others may open lie in blocks of their own: a handle opens the whole block.
 const BLOCK_BYTES: u64 = 2 << 20;
@@ -91,8 +91,13 @@ impl DeviceRegions {
         Ok(())
     }
 
-    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else.
-    pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else, or as a part of the pool.
+    pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64, of_pool: bool) -> io::Result<()> {
+        if of_pool {
+            let address = self.landing.device().allocate_from_pool(length).map_err(refused)?;
+            self.add(region, address, length);
+            return Ok(());
+        }
         let unit = if self.kind == DeviceKind::Cuda { BLOCK_BYTES } else { 1 };
         let whole = length.max(1).checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
         self.allocate(region, whole)?;
@@ -107,15 +112,24 @@ impl DeviceRegions {
     }
 
     pub(crate) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
-        let address = self.landing.device().allocate(length).map_err(|error| {
-            let kind = match &error {
-                GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
-                _ => io::ErrorKind::Other,
-            };
-            io::Error::new(kind, error)
-        })?;
-        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
+        let address = self.landing.device().allocate(length).map_err(refused)?;
+        self.add(region, address, length);
         Ok(())
+    }
+
+    fn add(&mut self, region: RegionId, address: Address, length: u64) {
+        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
+    }
+
+    /// What the device's pool holds, if there is one.
+    pub(crate) fn pool(&mut self) -> Option<PoolUsage> {
+        // A device that has failed counts nothing any more.
+        let counted = self.landing.device().pool_statistics().ok().flatten()?;
+        let usage = |current, high| Usage { current, high };
+        Some(PoolUsage {
+            reserved: usage(counted.reserved_current, counted.reserved_high),
+            used: usage(counted.used_current, counted.used_high),
+        })
     }
 
     /// A region of memory of this device that the caller has allocated and will free.
@@ -389,6 +403,15 @@ pub fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError>
         }
         DeviceChoice::Fake(seed) => Ok((Box::new(Fake::new(FakePlan::new(seed))), "fake".to_owned())),
     }
+}
+
+/// Out of memory is told from the rest.
+fn refused(error: GpuError) -> io::Error {
+    let kind = match &error {
+        GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }
 
 fn aligned_to(width: u32) -> impl Fn(Address) -> Result<Address, MemoryFault> {

@@ -39,7 +39,7 @@ pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
 pub(crate) use options::DeviceKind;
-pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, TiersInUse};
+pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, PoolUsage, TiersInUse};
 use placement::Backing;
 
 /// A device that a memory and what it has imported use together: one row of operations orders what both do.
@@ -137,7 +137,7 @@ impl HostMemory {
         }
         self.ledger.check(region, length)?;
         if let Some(choice) = options.device {
-            return self.allocate_on_device(region, length, choice);
+            return self.allocate_on_device(region, length, choice, options.pool);
         }
         let system = |cause: io::Error| AllocateError::System { region, cause };
         let too_large =
@@ -155,6 +155,7 @@ impl HostMemory {
         region: RegionId,
         length: u64,
         choice: DeviceChoice,
+        of_pool: bool,
     ) -> Result<&Granted, AllocateError> {
         let system = |cause: io::Error| AllocateError::System { region, cause };
         if self.on_device.is_none() {
@@ -168,7 +169,7 @@ impl HostMemory {
             return Err(system(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         self.on_device()
-            .map_or(Ok(()), |mut device| device.allocate_apart(region, length))
+            .map_or(Ok(()), |mut device| device.allocate_apart(region, length, of_pool))
             .map_err(system)?;
         self.ledger.add(length, length);
         Ok(&ON_DEVICE)
@@ -266,6 +267,13 @@ impl HostMemory {
     #[must_use]
     pub fn tiers(&self) -> Option<TiersInUse> {
         self.on_device().map(|device| device.tiers())
+    }
+
+    /// What the pool of its device holds, if some of its regions are of one.
+    #[must_use]
+    pub fn pool(&self) -> Option<PoolUsage> {
+        let mut device = self.on_device()?;
+        device.pool()
     }
 
     /// What its regions take and took, and how many have come and gone.

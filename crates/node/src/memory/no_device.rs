@@ -7,7 +7,7 @@ use rackloom_protocol::{
     Atomic, Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
 };
 
-use super::{DeviceChoice, DeviceKind, TiersInUse};
+use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse};
 
 /// As with GPUs: bytes of a handle.
 pub(crate) const HANDLE_BYTES: usize = 64;
@@ -51,7 +51,8 @@ never! {
     fn tiers() -> TiersInUse;
     acting:
     fn allocate(RegionId, u64) -> io::Result<()>;
-    fn allocate_apart(RegionId, u64) -> io::Result<()>;
+    fn allocate_apart(RegionId, u64, bool) -> io::Result<()>;
+    fn pool() -> Option<PoolUsage>;
     fn free(RegionId) -> Option<u64>;
     fn finish() -> Result<(), MemoryFault>;
     fn execute(&MemoryRequest<'_>, &[u8]) -> Option<MemoryFault>;

@@ -4,6 +4,8 @@
 //! that fail. [`Placement`] is read back from the kernel, so an option is never reported as done because it was asked
 //! for. None of this changes what the bytes mean.
 
+use super::ledger::Usage;
+
 /// Wishes and demands for the pages of one region. Nothing by default: ordinary pages, touched when used.
 ///
 /// `Send` and `Sync`: plain data.
@@ -21,6 +23,8 @@ pub struct MemoryOptions {
     pub touch: bool,
     /// Demand: memory of this device, to which everything above means nothing.
     pub device: Option<DeviceChoice>,
+    /// Demand: out of the device's pool, of which others open a part by the pool's descriptor. Means nothing to memory of the host.
+    pub pool: bool,
 }
 
 /// What holds memory in place of the host.
@@ -98,6 +102,12 @@ impl MemoryOptions {
         Self { device, ..self }
     }
 
+    /// The same out of the device's pool, or each by itself.
+    #[must_use]
+    pub const fn pool(self, pool: bool) -> Self {
+        Self { pool, ..self }
+    }
+
     /// The same with or without the demand that every page is in place before the first access.
     #[must_use]
     pub const fn touch(self, touch: bool) -> Self {
@@ -119,6 +129,18 @@ pub struct TiersInUse {
     pub ahead_bytes_min: u64,
     /// Whether `rackloom calibrate --gpu` has found them on this device.
     pub is_measured: bool,
+}
+
+/// What a pool of a device holds, in bytes.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolUsage {
+    /// Taken from the device.
+    pub reserved: Usage,
+    /// Of that: handed out.
+    pub used: Usage,
 }
 
 /// Kinds of pages.

@@ -6,7 +6,7 @@
 use rackloom_protocol::Tenant;
 
 use crate::mistake::{Complaint, quoted};
-use crate::plan::MemoryDevice;
+use crate::plan::{MemoryDevice, ShareBy};
 use crate::quantity::{bytes, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;
@@ -24,6 +24,7 @@ pub(crate) struct Wishes {
     pub(crate) locked: Option<bool>,
     pub(crate) numa_node: Option<u16>,
     pub(crate) device: Option<MemoryDevice>,
+    pub(crate) share: Option<ShareBy>,
 }
 
 impl Wishes {
@@ -38,6 +39,7 @@ impl Wishes {
             locked: self.locked.or(other.locked),
             numa_node: self.numa_node.or(other.numa_node),
             device: self.device.or(other.device),
+            share: self.share.or(other.share),
         }
     }
 }
@@ -64,12 +66,14 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         return Wishes { memory_bytes: sized(reader, fields, "memory"), ..wishes };
     }
     let options = reader.open_under(fields, "memory", &schema::MEMORY);
+    let shares = [ShareBy::Handle, ShareBy::Pool].map(|share| (share.name(), Some(share)));
     Wishes {
         memory_bytes: sized(reader, &options, "bytes"),
         huge_pages: reader.flag(&options, "huge_pages", None),
         locked: reader.flag(&options, "locked", None),
         numa_node: reader.value(&options, "numa_node", None, numa_node),
         device: reader.value(&options, "device", None, |text| device(text).map(Some)),
+        share: reader.choice(&options, "share", None, &shares),
         ..wishes
     }
 }
