@@ -62,21 +62,18 @@ pub(crate) struct Offer {
 impl DeviceRegions {
     pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
         let (device, name) = open(choice).map_err(io::Error::other)?;
+        Self::of(device, &name, choice.kind())
+    }
+
+    /// Regions on a device that is open.
+    fn of(device: Box<dyn Device>, name: &str, kind: DeviceKind) -> io::Result<Self> {
         let mut landing = Landing::new(device).map_err(io::Error::other)?;
         let mut rows = Rows::new(landing.device()).map_err(io::Error::other)?;
-        let kept = Tiers::kept(&name);
+        let kept = Tiers::kept(name);
         let (tiers, is_measured) = (kept.unwrap_or_default(), kept.is_some());
         landing.set_tiers(&tiers);
         rows.set_tiers(&tiers);
-        Ok(Self {
-            kind: choice.kind(),
-            landing,
-            rows,
-            regions: Vec::new(),
-            tiers,
-            is_measured,
-            frames: Vec::new(),
-        })
+        Ok(Self { kind, landing, rows, regions: Vec::new(), tiers, is_measured, frames: Vec::new() })
     }
 
     /// Let the device read frames in these pages by itself.
@@ -161,17 +158,20 @@ impl DeviceRegions {
         self.landing.device()
     }
 
-    /// Its length, if there is one of this name.
-    pub(crate) fn free(&mut self, region: RegionId) -> Option<u64> {
+    /// Its length, if there is one of this name. An error: a device that has failed gives nothing back before the process ends; the region
+    /// stays where it is.
+    pub(crate) fn free(&mut self, region: RegionId) -> Option<Result<u64, MemoryFault>> {
         let place = self.regions.iter().position(|known| known.region == region)?;
-        let DeviceRegion { address, length, is_borrowed, .. } = self.regions.swap_remove(place);
+        let DeviceRegion { address, length, is_borrowed, .. } = self.regions[place];
         self.rows.forget();
-        // A device that has failed gives nothing back before the process ends; nobody can use the region either way.
-        let _ = self.landing.finish().and_then(|()| match is_borrowed {
+        let freed = self.landing.finish().and_then(|()| match is_borrowed {
             true => Ok(()),
             false => self.landing.device().free(address),
         });
-        Some(length)
+        Some(freed.map_err(fault).map(|()| {
+            self.regions.swap_remove(place);
+            length
+        }))
     }
 
     pub(crate) fn length(&self, region: RegionId) -> Option<u64> {
@@ -452,4 +452,22 @@ fn change(atomic: &Atomic) -> WordChange {
     };
     let Atomic { width, operand, compare, .. } = *atomic;
     WordChange { kind, width: width.bytes() as u32, operand, compare }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a device that has failed keeps is said, and not counted as given back.
+    #[test]
+    fn a_region_that_the_device_does_not_give_back_is_still_there() {
+        let plan = FakePlan { fails_after: Some(1), ..FakePlan::new(1) };
+        let mut regions = DeviceRegions::of(Box::new(Fake::new(plan)), "fake", DeviceKind::Fake).unwrap();
+        let region = RegionId(1);
+        regions.allocate_apart(region, 4096, true).unwrap();
+        assert!(regions.write(region, 0, &[1; 64]).and_then(|()| regions.finish()).is_err());
+        assert_eq!(regions.free(region), Some(Err(MemoryFault::Device)));
+        assert_eq!(regions.length(region), Some(4096));
+        assert!(regions.pool().is_some_and(|pool| pool.used.current == 4096), "the pool counts it");
+    }
 }

@@ -244,7 +244,8 @@ impl HostMemory {
             return Err(FreeRefused::Exported(region));
         }
         let freed = self.on_device().and_then(|mut device| device.free(region));
-        if let Some(length) = freed {
+        if let Some(freed) = freed {
+            let length = freed.map_err(|_| FreeRefused::DeviceFailed(region))?;
             self.ledger.remove(length, length);
             return Ok(());
         }

@@ -53,7 +53,7 @@ never! {
     fn allocate(RegionId, u64) -> io::Result<()>;
     fn allocate_apart(RegionId, u64, bool) -> io::Result<()>;
     fn pool() -> Option<PoolUsage>;
-    fn free(RegionId) -> Option<u64>;
+    fn free(RegionId) -> Option<Result<u64, MemoryFault>>;
     fn finish() -> Result<(), MemoryFault>;
     fn execute(&MemoryRequest<'_>, &[u8]) -> Option<MemoryFault>;
     fn poll_done() -> Option<(MemoryToken, MemoryDone<'_>)>;
