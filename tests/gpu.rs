@@ -204,3 +204,22 @@ fn what_is_no_device_is_told_with_its_place() {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
 }
+
+#[test]
+fn memory_of_the_host_that_a_device_has_mapped_is_told_or_refused() {
+    let rack = |device: &str| {
+        rack_file(&format!(
+            "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\n\
+             defaults: {{server: one, memory: {{bytes: 16MiB, mapped: '{device}'}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
+        ))
+    };
+    for device in devices("memory_of_the_host_that_a_device_has_mapped_is_told_or_refused") {
+        let ended = run(&rack(device)).finish();
+        let report = ended.passed();
+        assert_eq!(report["nodes"][0]["memory"]["mapped_by"], device);
+        assert!(ended.stdout.contains(&format!("mapped by {device}")), "{}", ended.stdout);
+    }
+    let ended = run(&rack("cuda:99")).finish();
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+}

@@ -232,8 +232,10 @@ pub trait Device: Send + std::fmt::Debug {
     /// have are an error, and nothing is changed then.
     ///
     /// # Safety
-    /// The range is mapped until the device is dropped.
+    /// The range is mapped until the device is dropped, or has let go of it.
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
+    /// Let go of such pages, once everything on every stream that uses them is done.
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError>;
     /// A new stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
     /// The same for long computations: blocks of kernels on other streams go before those that wait on this one.

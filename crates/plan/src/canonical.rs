@@ -42,13 +42,16 @@ fn text(plan: &Plan) -> String {
     settings(plan, &mut text);
     for MemberPlan { name, role, tenant, server, memory_bytes, memory } in members {
         line(&mut text, format_args!("member {name:?} {role:?} {} {server:?} {memory_bytes}", tenant.0));
-        let MemoryOptions { huge_pages, locked, numa_node, device, share } = memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = memory;
         line(&mut text, format_args!("memory {huge_pages} {locked} {numa_node:?}"));
         if let Some(device) = device {
             line(&mut text, format_args!("memory on {device}"));
         }
         if *share != ShareBy::default() {
             line(&mut text, format_args!("memory by {}", share.name()));
+        }
+        if let Some(mapped) = mapped {
+            line(&mut text, format_args!("memory mapped by {mapped}"));
         }
     }
     for link in links {

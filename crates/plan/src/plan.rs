@@ -129,6 +129,8 @@ pub struct MemoryOptions {
     pub device: Option<MemoryDevice>,
     /// How memory of a device is handed to other processes.
     pub share: ShareBy,
+    /// The device whose kernels use memory of the host in place, if one is to.
+    pub mapped: Option<MemoryDevice>,
 }
 
 /// How memory of a device is handed to other processes of the server.

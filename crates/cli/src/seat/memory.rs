@@ -45,12 +45,13 @@ pub(super) fn furnish(
 }
 
 fn options(member: &MemberPlan) -> MemoryOptions {
-    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share } = member.memory;
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
     let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
     options
         .numa_node(numa_node.map(u32::from))
         .device(device.map(DeviceChoice::from))
         .pool(share == ShareBy::Pool)
+        .mapped(mapped.map(DeviceChoice::from))
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
@@ -96,6 +97,7 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         report.ungranted.extend(granted.reasons.iter().cloned());
     }
     report.device = memory.device().map(|device| device.to_string());
+    report.mapped_by = memory.mapped_by().map(|device| device.to_string());
     report.tiers = memory.tiers().map(|tiers| Tiers {
         in_place_bytes_min: tiers.in_place_bytes_min,
         engine_bytes_min: tiers.engine_bytes_min,

@@ -120,6 +120,17 @@ impl Device for Cuda {
         }
     }
 
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
+        let place = self.foreign.iter().position(|known| *known == start).ok_or(unknown)?;
+        let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
+        // SAFETY: needed because the driver is C. The pages were pinned here, are still mapped, and are let go of once.
+        unsafe { self.context.driver.functions().cuMemHostUnregister(base)? };
+        self.foreign.swap_remove(place);
+        Ok(())
+    }
+
     fn stream(&mut self) -> Result<StreamId, GpuError> {
         self.stream_of(FIRST)
     }
@@ -170,6 +181,14 @@ impl Device for Cuda {
     ) -> Result<(), GpuError> {
         self.context.enter()?;
         let (stream, functions) = (self.raw_stream(stream)?, self.context.driver.functions());
+        if self.shared.may_hold(target) {
+            // Streams do not write words of a pool. A copy of one aligned word by an engine comes after everything before it, too; of memory
+            // that is not pinned the driver has taken the bytes when it returns.
+            let source = (&raw const value).expose_provenance() as u64;
+            // SAFETY: needed because the driver is C. `width` bytes of `value` are read before this returns (the first, on a
+            // little-endian host); that the word is the caller's is his promise.
+            return unsafe { functions.cuMemcpyAsync(target.0, source, width as usize, stream) };
+        }
         // SAFETY: needed because the driver is C. That the word is the caller's is his promise; flag 0 is a barrier before it.
         unsafe {
             match width {

@@ -13,12 +13,15 @@ use super::{Cuda, PointerHandle, Pool};
 use crate::device::{Address, HANDLE_BYTES, PoolStatistics, Shared};
 use crate::error::GpuError;
 
+/// No part of a pool is longer: more than a device has.
+const PART_BYTES_MAX: u64 = 1 << 40;
+
 /// What a device has of pools, its own and those of others.
 #[derive(Debug, Default)]
 pub(super) struct SharedPools {
     own: Option<Pool>,
     /// What was allocated here and not freed.
-    allocated: BTreeSet<u64>,
+    allocated: BTreeMap<u64, u64>,
     /// Handles made here, which cannot be opened here.
     handles: BTreeSet<[u8; HANDLE_BYTES]>,
     /// What was opened, by its address here.
@@ -27,7 +30,15 @@ pub(super) struct SharedPools {
 
 impl SharedPools {
     pub(super) fn holds(&self, address: Address) -> bool {
-        self.allocated.contains(&address.0)
+        self.allocated.contains_key(&address.0)
+    }
+
+    /// Whether an address may lie in memory of a pool. How long an opened part is, the driver does not say, so it counts as the largest.
+    pub(super) fn may_hold(&self, address: Address) -> bool {
+        let below = self.allocated.range(..=address.0).next_back();
+        let opened = self.opened.range(..=address.0).next_back();
+        below.is_some_and(|(start, bytes)| address.0 - start < *bytes)
+            || opened.is_some_and(|(start, _)| address.0 - start < PART_BYTES_MAX)
     }
 
     pub(super) fn statistics(&self) -> Result<Option<PoolStatistics>, GpuError> {
@@ -48,7 +59,7 @@ impl SharedPools {
         for (address, pool) in std::mem::take(&mut self.opened) {
             drop(pool.free_on(ptr::null_mut(), Address(address)));
         }
-        for address in std::mem::take(&mut self.allocated) {
+        for address in std::mem::take(&mut self.allocated).into_keys() {
             drop(self.own.as_ref().map(|pool| pool.free_on(ptr::null_mut(), Address(address))));
         }
     }
@@ -63,7 +74,7 @@ impl Cuda {
         let allocated = pool.allocate_on(ptr::null_mut(), bytes);
         self.shared.own = Some(pool);
         let address = allocated?;
-        self.shared.allocated.insert(address.0);
+        self.shared.allocated.insert(address.0, bytes);
         self.clear(address, bytes)?;
         Ok(address)
     }

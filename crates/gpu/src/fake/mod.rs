@@ -254,6 +254,11 @@ impl Device for Fake {
         Ok(())
     }
 
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        while self.step()? {}
+        self.store.unpin_pages(start)
+    }
+
     fn stream(&mut self) -> Result<StreamId, GpuError> {
         self.streams.push(VecDeque::new());
         Ok(StreamId(self.streams.len() as u32 - 1))

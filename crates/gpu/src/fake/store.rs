@@ -155,6 +155,13 @@ impl Store {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
     }
 
+    /// They are nobody's business any more.
+    pub(super) fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
+        let known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
+        known.map(|_| ()).ok_or(unknown)
+    }
+
     /// Whether a range lies within one allocation.
     pub(super) fn check(&self, address: u64, bytes: u64) -> Result<(), GpuError> {
         let fits =

@@ -335,6 +335,11 @@ fn a_pool_of_a_device_hands_out_zeros_and_counts() {
         let second = landing.device().allocate_from_pool(bytes).unwrap();
         landing.write(first, &Random(seed).bytes(4096)).unwrap();
         landing.finish().unwrap();
+        // A word by itself, a signal, and an atomic behind them.
+        landing.write(first.plus(8), &7_u64.to_ne_bytes()).unwrap();
+        landing.set_now(first, 41).unwrap();
+        let add = WordChange { kind: AtomicKind::Add, width: 8, operand: 1, compare: 0 };
+        assert_eq!((landing.atomic_now(first, add), landing.atomic_now(first.plus(8), add)), (Ok(41), Ok(7)));
         let counted = landing.device().pool_statistics().unwrap().unwrap();
         assert!(counted.used_current >= 2 * bytes && counted.reserved_current >= counted.used_current);
         landing.device().free(first).unwrap();

@@ -89,6 +89,9 @@ pub struct MemoryReport {
     /// From which sizes on bytes take another way on that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Tiers>,
+    /// The device whose kernels use all of them in place, in memory of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped_by: Option<String>,
     /// The pool on that device that they are parts of, if they are of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolReport>,
@@ -121,6 +124,7 @@ impl MemoryReport {
             part(self.advised_bytes, "huge pages advised"),
             part(self.locked_bytes, "locked"),
             bound,
+            self.mapped_by.as_ref().map(|device| format!("mapped by {device}")),
             self.place().map(|place| match &self.tiers {
                 Some(tiers) => format!("{place} ({})", tiers.told()),
                 None => place,

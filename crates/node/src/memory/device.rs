@@ -390,6 +390,34 @@ impl DeviceRegions {
     }
 }
 
+/// The device whose kernels use pages of the host in place.
+#[derive(Debug)]
+pub(crate) struct Mapper(Box<dyn Device>);
+
+impl Mapper {
+    pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
+        open(choice).map(|(device, _)| Self(device)).map_err(io::Error::other)
+    }
+
+    /// Where kernels find these pages.
+    ///
+    /// # Safety
+    /// They are mapped until [`Self::unmap`] has returned, or this value is gone.
+    pub(crate) unsafe fn map(&mut self, start: usize, bytes: usize) -> io::Result<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
+        Ok(start as u64)
+    }
+
+    pub(crate) fn unmap(&mut self, start: usize) -> io::Result<()> {
+        self.0.unpin_pages(start as u64).map_err(io::Error::other)
+    }
+
+    pub(crate) fn device(&mut self) -> &mut dyn Device {
+        &mut *self.0
+    }
+}
+
 /// A device, and the name under which what was measured on it is kept.
 ///
 /// # Errors

@@ -21,6 +21,8 @@ pub struct MemoryOptions {
     pub numa_node: Option<u32>,
     /// Demand: every page in place before the first access.
     pub touch: bool,
+    /// Demand: kernels of this device read and write the pages in place, by the address that [`Granted::device_address`] tells.
+    pub mapped: Option<DeviceChoice>,
     /// Demand: memory of this device, to which everything above means nothing.
     pub device: Option<DeviceChoice>,
     /// Demand: out of the device's pool, of which others open a part by the pool's descriptor. Means nothing to memory of the host.
@@ -102,6 +104,12 @@ impl MemoryOptions {
         Self { device, ..self }
     }
 
+    /// The same in pages that kernels of a device use in place, or that none does.
+    #[must_use]
+    pub const fn mapped(self, mapped: Option<DeviceChoice>) -> Self {
+        Self { mapped, ..self }
+    }
+
     /// The same out of the device's pool, or each by itself.
     #[must_use]
     pub const fn pool(self, pool: bool) -> Self {
@@ -170,6 +178,8 @@ pub struct Granted {
     pub locked: bool,
     /// The node they are bound to.
     pub numa_node: Option<u32>,
+    /// Where kernels of the device that has them mapped find the first byte.
+    pub device_address: Option<u64>,
     /// For every wish that was not granted: what, and why.
     pub reasons: Vec<String>,
 }

@@ -150,6 +150,7 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
             numa_node: wishes.numa_node,
             device: wishes.device,
             share: wishes.share.unwrap_or_default(),
+            mapped: wishes.mapped,
         },
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Wishes {
     pub(crate) numa_node: Option<u16>,
     pub(crate) device: Option<MemoryDevice>,
     pub(crate) share: Option<ShareBy>,
+    pub(crate) mapped: Option<MemoryDevice>,
 }
 
 impl Wishes {
@@ -40,6 +41,7 @@ impl Wishes {
             numa_node: self.numa_node.or(other.numa_node),
             device: self.device.or(other.device),
             share: self.share.or(other.share),
+            mapped: self.mapped.or(other.mapped),
         }
     }
 }
@@ -74,6 +76,7 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         numa_node: reader.value(&options, "numa_node", None, numa_node),
         device: reader.value(&options, "device", None, |text| device(text).map(Some)),
         share: reader.choice(&options, "share", None, &shares),
+        mapped: reader.value(&options, "mapped", None, |text| device(text).map(Some)),
         ..wishes
     }
 }

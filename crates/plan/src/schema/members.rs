@@ -34,6 +34,12 @@ pub(crate) static MEMORY: Table = table(
             "`handle`",
             "How nodes of the same server open memory of a GPU: each region by a handle of its own, or all out of one pool.",
         ),
+        key(
+            "mapped",
+            Kind::Device,
+            "no device",
+            "The GPU whose kernels read and write memory of the host in place.",
+        ),
     ],
 );
 pub(crate) static TENANT: Table = table(
