@@ -10,12 +10,17 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use support::wires::has_gpu;
-use support::{rack_file, run, send, topology};
+use support::{rack_file, rackloom, run, send, topology};
 
 /// A rack of two nodes on one server, with its memory on a device.
 fn duo(device: &str, job: &str) -> PathBuf {
+    duo_by(device, "handle", job)
+}
+
+fn duo_by(device: &str, share: &str, job: &str) -> PathBuf {
     rack_file(&format!(
-        "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\njob: {job}\n"
+        "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\n\
+         defaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}', share: {share}}}}}\njob: {job}\n"
     ))
 }
 
@@ -36,13 +41,43 @@ fn nodes_of_one_server_use_each_other_s_device_memory_and_the_links_carry_no_dat
     for device in devices("nodes_of_one_server_use_each_other_s_device_memory_and_the_links_carry_no_data") {
         let file = duo(device, "{collective: {bytes: 1MiB}}");
         let direct = run(&file).finish().passed();
+        let pooled = run(&duo_by(device, "pool", "{collective: {bytes: 1MiB}}")).finish().passed();
         let forced = run(&file).with(&["--force-wire"]).finish().passed();
-        for (report, used, unused) in [(&direct, "direct", "frames"), (&forced, "frames", "direct")] {
+        let ways =
+            [(&direct, "direct", "frames"), (&pooled, "direct", "frames"), (&forced, "frames", "direct")];
+        for (report, used, unused) in ways {
             for node in report["nodes"].as_array().expect("nodes") {
                 let bytes = |way: &str| node["paths"][way]["bytes"].as_u64().expect("a number");
                 assert!(bytes(used) >= BYTES / 2 && bytes(unused) == 0, "{device}: {}", node["paths"]);
             }
         }
+    }
+}
+
+#[test]
+fn a_pool_on_a_device_is_counted_in_the_report_and_in_the_status() {
+    for device in devices("a_pool_on_a_device_is_counted_in_the_report_and_in_the_status") {
+        let file = duo_by(device, "pool", "{litmus: {bytes_max: 64KiB}}");
+        let ended = run(&file).finish();
+        let report = ended.passed();
+        let memory = &report["nodes"][0]["memory"];
+        let (pool, used) = (&memory["pool"], &memory["used_bytes"]["high"]);
+        assert!(pool["used_bytes"]["high"].as_u64() >= used.as_u64() && used.as_u64() > Some(0), "{memory}");
+        assert!(pool["reserved_bytes"]["high"].as_u64() >= pool["used_bytes"]["high"].as_u64(), "{memory}");
+        assert_eq!(pool["used_bytes"]["current"], 0, "everything was given back: {memory}");
+        assert!(ended.stdout.contains(&format!("in a pool on {device}")), "{}", ended.stdout);
+
+        let session = support::scratch("pool");
+        let up = rackloom(&["up", &file.display().to_string(), "--job", "litmus"])
+            .in_run_directory(&session)
+            .finish();
+        assert_eq!(up.code, Some(0), "{}{}", up.stdout, up.stderr);
+        let table = rackloom(&["status"]).in_run_directory(&session).finish().stdout;
+        // Whether the job was over by then is not asked.
+        rackloom(&["down"]).in_run_directory(&session).finish();
+        let row = table.lines().find(|line| line.contains(&format!("  a pool on {device}")));
+        let row = row.unwrap_or_else(|| panic!("{table}"));
+        assert!(row.starts_with("n0") && row.matches("iB").count() == 4, "{table}");
     }
 }
 
@@ -147,7 +182,7 @@ fn sizes_that_were_measured_are_kept_used_and_told() {
     let before = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
     assert_eq!(tiers(&before)["measured"], false, "{}", tiers(&before));
     let calibrate = ["calibrate", "--gpu", "fake:9", "--json"];
-    let measured = support::rackloom(&calibrate).in_environment("XDG_CACHE_HOME", &home).finish();
+    let measured = rackloom(&calibrate).in_environment("XDG_CACHE_HOME", &home).finish();
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
     let measured: serde_json::Value = serde_json::from_str(&measured.stdout).expect("JSON");
     assert_eq!(measured["timed"].as_array().map(Vec::len), Some(15));
@@ -157,7 +192,7 @@ fn sizes_that_were_measured_are_kept_used_and_told() {
     let after = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
     let found = tiers(&after);
     assert_eq!((&found["in_place_bytes_min"], &found["measured"]), (&777.into(), &true.into()), "{found}");
-    let ended = support::rackloom(&["calibrate", "--gpu", "cuda"]).finish();
+    let ended = rackloom(&["calibrate", "--gpu", "cuda"]).finish();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
 
@@ -168,4 +203,23 @@ fn what_is_no_device_is_told_with_its_place() {
     for part in [":3:", "is not a device", "write `cuda:0`"] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn memory_of_the_host_that_a_device_has_mapped_is_told_or_refused() {
+    let rack = |device: &str| {
+        rack_file(&format!(
+            "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\n\
+             defaults: {{server: one, memory: {{bytes: 16MiB, mapped: '{device}'}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
+        ))
+    };
+    for device in devices("memory_of_the_host_that_a_device_has_mapped_is_told_or_refused") {
+        let ended = run(&rack(device)).finish();
+        let report = ended.passed();
+        assert_eq!(report["nodes"][0]["memory"]["mapped_by"], device);
+        assert!(ended.stdout.contains(&format!("mapped by {device}")), "{}", ended.stdout);
+    }
+    let ended = run(&rack("cuda:99")).finish();
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
 }

@@ -216,9 +216,21 @@ fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
 /// A peer that stops with the memory of another one mapped cannot let go of it, and the owner cannot free it.
 #[test]
 fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
-    let file = rack_file(
-        "name: held\nshape: {full-mesh: {nodes: 2}}\nservers: {box: [n0, n1]}\ntimers: {heartbeat_interval: 200ms}\n",
-    );
+    for place in
+        ["16MiB", "{bytes: 16MiB, device: 'fake:5'}", "{bytes: 16MiB, device: 'fake:5', share: pool}"]
+    {
+        held_memory_is_named_at_the_end(place);
+    }
+    if support::wires::has_gpu("memory_that_a_hung_peer_holds_is_named_at_the_end") {
+        held_memory_is_named_at_the_end("{bytes: 16MiB, device: 'cuda:0', share: pool}");
+    }
+}
+
+fn held_memory_is_named_at_the_end(place: &str) {
+    let file = rack_file(&format!(
+        "name: held\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{server: box, memory: {place}}}\n\
+         timers: {{heartbeat_interval: 200ms}}\n"
+    ));
     let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--type", "i32", "--algorithm", "ring"];
     let clean = run(&file).with(&job).finish().passed();
     assert_eq!(memory(&clean, "n0").get("leaks"), None);
@@ -238,4 +250,7 @@ fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
     let left: u64 = leaks.iter().map(|leak| number(leak, "/bytes")).sum();
     assert_eq!(number(held, "/used_bytes/current"), left, "nothing else is left");
     assert_eq!(number(held, "/allocations") - number(held, "/frees"), leaks.len() as u64);
+    if place.contains("pool") {
+        assert!(number(held, "/pool/used_bytes/current") >= left, "its pool counts the same: {held}");
+    }
 }

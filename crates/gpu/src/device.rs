@@ -26,6 +26,21 @@ pub struct Shared {
     pub file: Option<OwnedFd>,
 }
 
+/// What a pool holds, and what its callers hold of that, in bytes.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStatistics {
+    /// Taken from the system, now.
+    pub reserved_current: u64,
+    /// Taken from the system, at most since the last reset.
+    pub reserved_high: u64,
+    /// Handed out, now.
+    pub used_current: u64,
+    /// Handed out, at most since the last reset.
+    pub used_high: u64,
+}
+
 /// An address that the device understands: its own memory, a peer's that it may use, or pinned memory of the host.
 ///
 /// `Send` and `Sync`: plain data.
@@ -177,6 +192,16 @@ impl Element {
 pub trait Device: Send + std::fmt::Debug {
     /// Memory of the device, zeroed; usable at once.
     fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError>;
+    /// The same out of the device's pool, which is made when it is first needed. Other processes open such memory by a descriptor of the
+    /// pool and a handle of 64 bytes.
+    fn allocate_from_pool(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        let _ = bytes;
+        Err(GpuError::NotSupported { function: "allocate_from_pool" })
+    }
+    /// What the pool holds, if there is one by now.
+    fn pool_statistics(&mut self) -> Result<Option<PoolStatistics>, GpuError> {
+        Ok(None)
+    }
     /// Give it back, once everything on every stream that uses it is done.
     fn free(&mut self, address: Address) -> Result<(), GpuError>;
     /// Let other processes open memory that was allocated here: all of it, by the address at which it begins.
@@ -207,8 +232,10 @@ pub trait Device: Send + std::fmt::Debug {
     /// have are an error, and nothing is changed then.
     ///
     /// # Safety
-    /// The range is mapped until the device is dropped.
+    /// The range is mapped until the device is dropped, or has let go of it.
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
+    /// Let go of such pages, once everything on every stream that uses them is done.
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError>;
     /// A new stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
     /// The same for long computations: blocks of kernels on other streams go before those that wait on this one.

@@ -16,6 +16,7 @@ use rackloom::fabric::{
 };
 use rackloom::gpu::GpuError;
 use rackloom::gpu::device::{Address, Device, EventId, StreamId};
+use rackloom_plan::MemoryDevice;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const ROUNDS: usize = 5;
@@ -248,12 +249,7 @@ fn run(work: Work) -> Result<(Times, usize), Trouble> {
 }
 
 fn device(name: &str) -> Option<DeviceChoice> {
-    let (kind, number) = name.split_once(':')?;
-    match kind {
-        "cuda" => number.parse().ok().map(DeviceChoice::Cuda),
-        "fake" => number.parse().ok().map(DeviceChoice::Fake),
-        _ => None,
-    }
+    MemoryDevice::named(name).map(DeviceChoice::from)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -127,3 +127,52 @@ fn bound_pages_are_bound() {
         assert!(error.to_string().contains(&impossible.to_string()), "{error}");
     }
 }
+
+/// Kernels read and write pages of the host where they lie; the fake device does so late.
+#[cfg(feature = "gpu")]
+#[test]
+fn kernels_use_mapped_pages_in_place() {
+    use rackloom::gpu::device::{Address, Element, Reduction};
+    use rackloom::memory::{DeviceChoice, open_device};
+    let mut devices = vec![DeviceChoice::Fake(3)];
+    match open_device(DeviceChoice::Cuda(0)) {
+        Ok(_) => devices.push(DeviceChoice::Cuda(0)),
+        Err(error) => skipped("kernels_use_mapped_pages_in_place", &error.to_string()),
+    }
+    for choice in devices {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions::default().mapped(Some(choice));
+        let address = |memory: &mut HostMemory, region| {
+            memory.allocate_with(region, BYTES, options).unwrap().device_address.expect("a demand")
+        };
+        let (target, source) = (address(&mut memory, REGION), address(&mut memory, OTHER));
+        memory.write(REGION, 4, &5_i32.to_le_bytes()).unwrap();
+        memory.write(OTHER, 4, &37_i32.to_le_bytes()).unwrap();
+        let sum = |memory: &mut HostMemory| {
+            memory.with_mapper(|device| {
+                let stream = device.stream()?;
+                let work = (Reduction::Sum, Element::I32);
+                device.reduce(stream, work, Address(target), Address(source), BYTES / 4)?;
+                device.synchronize(stream)
+            })
+        };
+        sum(&mut memory).expect("a device").unwrap();
+        let mut found = [0; 4];
+        memory.read(REGION, 4, &mut found).unwrap();
+        assert_eq!(i32::from_le_bytes(found), 42, "{choice}");
+        assert_eq!(memory.mapped_by(), Some(choice));
+        let other = MemoryOptions::default().mapped(Some(DeviceChoice::Fake(99)));
+        let refused = memory.allocate_with(RegionId(3), 64, other).unwrap_err();
+        assert!(refused.to_string().contains("one device per node"), "{refused}");
+        memory.free(OTHER).unwrap();
+        if matches!(choice, DeviceChoice::Fake(_)) {
+            assert!(
+                sum(&mut memory).expect("a device").is_err(),
+                "what was freed is not the device's any more"
+            );
+        }
+    }
+    let nowhere = MemoryOptions::default().mapped(Some(DeviceChoice::Cuda(99)));
+    let refused = HostMemory::default().allocate_with(REGION, 64, nowhere).unwrap_err();
+    assert!(refused.to_string().contains("hint: "), "{refused}");
+}

@@ -20,7 +20,7 @@ use crate::hub::SwitchKind;
 use crate::job::JobPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::of_link::OwnChannels;
-use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, TenantPlan};
+use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, ShareBy, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
 /// Hash of everything that is configured; the seed is reported beside it.
@@ -42,10 +42,16 @@ fn text(plan: &Plan) -> String {
     settings(plan, &mut text);
     for MemberPlan { name, role, tenant, server, memory_bytes, memory } in members {
         line(&mut text, format_args!("member {name:?} {role:?} {} {server:?} {memory_bytes}", tenant.0));
-        let MemoryOptions { huge_pages, locked, numa_node, device } = memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = memory;
         line(&mut text, format_args!("memory {huge_pages} {locked} {numa_node:?}"));
         if let Some(device) = device {
             line(&mut text, format_args!("memory on {device}"));
+        }
+        if *share != ShareBy::default() {
+            line(&mut text, format_args!("memory by {}", share.name()));
+        }
+        if let Some(mapped) = mapped {
+            line(&mut text, format_args!("memory mapped by {mapped}"));
         }
     }
     for link in links {

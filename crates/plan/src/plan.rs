@@ -127,6 +127,33 @@ pub struct MemoryOptions {
     pub numa_node: Option<u16>,
     /// On this device; `None` is memory of the host.
     pub device: Option<MemoryDevice>,
+    /// How memory of a device is handed to other processes.
+    pub share: ShareBy,
+    /// The device whose kernels use memory of the host in place, if one is to.
+    pub mapped: Option<MemoryDevice>,
+}
+
+/// How memory of a device is handed to other processes of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShareBy {
+    /// Each region by a handle of its own.
+    #[default]
+    Handle,
+    /// All regions out of one pool, by its descriptor and a pointer for each.
+    Pool,
+}
+
+impl ShareBy {
+    pub(crate) const NAMES: &'static [&'static str] = &["handle", "pool"];
+
+    /// As rack files name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handle => "handle",
+            Self::Pool => "pool",
+        }
+    }
 }
 
 /// What holds a node's memory in place of the host.
@@ -136,6 +163,18 @@ pub enum MemoryDevice {
     Cuda(u16),
     /// A fake one, which is late and in odd order as this seed says.
     Fake(u32),
+}
+
+impl MemoryDevice {
+    /// What rack files and command lines call `cuda:0` or `fake:7`, if it is a device.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        match text.split_once(':')? {
+            ("cuda", index) => index.parse().ok().map(Self::Cuda),
+            ("fake", seed) => seed.parse().ok().map(Self::Fake),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for MemoryDevice {

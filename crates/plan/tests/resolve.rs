@@ -3,8 +3,8 @@
 use rackloom_plan::{
     AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
     ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
-    MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, SideLatency, Sizes, Sweep,
-    TenantPlan, WireKind,
+    MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, ShareBy, SideLatency, Sizes,
+    Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation,
@@ -43,7 +43,14 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!((right.memory_bytes, right.tenant, right.server.as_str()), (16 << 20, Tenant(3), "annex"));
     assert_eq!((hub.memory_bytes, hub.server.as_str()), (0, "closet"));
     let device = Some(MemoryDevice::Fake(7));
-    let held = MemoryOptions { huge_pages: true, locked: true, numa_node: Some(1), device };
+    let held = MemoryOptions {
+        huge_pages: true,
+        locked: true,
+        numa_node: Some(1),
+        device,
+        share: ShareBy::Pool,
+        mapped: Some(MemoryDevice::Cuda(1)),
+    };
     assert_eq!((left.memory, right.memory, hub.memory), (held, held, MemoryOptions::default()));
     assert_eq!(plan.tenants, [TenantPlan { tenant: Tenant(3), memory_bytes_max: 16 << 20 }]);
     let expect = Expectations {
@@ -214,6 +221,8 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "nodes: {n1: {memory: {numa_node: 0}}}",
         "nodes: {n1: {memory: {device: 'cuda:0'}}}",
         "nodes: {n1: {memory: {device: 'fake:0'}}}",
+        "nodes: {n1: {memory: {device: 'fake:0', share: pool}}}",
+        "nodes: {n1: {memory: {mapped: 'fake:0'}}}",
         "servers: {box: [n0, n1]}",
         "tenants: {0: {memory_max: 1GiB}}",
         "credits: {limit: 2000}",

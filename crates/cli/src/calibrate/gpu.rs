@@ -2,11 +2,10 @@
 //!
 //! The measuring is `rackloom_gpu::tiers`'; here is only what is asked and what is said.
 
-use rackloom_gpu::device::Device;
-use rackloom_gpu::fake::{Fake, FakePlan};
-use rackloom_gpu::probe::uuid_of;
+use rackloom::memory::open_device;
+use rackloom_gpu::GpuError;
 use rackloom_gpu::tiers::{Tiers, Timed, measure};
-use rackloom_gpu::{Cuda, Driver, GpuError};
+use rackloom_plan::MemoryDevice;
 use serde_json::{Value, json};
 
 use crate::arguments::Output;
@@ -18,7 +17,10 @@ use crate::reporting::say;
 
 /// Measure on a device, and keep what was found.
 pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
-    let (opened, name) = open(device)?;
+    let unknown =
+        || Failure::bad_input(format!("{device} is not a device")).at("--gpu").hint("write `cuda:0`");
+    let choice = MemoryDevice::named(device).ok_or_else(unknown)?;
+    let (opened, name) = open_device(choice.into()).map_err(|error| told(&error))?;
     let (tiers, timed) = measure(opened).map_err(|error| told(&error))?;
     let kept = tiers
         .keep(&name)
@@ -31,21 +33,6 @@ pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
     };
     say(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
-}
-
-fn open(device: &str) -> Result<(Box<dyn Device>, String), Failure> {
-    let number = |kind: &str| device.strip_prefix(kind).and_then(|number| number.parse::<u32>().ok());
-    if let Some(seed) = number("fake:") {
-        return Ok((Box::new(Fake::new(FakePlan::new(seed.into()))), "fake".to_owned()));
-    }
-    let unknown =
-        || Failure::bad_input(format!("{device} is not a device")).at("--gpu").hint("write `cuda:0`");
-    let index = number("cuda:").ok_or_else(unknown)?;
-    let opened = Driver::open().and_then(|driver| {
-        let cuda = Cuda::open(&driver, index)?;
-        Ok((Box::new(cuda) as Box<dyn Device>, uuid_of(&driver, index)?))
-    });
-    opened.map_err(|error| told(&error))
 }
 
 fn told(error: &GpuError) -> Failure {

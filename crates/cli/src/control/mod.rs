@@ -173,7 +173,7 @@ pub(crate) struct SeatStatus {
     pub(crate) links_up: u16,
     /// How its memory is held and used; switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) memory: Option<MemoryReport>,
+    pub(crate) memory: Option<Box<MemoryReport>>,
     /// Whether its job is over.
     pub(crate) finished: bool,
     /// Of a job that is over: whether everything about it was right so far. Switches have none.

@@ -1,6 +1,6 @@
 //! A plan as tables: members, links, settings, everything resolved as the engines will see it.
 
-use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryOptions, OwnChannels, Plan, deadlock};
+use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryDevice, MemoryOptions, OwnChannels, Plan, deadlock};
 use rackloom_protocol::{Class, CreditConfig, MemberRole, NodeId, RetransmissionMode, SharedBufferConfig};
 
 use super::table::{Column, Table};
@@ -22,15 +22,27 @@ fn memory(plan: &Plan) -> Option<String> {
         Column::Left("locked"),
         Column::Left("numa node"),
         Column::Left("device"),
+        Column::Left("shared by"),
+        Column::Left("mapped by"),
     ]);
     let special = plan.members.iter().filter(|member| member.memory != MemoryOptions::default());
     let special: Vec<_> = special.collect();
     for member in &special {
-        let MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
+        let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
         let word = |is_so: bool| if is_so { "yes" } else { "-" }.to_owned();
         let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
-        let device = device.map_or_else(|| "-".to_owned(), |device| device.to_string());
-        table.row([member.name.clone(), word(huge_pages), word(locked), numa_node, device]);
+        let shared_by = if device.is_some() { share.name() } else { "-" }.to_owned();
+        let named =
+            |device: Option<MemoryDevice>| device.map_or_else(|| "-".to_owned(), |device| device.to_string());
+        table.row([
+            member.name.clone(),
+            word(huge_pages),
+            word(locked),
+            numa_node,
+            named(device),
+            shared_by,
+            named(mapped),
+        ]);
     }
     (!special.is_empty()).then(|| table.render())
 }

@@ -12,10 +12,35 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
     let RackStatus { name, pid, state, wire, links_up, links_total, uptime_ns, .. } = status;
     let job = job(status);
     let uptime = units::time(*uptime_ns);
-    format!(
-        "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up\n\n{}",
-        members_status(status)
-    )
+    let line = format!(
+        "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up"
+    );
+    let tables = [Some(line), Some(members_status(status)), pools(status)];
+    tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// What each node holds of the memory that it was given, and what is used of that, now and at most: of its pool where it has one.
+fn pools(status: &RackStatus) -> Option<String> {
+    let mut table = Table::new(&[
+        Column::Left("memory of"),
+        Column::Left("from"),
+        Column::Right("reserved"),
+        Column::Right("at most"),
+        Column::Right("used"),
+        Column::Right("at most"),
+    ]);
+    let known: Vec<_> =
+        status.members.iter().filter_map(|member| Some((member, member.memory.as_ref()?))).collect();
+    for (member, memory) in &known {
+        let device = memory.device.as_deref().unwrap_or("the host");
+        let (from, reserved, used) = match &memory.pool {
+            Some(pool) => (format!("a pool on {device}"), pool.reserved_bytes, pool.used_bytes),
+            None => (device.to_owned(), memory.reserved_bytes, memory.used_bytes),
+        };
+        let levels = [reserved.current, reserved.high, used.current, used.high].map(units::bytes);
+        table.row([member.name.clone(), from].into_iter().chain(levels));
+    }
+    (!known.is_empty()).then(|| table.render())
 }
 
 /// Which job, and how it is.

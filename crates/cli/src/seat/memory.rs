@@ -7,8 +7,8 @@
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
 use rackloom_jobs::Job;
-use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, Tiers};
-use rackloom_plan::{MemberPlan, Plan};
+use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
+use rackloom_plan::{MemberPlan, Plan, ShareBy};
 use rackloom_protocol::{Endpoint, NodeId, RegionId};
 
 use super::sharing::Sharing;
@@ -45,13 +45,13 @@ pub(super) fn furnish(
 }
 
 fn options(member: &MemberPlan) -> MemoryOptions {
-    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device } = member.memory;
-    let device = device.map(|device| match device {
-        rackloom_plan::MemoryDevice::Cuda(index) => DeviceChoice::Cuda(u32::from(index)),
-        rackloom_plan::MemoryDevice::Fake(seed) => DeviceChoice::Fake(u64::from(seed)),
-    });
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
     let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
-    options.numa_node(numa_node.map(u32::from)).device(device)
+    options
+        .numa_node(numa_node.map(u32::from))
+        .device(device.map(DeviceChoice::from))
+        .pool(share == ShareBy::Pool)
+        .mapped(mapped.map(DeviceChoice::from))
 }
 
 /// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
@@ -97,6 +97,7 @@ pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
         report.ungranted.extend(granted.reasons.iter().cloned());
     }
     report.device = memory.device().map(|device| device.to_string());
+    report.mapped_by = memory.mapped_by().map(|device| device.to_string());
     report.tiers = memory.tiers().map(|tiers| Tiers {
         in_place_bytes_min: tiers.in_place_bytes_min,
         engine_bytes_min: tiers.engine_bytes_min,
@@ -115,6 +116,8 @@ fn count(report: &mut MemoryReport, memory: &HostMemory) {
     let Statistics { reserved, used, allocations, frees, .. } = memory.statistics();
     report.limit_bytes = memory.limits().node_bytes_max.unwrap_or(u64::MAX);
     (report.reserved_bytes, report.used_bytes) = (level(reserved), level(used));
+    let pool = memory.pool().map(|pool| (level(pool.reserved), level(pool.used)));
+    report.pool = pool.map(|(reserved_bytes, used_bytes)| PoolReport { reserved_bytes, used_bytes });
     (report.allocations, report.frees) = (allocations, frees);
 }
 

@@ -383,7 +383,7 @@ impl Seat {
             Body::Switch(_) => (None, None),
         };
         let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
-        SeatStatus { links_up, memory, finished, verdict }
+        SeatStatus { links_up, memory: memory.map(Box::new), finished, verdict }
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {

@@ -23,7 +23,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         .enumerate()
         .map(|(index, (member, seat))| {
             let answered = seat.status.as_ref().filter(|_| seat.is_alive());
-            let memory = answered.and_then(|status| status.memory.clone());
+            let memory = answered.and_then(|status| status.memory.as_deref().cloned());
             let is_switch = member.role == MemberRole::Switch;
             MemberStatus {
                 name: member.name.clone(),

@@ -10,6 +10,7 @@ mod modules;
 mod operations;
 mod pool;
 mod program;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -19,11 +20,13 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUevent, CUfunction, CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream};
 
 pub use self::ipc::{EventHandle, MemoryHandle};
-pub use self::pool::{PointerHandle, Pool, PoolStatistics, Reuse};
+pub use self::pool::{PointerHandle, Pool, Reuse};
 pub use self::program::{Argument, Program};
+pub use crate::device::PoolStatistics;
 
 use self::context::Context;
 use self::modules::Modules;
+use self::shared::SharedPools;
 use crate::device::{EventId, Move, StreamId};
 use crate::driver::Driver;
 use crate::error::GpuError;
@@ -49,6 +52,7 @@ pub struct Cuda {
     events: Vec<CUevent>,
     /// What was allocated here and not freed: start and length.
     allocations: BTreeMap<u64, u64>,
+    shared: SharedPools,
     /// Where pages of somebody else begin that were pinned here.
     foreign: Vec<u64>,
     batch: Batch,
@@ -86,6 +90,7 @@ impl Cuda {
             streams: Vec::new(),
             events: Vec::new(),
             allocations: BTreeMap::new(),
+            shared: SharedPools::default(),
             foreign: Vec::new(),
             batch: Batch::default(),
         })
@@ -264,6 +269,7 @@ impl Drop for Cuda {
             // SAFETY: as above, for pages that were pinned here once and are still mapped.
             drop(unsafe { functions.cuMemHostUnregister(base) });
         }
+        self.shared.drop_all();
         for event in self.events.drain(..) {
             // SAFETY: as above, for events.
             drop(unsafe { functions.cuEventDestroy_v2(event) });

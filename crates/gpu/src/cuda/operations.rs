@@ -6,7 +6,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::{BLOCK, Cuda, MemoryHandle, WITHOUT_TIMING};
-use crate::device::{Address, Device, Element, EventId, HANDLE_BYTES, Move, Reduction, Shared, StreamId};
+use crate::device::{
+    Address, Device, Element, EventId, HANDLE_BYTES, Move, PoolStatistics, Reduction, Shared, StreamId,
+};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -28,16 +30,24 @@ impl Device for Cuda {
         // SAFETY: needed because the driver is C. One address is written.
         unsafe { functions.cuMemAlloc_v2(&raw mut address, bytes.max(1) as usize)? };
         self.allocations.insert(address, bytes);
-        // SAFETY: as above; the range was allocated just now. The default stream is named by null.
-        unsafe {
-            functions.cuMemsetD8Async(address, 0, bytes as usize, ptr::null_mut())?;
-            functions.cuStreamSynchronize(ptr::null_mut())?;
-        }
+        self.clear(Address(address), bytes)?;
         Ok(Address(address))
+    }
+
+    fn allocate_from_pool(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.context.enter()?;
+        self.take_from_pool(bytes)
+    }
+
+    fn pool_statistics(&mut self) -> Result<Option<PoolStatistics>, GpuError> {
+        self.shared.statistics()
     }
 
     fn free(&mut self, address: Address) -> Result<(), GpuError> {
         self.context.enter()?;
+        if self.shared.holds(address) {
+            return self.give_to_pool(address);
+        }
         if self.allocations.remove(&address.0).is_none() {
             return Err(GpuError::OutOfRange { offset: address.0, bytes: 0, length: 0 });
         }
@@ -47,19 +57,27 @@ impl Device for Cuda {
     }
 
     fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
+        if self.shared.holds(address) {
+            self.context.enter()?;
+            return self.shared.share(address);
+        }
         Ok(Shared { handle: self.export_memory(address)?.0, file: None })
     }
 
     fn open(
         &mut self,
         handle: &[u8; HANDLE_BYTES],
-        _file: Option<BorrowedFd<'_>>,
+        file: Option<BorrowedFd<'_>>,
     ) -> Result<Address, GpuError> {
+        if let Some(file) = file {
+            return self.open_from_pool(handle, file);
+        }
         self.open_memory(&MemoryHandle(*handle))
     }
 
     fn close(&mut self, address: Address) -> Result<(), GpuError> {
-        self.close_memory(address)
+        self.context.enter()?;
+        if self.close_of_pool(address)? { Ok(()) } else { self.close_memory(address) }
     }
 
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {
@@ -100,6 +118,17 @@ impl Device for Cuda {
         } else {
             Err(GpuError::NotSupported { function: "pages at their own address" })
         }
+    }
+
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        self.context.enter()?;
+        let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
+        let place = self.foreign.iter().position(|known| *known == start).ok_or(unknown)?;
+        let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
+        // SAFETY: needed because the driver is C. The pages were pinned here, are still mapped, and are let go of once.
+        unsafe { self.context.driver.functions().cuMemHostUnregister(base)? };
+        self.foreign.swap_remove(place);
+        Ok(())
     }
 
     fn stream(&mut self) -> Result<StreamId, GpuError> {
@@ -152,6 +181,14 @@ impl Device for Cuda {
     ) -> Result<(), GpuError> {
         self.context.enter()?;
         let (stream, functions) = (self.raw_stream(stream)?, self.context.driver.functions());
+        if self.shared.may_hold(target) {
+            // Streams do not write words of a pool. A copy of one aligned word by an engine comes after everything before it, too; of memory
+            // that is not pinned the driver has taken the bytes when it returns.
+            let source = (&raw const value).expose_provenance() as u64;
+            // SAFETY: needed because the driver is C. `width` bytes of `value` are read before this returns (the first, on a
+            // little-endian host); that the word is the caller's is his promise.
+            return unsafe { functions.cuMemcpyAsync(target.0, source, width as usize, stream) };
+        }
         // SAFETY: needed because the driver is C. That the word is the caller's is his promise; flag 0 is a barrier before it.
         unsafe {
             match width {

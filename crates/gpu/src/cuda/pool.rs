@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{
     CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation,
-    CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
+    CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
 };
 
 use super::Cuda;
 use super::context::Context;
-use crate::device::{Address, StreamId};
+use crate::device::{Address, PoolStatistics, StreamId};
 use crate::error::GpuError;
 
 /// A pool. Destroyed on drop; memory of it that is in use stays until it is freed.
@@ -46,21 +46,6 @@ pub struct Reuse {
     pub internal_dependencies: bool,
 }
 
-/// What a pool holds, and what its callers hold of that, in bytes.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolStatistics {
-    /// Taken from the system, now.
-    pub reserved_current: u64,
-    /// Taken from the system, at most since the last reset.
-    pub reserved_high: u64,
-    /// Handed out, now.
-    pub used_current: u64,
-    /// Handed out, at most since the last reset.
-    pub used_high: u64,
-}
-
 /// Where an allocation of an exported pool lies, for a process that has imported the pool.
 ///
 /// `Send` and `Sync`: plain data.
@@ -75,8 +60,11 @@ const DESCRIPTOR: CUmemAllocationHandleType =
 impl Pool {
     /// Allocate on a stream: the memory is there for what follows on it, not zeroed.
     pub fn allocate(&self, cuda: &Cuda, stream: StreamId, bytes: u64) -> Result<Address, GpuError> {
+        self.allocate_on(cuda.raw_stream(stream)?, bytes)
+    }
+
+    pub(super) fn allocate_on(&self, stream: CUstream, bytes: u64) -> Result<Address, GpuError> {
         self.own("allocating")?;
-        let stream = cuda.raw_stream(stream)?;
         let mut address = 0;
         let functions = self.context.driver.functions();
         // SAFETY: needed because the driver is C. Pool and stream live, and one address is written.
@@ -88,8 +76,11 @@ impl Pool {
 
     /// Free on a stream: after everything that was put on it before. An importer frees this way too, before the exporter does.
     pub fn free(&self, cuda: &Cuda, stream: StreamId, address: Address) -> Result<(), GpuError> {
+        self.free_on(cuda.raw_stream(stream)?, address)
+    }
+
+    pub(super) fn free_on(&self, stream: CUstream, address: Address) -> Result<(), GpuError> {
         self.context.enter()?;
-        let stream = cuda.raw_stream(stream)?;
         // SAFETY: needed because the driver is C. It refuses what is no allocation of a pool.
         unsafe { self.context.driver.functions().cuMemFreeAsync(address.0, stream) }
     }

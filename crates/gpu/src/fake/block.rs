@@ -40,11 +40,12 @@ impl Block {
         Some(Self { base, length, keeper: Keeper::Heap(layout) })
     }
 
-    /// Memory of another device.
-    pub(super) fn map(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
+    /// Memory of another device, or of a pool: a part of a file from a whole page on.
+    pub(super) fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: needed to map at all. A null hint lets the kernel choose a free range, so no existing memory is touched.
-        let base = unsafe { mmap(ptr::null_mut(), length.max(1), protection, MapFlags::SHARED, file, 0)? };
+        let base =
+            unsafe { mmap(ptr::null_mut(), length.max(1), protection, MapFlags::SHARED, file, offset)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, length, keeper: Keeper::Pages(None) })
     }
@@ -56,7 +57,7 @@ impl Block {
         }
         let file = memfd_create("fake-device", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, self.length.max(1) as u64)?;
-        let mut shared = Self::map(file.as_fd(), self.length)?;
+        let mut shared = Self::map(file.as_fd(), 0, self.length)?;
         // SAFETY: needed because blocks are no slices. Both have this length, and the new one is nobody else's yet.
         unsafe { ptr::copy_nonoverlapping(self.base.as_ptr(), shared.base.as_ptr(), self.length) };
         shared.keeper = Keeper::Pages(Some(file.as_fd().try_clone_to_owned()?));

@@ -11,6 +11,7 @@
 
 mod arithmetic;
 mod block;
+mod pool;
 mod store;
 
 use std::collections::VecDeque;
@@ -18,7 +19,8 @@ use std::os::fd::BorrowedFd;
 
 use self::store::Store;
 use crate::device::{
-    Address, Atomic, Device, Element, EventId, HANDLE_BYTES, Move, Reduction, Shared, StreamId,
+    Address, Atomic, Device, Element, EventId, HANDLE_BYTES, Move, PoolStatistics, Reduction, Shared,
+    StreamId,
 };
 use crate::error::GpuError;
 use crate::pinned::Pinned;
@@ -209,6 +211,15 @@ impl Device for Fake {
         self.store.allocate(bytes).map(Address)
     }
 
+    fn allocate_from_pool(&mut self, bytes: u64) -> Result<Address, GpuError> {
+        self.check_health()?;
+        self.store.allocate_from_pool(bytes).map(Address)
+    }
+
+    fn pool_statistics(&mut self) -> Result<Option<PoolStatistics>, GpuError> {
+        Ok(self.store.pool_statistics())
+    }
+
     fn free(&mut self, address: Address) -> Result<(), GpuError> {
         while self.step()? {}
         self.store.free(address.0)
@@ -241,6 +252,11 @@ impl Device for Fake {
         self.check_health()?;
         self.store.pin_pages(start, bytes);
         Ok(())
+    }
+
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        while self.step()? {}
+        self.store.unpin_pages(start)
     }
 
     fn stream(&mut self) -> Result<StreamId, GpuError> {

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::{Block, GRANULE};
-use crate::device::{HANDLE_BYTES, Shared};
+use super::pool::FilePool;
+use crate::device::{HANDLE_BYTES, PoolStatistics, Shared};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -25,6 +26,9 @@ pub(super) struct Store {
     name: [u64; 2],
     own: BTreeMap<u64, Block>,
     next: u64,
+    pool: Option<FilePool>,
+    /// Where allocations of the pool begin in its file, by address.
+    pooled: BTreeMap<u64, u64>,
     /// Start and length; shared with those who give pinned memory back.
     pinned: Arc<Mutex<BTreeMap<u64, usize>>>,
 }
@@ -32,7 +36,14 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn new() -> Self {
         let name = [u64::from(std::process::id()), STORES.fetch_add(1, Ordering::Relaxed)];
-        Self { name, own: BTreeMap::new(), next: 0, pinned: Arc::default() }
+        Self {
+            name,
+            own: BTreeMap::new(),
+            next: 0,
+            pool: None,
+            pooled: BTreeMap::new(),
+            pinned: Arc::default(),
+        }
     }
 
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, GpuError> {
@@ -42,6 +53,23 @@ impl Store {
         Ok(self.add(block))
     }
 
+    pub(super) fn allocate_from_pool(&mut self, bytes: u64) -> Result<u64, GpuError> {
+        let none = |_: std::io::Error| GpuError::OutOfMemory { function: "allocate_from_pool" };
+        let pool = match &mut self.pool {
+            Some(pool) => pool,
+            none_yet => none_yet.insert(FilePool::new().map_err(none)?),
+        };
+        let start = pool.take(bytes).map_err(none)?;
+        let block = Block::map(pool.file(), start, bytes as usize).map_err(none)?;
+        let address = self.add(block);
+        self.pooled.insert(address, start);
+        Ok(address)
+    }
+
+    pub(super) fn pool_statistics(&self) -> Option<PoolStatistics> {
+        self.pool.as_ref().map(FilePool::statistics)
+    }
+
     fn add(&mut self, block: Block) -> u64 {
         let address = FIRST + self.next;
         self.next += (block.length() as u64).max(1).next_multiple_of(GRANULE) + GRANULE;
@@ -49,16 +77,18 @@ impl Store {
         address
     }
 
-    /// A handle: who has made it, and how long the memory is.
+    /// A handle: who has made it, how long the memory is, and where it begins in its file.
     pub(super) fn share(&mut self, address: u64) -> Result<Shared, GpuError> {
         let unknown = GpuError::OutOfRange { offset: address, bytes: 0, length: 0 };
         let block = self.own.get_mut(&address).ok_or(unknown)?;
-        let file =
-            block.share().map_err(|cause| GpuError::system("sharing memory of a fake device", &cause))?;
+        let refused = |cause| GpuError::system("sharing memory of a fake device", &cause);
+        let (start, file) = match (self.pooled.get(&address), &self.pool) {
+            (Some(start), Some(pool)) => (*start, pool.file().try_clone_to_owned().map_err(refused)?),
+            _ => (0, block.share().map_err(refused)?),
+        };
         let mut handle = [0; HANDLE_BYTES];
-        for (place, word) in
-            handle.chunks_exact_mut(8).zip([self.name[0], self.name[1], block.length() as u64])
-        {
+        let words = [self.name[0], self.name[1], block.length() as u64, start];
+        for (place, word) in handle.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         Ok(Shared { handle, file: Some(file) })
@@ -72,17 +102,19 @@ impl Store {
         let mut words = handle
             .chunks_exact(8)
             .map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-        let (maker, length) = ([words.next(), words.next()], words.next().unwrap_or(0));
+        let maker = [words.next(), words.next()];
+        let [length, start] = [words.next(), words.next()].map(Option::unwrap_or_default);
         if maker == self.name.map(Some) {
             return Err(GpuError::OwnHandle);
         }
         let refused = |cause| GpuError::system("opening memory of another fake device", &cause);
         let file = file.ok_or_else(|| refused(std::io::ErrorKind::NotFound.into()))?;
         let found = rustix::fs::fstat(file).map_err(|cause| refused(cause.into()))?.st_size;
-        if u64::try_from(found).is_ok_and(|found| length > found) {
-            return Err(GpuError::OutOfRange { offset: 0, bytes: length, length: found as u64 });
+        let found = u64::try_from(found).unwrap_or(0);
+        if start.checked_add(length).is_none_or(|end| end > found) {
+            return Err(GpuError::OutOfRange { offset: start, bytes: length, length: found });
         }
-        let block = Block::map(file, length as usize).map_err(refused)?;
+        let block = Block::map(file, start, length as usize).map_err(refused)?;
         Ok(self.add(block))
     }
 
@@ -91,11 +123,12 @@ impl Store {
     }
 
     pub(super) fn free(&mut self, address: u64) -> Result<(), GpuError> {
-        self.own.remove(&address).map(|_| ()).ok_or(GpuError::OutOfRange {
-            offset: address,
-            bytes: 0,
-            length: 0,
-        })
+        let unknown = GpuError::OutOfRange { offset: address, bytes: 0, length: 0 };
+        drop(self.own.remove(&address).ok_or(unknown)?);
+        if let (Some(start), Some(pool)) = (self.pooled.remove(&address), &mut self.pool) {
+            pool.give(start);
+        }
+        Ok(())
     }
 
     pub(super) fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> {
@@ -120,6 +153,13 @@ impl Store {
     /// Memory of the host that is somebody else's and stays where it is.
     pub(super) fn pin_pages(&mut self, start: u64, bytes: usize) {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
+    }
+
+    /// They are nobody's business any more.
+    pub(super) fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
+        let known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
+        known.map(|_| ()).ok_or(unknown)
     }
 
     /// Whether a range lies within one allocation.

@@ -322,11 +322,20 @@ impl<D: Device + ?Sized> Landing<D> {
         self.finish()
     }
 
-    /// Wait until everything that was asked is done. Tickets are answered as ever.
+    /// Wait until everything that was asked is done. Tickets are answered as ever. No event is needed for that, and nothing is left to be
+    /// asked about: whoever looks next finds an idle device.
     pub fn finish(&mut self) -> Result<(), GpuError> {
-        self.start()?;
+        self.submit()?;
         let result = self.device.synchronize(self.stream);
-        self.noted(result)
+        self.noted(result)?;
+        for (ticket, wanted) in self.tickets.drain(..) {
+            let answer = answer(wanted, &self.ring, &mut self.results);
+            self.answers.push_back((ticket, answer));
+        }
+        self.idle_events.extend(self.batches.drain(..).map(|batch| batch.event));
+        self.ring.give_back(self.ring.mark());
+        (self.closed_tickets, self.open_bytes, self.is_open) = (0, 0, false);
+        Ok(())
     }
 
     /// Give what was collected to the device.

@@ -56,6 +56,10 @@ impl Device for Hasty {
         // SAFETY: the caller's promise.
         unsafe { self.0.pin_pages(start, bytes) }
     }
+    fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
+        self.0.unpin_pages(start)
+    }
+
     fn stream(&mut self) -> Result<StreamId, GpuError> { self.0.stream() }
     fn event(&mut self) -> Result<EventId, GpuError> { self.0.event() }
     fn copy(&mut self, stream: StreamId, to: Address, from: Address, bytes: u64) -> Result<(), GpuError> { self.0.copy(stream, to, from, bytes) }

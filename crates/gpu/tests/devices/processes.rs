@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 
 use rackloom_gpu::cuda::{EventHandle, MemoryHandle, PointerHandle};
-use rackloom_gpu::device::{Address, Device};
+use rackloom_gpu::device::{Address, Device, Shared};
 use rackloom_gpu::{Cuda, Driver, GpuError, probe};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -158,6 +158,32 @@ fn a_pool_of_one_process_is_used_in_another() {
 }
 
 #[test]
+fn parts_of_a_pool_are_opened_each_by_itself() {
+    let Some((mut cuda, _turn)) = gpu("parts_of_a_pool_are_opened_each_by_itself") else { return };
+    let mut other = Other::start("parts");
+    let parts = [0x51, 0x52].map(|byte| {
+        let memory = cuda.allocate_from_pool(BYTES).unwrap();
+        fill(&mut cuda, memory, byte);
+        let Shared { handle, file } = cuda.share(memory).unwrap();
+        let refused = cuda.open(&handle, file.as_ref().map(AsFd::as_fd));
+        assert_eq!(refused, Err(GpuError::OwnHandle));
+        send_descriptor(&other.socket, &file.unwrap());
+        other.socket.write_all(&handle).unwrap();
+        memory
+    });
+    say(&other.hear());
+    say(&other.hear());
+    assert_eq!(other.hear(), "closed");
+    assert_eq!(byte_at(&mut cuda, parts[1].plus(BYTES - 1)), 0x61);
+    other.end();
+    for memory in parts {
+        cuda.free(memory).unwrap();
+    }
+    let counted = cuda.pool_statistics().unwrap().unwrap();
+    assert_eq!((counted.used_current, counted.used_high), (0, 2 * BYTES));
+}
+
+#[test]
 fn memory_of_a_process_that_died_is_still_mapped_and_can_be_closed() {
     let Some((mut cuda, _turn)) = gpu("memory_of_a_process_that_died_is_still_mapped_and_can_be_closed")
     else {
@@ -192,6 +218,8 @@ fn other() {
         "importer" => import(&mut cuda, &mut socket),
         "peer" => import_from_peer(&mut socket),
         "pool" => import_pool(&mut cuda, &mut socket),
+        "looker" => crate::speed::look(&mut cuda, &mut socket),
+        "parts" => import_parts(&mut cuda, &mut socket),
         "exporter" => {
             let memory = cuda.allocate(BYTES).unwrap();
             fill(&mut cuda, memory, 0x55);
@@ -224,7 +252,11 @@ fn import(cuda: &mut Cuda, socket: &mut UnixStream) {
     );
     socket.write_all(line.as_bytes()).unwrap();
     cuda.close_memory(memory).unwrap();
-    cycles(cuda, &memory_handle);
+    let line = cycles(cuda, |cuda| {
+        let memory = cuda.open_memory(&memory_handle).unwrap();
+        cuda.close_memory(memory).unwrap();
+    });
+    say(&line);
     socket.write_all(b"closed\n").unwrap();
 }
 
@@ -264,21 +296,47 @@ fn import_from_peer(socket: &mut UnixStream) {
     socket.write_all(b"closed\n").unwrap();
 }
 
-fn cycles(cuda: &Cuda, handle: &MemoryHandle) {
-    let memory = cuda.open_memory(handle).unwrap();
-    cuda.close_memory(memory).unwrap();
+fn import_parts(cuda: &mut Cuda, socket: &mut UnixStream) {
+    let [first, second] = [(); 2].map(|()| (receive_descriptor(socket), handle(socket)));
+    let open = |cuda: &mut Cuda, (file, handle): &(OwnedFd, [u8; 64])| {
+        cuda.open(handle, Some(file.as_fd())).unwrap()
+    };
+    let there = [&first, &second].map(|part| open(cuda, part));
+    assert_eq!(there.map(|memory| byte_at(cuda, memory)), [0x51, 0x52]);
+    cuda.close(there[0]).unwrap();
+    fill(cuda, there[1], 0x61);
+    let own = cuda.allocate(BYTES).unwrap();
+    fill(cuda, own, 0x61);
+    let second_own = cuda.allocate(BYTES).unwrap();
+    let (ipc, local) = (rate(cuda, there[1], own), rate(cuda, second_own, own));
+    let line = format!(
+        "copy of 64 MiB: {ipc:.0} GB/s into a pool of another process, {local:.0} GB/s into one's own\n"
+    );
+    socket.write_all(line.as_bytes()).unwrap();
+    let line = cycles(cuda, |cuda| {
+        let memory = open(cuda, &first);
+        cuda.close(memory).unwrap();
+    });
+    socket.write_all(format!("of a pool: {line}\n").as_bytes()).unwrap();
+    cuda.close(there[1]).unwrap();
+    socket.write_all(b"closed\n").unwrap();
+}
+
+/// Open and close, again and again.
+fn cycles(cuda: &mut Cuda, cycle: impl Fn(&mut Cuda)) -> String {
+    cycle(cuda);
     let before = cuda.free_bytes().unwrap();
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let open = descriptors();
     let begun = std::time::Instant::now();
     for _ in 0..CYCLES {
-        let memory = cuda.open_memory(handle).unwrap();
-        cuda.close_memory(memory).unwrap();
+        cycle(cuda);
     }
     let each = begun.elapsed() / CYCLES;
     let after = cuda.free_bytes().unwrap();
-    say(&format!(
-        "{CYCLES} cycles of open and close: {each:?} each; free bytes before {before}, after {after}"
-    ));
-    assert!(after + (4 << 20) >= before, "device memory leaks");
+    assert!(after + (4 << 20) >= before, "device memory leaks: {before} before, {after} after");
+    assert_eq!(descriptors(), open, "descriptors leak");
+    format!("{CYCLES} cycles of open and close: {each:?} each; free bytes before {before}, after {after}")
 }
 
 fn import_pool(cuda: &mut Cuda, socket: &mut UnixStream) {

@@ -298,7 +298,10 @@ fn memory_of_one_fake_device_is_used_by_another() {
     for seed in 0..20 {
         let fake = |seed| Landing::new(Box::new(Fake::new(FakePlan::new(seed)))).unwrap();
         let (mut owner, mut importer) = (fake(seed), fake(seed + 100));
-        let memory = owner.device().allocate(100_000).unwrap();
+        let device = owner.device();
+        let memory =
+            if seed % 2 == 0 { device.allocate(100_000) } else { device.allocate_from_pool(100_000) };
+        let memory = memory.unwrap();
         owner.write(memory.plus(8), &[7; 64]).unwrap();
         owner.finish().unwrap();
         let shared = owner.device().share(memory).unwrap();
@@ -320,4 +323,38 @@ fn memory_of_one_fake_device_is_used_by_another() {
         assert!(importer.device().close(there).is_err(), "once");
         owner.device().free(memory).unwrap();
     }
+}
+
+#[test]
+fn a_pool_of_a_device_hands_out_zeros_and_counts() {
+    on_every_device("a_pool_of_a_device_hands_out_zeros_and_counts", |device, seed| {
+        let mut landing = Landing::new(device()).unwrap();
+        assert_eq!(landing.device().pool_statistics().unwrap(), None, "none before it is needed");
+        let bytes = 3 << 20;
+        let first = landing.device().allocate_from_pool(bytes).unwrap();
+        let second = landing.device().allocate_from_pool(bytes).unwrap();
+        landing.write(first, &Random(seed).bytes(4096)).unwrap();
+        landing.finish().unwrap();
+        // A word by itself, a signal, and an atomic behind them.
+        landing.write(first.plus(8), &7_u64.to_ne_bytes()).unwrap();
+        landing.set_now(first, 41).unwrap();
+        let add = WordChange { kind: AtomicKind::Add, width: 8, operand: 1, compare: 0 };
+        assert_eq!((landing.atomic_now(first, add), landing.atomic_now(first.plus(8), add)), (Ok(41), Ok(7)));
+        let counted = landing.device().pool_statistics().unwrap().unwrap();
+        assert!(counted.used_current >= 2 * bytes && counted.reserved_current >= counted.used_current);
+        landing.device().free(first).unwrap();
+        let again = landing.device().allocate_from_pool(bytes).unwrap();
+        let mut found = [1; 4096];
+        landing.read_now(again, &mut found).unwrap();
+        assert_eq!(found, [0; 4096], "whoever had it before");
+        for memory in [again, second] {
+            landing.device().free(memory).unwrap();
+        }
+        assert!(landing.device().free(second).is_err(), "freed twice");
+        let counted = landing.device().pool_statistics().unwrap().unwrap();
+        assert_eq!(counted.used_current, 0);
+        assert!(counted.used_high >= 2 * bytes);
+        let refused = landing.device().allocate_from_pool(1 << 50).unwrap_err();
+        assert!(matches!(refused, GpuError::OutOfMemory { .. }), "{refused}");
+    });
 }

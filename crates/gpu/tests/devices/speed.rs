@@ -1,12 +1,17 @@
 //! Figures of a real device, beside what the device can do in the same minute. Nothing is judged here: `docs/measuring.md` says
 //! what was found.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rackloom_gpu::Cuda;
+use rackloom_gpu::cuda::MemoryHandle;
 use rackloom_gpu::device::{Address, Device, Element, Reduction, StreamId};
 use rackloom_gpu::landing::{Landed, Landing};
 
+use crate::processes::Other;
 use crate::rig::{Random, gpu, say};
 
 const BYTES: usize = 64 << 20;
@@ -161,6 +166,93 @@ fn how_long_one_access_takes() {
     say(&format!(
         "one access alone: raw copy of 64 B and event {raw:?}; write {write:?}, read {read:?}, atomic {atomic:?}, 4 KiB at once {now:?}"
     ));
+}
+
+/// One copy until the host knows that it is done, by each way of learning that, alone and beside a process that looks at a word of its
+/// own every 10 us, as the owner of memory does who waits.
+#[test]
+fn what_one_small_copy_costs() {
+    let Some((mut cuda, _turn)) = gpu("what_one_small_copy_costs") else { return };
+    for beside in [false, true] {
+        let other = beside.then(|| Other::start("looker"));
+        let own = cuda.allocate(2 << 20).unwrap();
+        let target = match other.as_ref().map(|other| &other.socket) {
+            None => own,
+            Some(mut socket) => {
+                let mut handle = [0; 64];
+                socket.read_exact(&mut handle).unwrap();
+                cuda.open_memory(&MemoryHandle(handle)).unwrap()
+            }
+        };
+        small_copies(&mut cuda, target, beside);
+    }
+}
+
+fn small_copies(cuda: &mut Cuda, target: Address, beside: bool) {
+    let (stream, event) = (cuda.stream().unwrap(), cuda.event().unwrap());
+    let mut pinned = cuda.pin(1 << 20).unwrap();
+    let source = cuda.allocate(1 << 20).unwrap();
+    for (from, name) in [(source, "device"), (pinned.address(8192), "pinned")] {
+        for bytes in [8_u64, 512, 4096, 65_536, 524_288] {
+            let both = time(|| {
+                cuda.copy(stream, target, from, bytes).unwrap();
+                cuda.record(event, stream).unwrap();
+                cuda.synchronize(stream).unwrap();
+            });
+            let waited = time(|| {
+                cuda.copy(stream, target, from, bytes).unwrap();
+                cuda.synchronize(stream).unwrap();
+            });
+            let asked = time(|| {
+                cuda.copy(stream, target, from, bytes).unwrap();
+                cuda.record(event, stream).unwrap();
+                while !cuda.is_done(event).unwrap() {}
+            });
+            let record: Vec<u8> =
+                [target.0, from.0, bytes].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            pinned.write(4096, &record).unwrap();
+            let mut round = pinned.word(0).load(Ordering::Acquire);
+            let mut tell = |cuda: &mut Cuda| {
+                round += 1;
+                cuda.write_word(stream, pinned.address(0), 8, round).unwrap();
+                while pinned.word(0).load(Ordering::Acquire) != round {
+                    std::hint::spin_loop();
+                }
+            };
+            let word_alone = time(|| tell(cuda));
+            let told = time(|| {
+                cuda.copy(stream, target, from, bytes).unwrap();
+                tell(cuda);
+            });
+            let kernel = time(|| {
+                cuda.move_ranges(stream, pinned.address(4096), 1, bytes).unwrap();
+                cuda.synchronize(stream).unwrap();
+            });
+            let kernel_told = time(|| {
+                cuda.move_ranges(stream, pinned.address(4096), 1, bytes).unwrap();
+                tell(cuda);
+            });
+            say(&format!(
+                "{bytes} B from {name}, beside another {beside}: event and wait {both:?}, wait {waited:?}, event asked {asked:?}, \
+                 word {told:?} (alone {word_alone:?}); kernel and wait {kernel:?}, kernel and word {kernel_told:?}"
+            ));
+        }
+    }
+}
+
+/// The other process of the test above: looks at a word until nobody listens.
+pub(crate) fn look(cuda: &mut Cuda, socket: &mut UnixStream) {
+    let stream = cuda.stream().unwrap();
+    let pinned = cuda.pin(4096).unwrap();
+    let word = cuda.allocate(2 << 20).unwrap();
+    socket.write_all(&cuda.export_memory(word).unwrap().0).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while !matches!(socket.read(&mut [0]), Ok(0)) {
+        cuda.copy(stream, pinned.address(0), word, 8).unwrap();
+        cuda.synchronize(stream).unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(10) {}
+    }
 }
 
 /// The median of many.

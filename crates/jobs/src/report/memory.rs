@@ -49,6 +49,15 @@ impl Tiers {
     }
 }
 
+/// A pool of memory on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolReport {
+    /// Taken from the device.
+    pub reserved_bytes: Level,
+    /// Of that: handed out.
+    pub used_bytes: Level,
+}
+
 /// The memory of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryReport {
@@ -80,6 +89,12 @@ pub struct MemoryReport {
     /// From which sizes on bytes take another way on that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Tiers>,
+    /// The device whose kernels use all of them in place, in memory of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped_by: Option<String>,
+    /// The pool on that device that they are parts of, if they are of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolReport>,
     /// Wishes that were not granted, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ungranted: Vec<String>,
@@ -89,6 +104,12 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
+    /// On which device it lies, and whether as parts of a pool.
+    fn place(&self) -> Option<String> {
+        let device = self.device.as_ref()?;
+        Some(if self.pool.is_some() { format!("in a pool on {device}") } else { format!("on {device}") })
+    }
+
     /// How the memory is held, in a few words; `None` if it is as memory usually is.
     #[must_use]
     pub fn held(&self) -> Option<String> {
@@ -103,9 +124,10 @@ impl MemoryReport {
             part(self.advised_bytes, "huge pages advised"),
             part(self.locked_bytes, "locked"),
             bound,
-            self.device.as_ref().map(|device| match &self.tiers {
-                Some(tiers) => format!("on {device} ({})", tiers.told()),
-                None => format!("on {device}"),
+            self.mapped_by.as_ref().map(|device| format!("mapped by {device}")),
+            self.place().map(|place| match &self.tiers {
+                Some(tiers) => format!("{place} ({})", tiers.told()),
+                None => place,
             }),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();

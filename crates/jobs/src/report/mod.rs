@@ -20,7 +20,7 @@ pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
 pub use faults::FaultReport;
 pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
-pub use memory::{LeakedRegion, Level, MemoryReport, Tiers};
+pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};
 

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rackloom_protocol::{
     Arithmetic, Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, Number, RegionId,
@@ -16,7 +16,7 @@ use super::bytes::{Bytes, RegionMemory};
 use super::error::Error;
 use super::node::Node;
 use super::region::{Region, RegionOptions};
-use crate::memory::{DeviceChoice, DeviceRegions, poll_device};
+use crate::memory::{DeviceChoice, DeviceRegions, locked, poll_device};
 use crate::runtime::Runtime;
 use crate::wires::Ports;
 
@@ -56,7 +56,7 @@ impl DeviceMemory {
     /// Keep a closed ring as long as the device.
     #[cfg(feature = "gpu")]
     pub(super) fn keep_ring(&self, ring: rackloom_gpu::commands::CommandRing) {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
+        self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(ring);
     }
 
     fn name(&self) -> RegionId {
@@ -64,8 +64,7 @@ impl DeviceMemory {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, DeviceRegions> {
-        // A panic under the lock would be a bug here; the device itself tells what it has not done.
-        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.regions)
     }
 
     /// The next answer to a request; what it has read is copied to `scratch`.
@@ -162,7 +161,8 @@ impl DeviceBytes {
 
 impl Drop for DeviceBytes {
     fn drop(&mut self) {
-        self.memory.lock().free(self.region);
+        // What a device that has failed keeps, the end of the process gives back.
+        let _ = self.memory.lock().free(self.region);
     }
 }
 

@@ -20,7 +20,7 @@ use rackloom_protocol::{
     MemoryToken, Number, RegionId, Width,
 };
 
-use super::{DeviceChoice, DeviceKind, TiersInUse};
+use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse, Usage};
 
 /// Regions that others may open lie in blocks of their own: a handle opens the whole block.
 const BLOCK_BYTES: u64 = 2 << 20;
@@ -62,21 +62,18 @@ pub(crate) struct Offer {
 impl DeviceRegions {
     pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
         let (device, name) = open(choice).map_err(io::Error::other)?;
+        Self::of(device, &name, choice.kind())
+    }
+
+    /// Regions on a device that is open.
+    fn of(device: Box<dyn Device>, name: &str, kind: DeviceKind) -> io::Result<Self> {
         let mut landing = Landing::new(device).map_err(io::Error::other)?;
         let mut rows = Rows::new(landing.device()).map_err(io::Error::other)?;
-        let kept = Tiers::kept(&name);
+        let kept = Tiers::kept(name);
         let (tiers, is_measured) = (kept.unwrap_or_default(), kept.is_some());
         landing.set_tiers(&tiers);
         rows.set_tiers(&tiers);
-        Ok(Self {
-            kind: choice.kind(),
-            landing,
-            rows,
-            regions: Vec::new(),
-            tiers,
-            is_measured,
-            frames: Vec::new(),
-        })
+        Ok(Self { kind, landing, rows, regions: Vec::new(), tiers, is_measured, frames: Vec::new() })
     }
 
     /// Let the device read frames in these pages by itself.
@@ -91,8 +88,13 @@ impl DeviceRegions {
         Ok(())
     }
 
-    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else.
-    pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64) -> io::Result<()> {
+    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else, or as a part of the pool.
+    pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64, of_pool: bool) -> io::Result<()> {
+        if of_pool {
+            let address = self.landing.device().allocate_from_pool(length).map_err(refused)?;
+            self.add(region, address, length);
+            return Ok(());
+        }
         let unit = if self.kind == DeviceKind::Cuda { BLOCK_BYTES } else { 1 };
         let whole = length.max(1).checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
         self.allocate(region, whole)?;
@@ -107,15 +109,24 @@ impl DeviceRegions {
     }
 
     pub(crate) fn allocate(&mut self, region: RegionId, length: u64) -> io::Result<()> {
-        let address = self.landing.device().allocate(length).map_err(|error| {
-            let kind = match &error {
-                GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
-                _ => io::ErrorKind::Other,
-            };
-            io::Error::new(kind, error)
-        })?;
-        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
+        let address = self.landing.device().allocate(length).map_err(refused)?;
+        self.add(region, address, length);
         Ok(())
+    }
+
+    fn add(&mut self, region: RegionId, address: Address, length: u64) {
+        self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
+    }
+
+    /// What the device's pool holds, if there is one.
+    pub(crate) fn pool(&mut self) -> Option<PoolUsage> {
+        // A device that has failed counts nothing any more.
+        let counted = self.landing.device().pool_statistics().ok().flatten()?;
+        let usage = |current, high| Usage { current, high };
+        Some(PoolUsage {
+            reserved: usage(counted.reserved_current, counted.reserved_high),
+            used: usage(counted.used_current, counted.used_high),
+        })
     }
 
     /// A region of memory of this device that the caller has allocated and will free.
@@ -147,17 +158,20 @@ impl DeviceRegions {
         self.landing.device()
     }
 
-    /// Its length, if there is one of this name.
-    pub(crate) fn free(&mut self, region: RegionId) -> Option<u64> {
+    /// Its length, if there is one of this name. An error: a device that has failed gives nothing back before the process ends; the region
+    /// stays where it is.
+    pub(crate) fn free(&mut self, region: RegionId) -> Option<Result<u64, MemoryFault>> {
         let place = self.regions.iter().position(|known| known.region == region)?;
-        let DeviceRegion { address, length, is_borrowed, .. } = self.regions.swap_remove(place);
+        let DeviceRegion { address, length, is_borrowed, .. } = self.regions[place];
         self.rows.forget();
-        // A device that has failed gives nothing back before the process ends; nobody can use the region either way.
-        let _ = self.landing.finish().and_then(|()| match is_borrowed {
+        let freed = self.landing.finish().and_then(|()| match is_borrowed {
             true => Ok(()),
             false => self.landing.device().free(address),
         });
-        Some(length)
+        Some(freed.map_err(fault).map(|()| {
+            self.regions.swap_remove(place);
+            length
+        }))
     }
 
     pub(crate) fn length(&self, region: RegionId) -> Option<u64> {
@@ -376,8 +390,39 @@ impl DeviceRegions {
     }
 }
 
+/// The device whose kernels use pages of the host in place.
+#[derive(Debug)]
+pub(crate) struct Mapper(Box<dyn Device>);
+
+impl Mapper {
+    pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
+        open(choice).map(|(device, _)| Self(device)).map_err(io::Error::other)
+    }
+
+    /// Where kernels find these pages.
+    ///
+    /// # Safety
+    /// They are mapped until [`Self::unmap`] has returned, or this value is gone.
+    pub(crate) unsafe fn map(&mut self, start: usize, bytes: usize) -> io::Result<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
+        Ok(start as u64)
+    }
+
+    pub(crate) fn unmap(&mut self, start: usize) -> io::Result<()> {
+        self.0.unpin_pages(start as u64).map_err(io::Error::other)
+    }
+
+    pub(crate) fn device(&mut self) -> &mut dyn Device {
+        &mut *self.0
+    }
+}
+
 /// A device, and the name under which what was measured on it is kept.
-pub(crate) fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
+///
+/// # Errors
+/// [`GpuError`]: there is no such device, or it cannot be used, with a hint.
+pub fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError> {
     match choice {
         DeviceChoice::Cuda(index) => {
             let driver = Driver::open()?;
@@ -386,6 +431,15 @@ pub(crate) fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), Gp
         }
         DeviceChoice::Fake(seed) => Ok((Box::new(Fake::new(FakePlan::new(seed))), "fake".to_owned())),
     }
+}
+
+/// Out of memory is told from the rest.
+fn refused(error: GpuError) -> io::Error {
+    let kind = match &error {
+        GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }
 
 fn aligned_to(width: u32) -> impl Fn(Address) -> Result<Address, MemoryFault> {
@@ -426,4 +480,22 @@ fn change(atomic: &Atomic) -> WordChange {
     };
     let Atomic { width, operand, compare, .. } = *atomic;
     WordChange { kind, width: width.bytes() as u32, operand, compare }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a device that has failed keeps is said, and not counted as given back.
+    #[test]
+    fn a_region_that_the_device_does_not_give_back_is_still_there() {
+        let plan = FakePlan { fails_after: Some(1), ..FakePlan::new(1) };
+        let mut regions = DeviceRegions::of(Box::new(Fake::new(plan)), "fake", DeviceKind::Fake).unwrap();
+        let region = RegionId(1);
+        regions.allocate_apart(region, 4096, true).unwrap();
+        assert!(regions.write(region, 0, &[1; 64]).and_then(|()| regions.finish()).is_err());
+        assert_eq!(regions.free(region), Some(Err(MemoryFault::Device)));
+        assert_eq!(regions.length(region), Some(4096));
+        assert!(regions.pool().is_some_and(|pool| pool.used.current == 4096), "the pool counts it");
+    }
 }

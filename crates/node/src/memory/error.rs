@@ -74,6 +74,9 @@ pub enum FreeRefused {
     /// Importers free first, then the exporter withdraws, then the owner frees.
     #[error("{0} is exported; hint: withdraw the export first")]
     Exported(RegionId),
+    /// It lies on a device that has failed.
+    #[error("the device of {0} has failed and gives nothing back; hint: the end of the process frees it")]
+    DeviceFailed(RegionId),
 }
 
 impl From<AllocateError> for io::Error {

@@ -32,12 +32,15 @@ use crate::mapping::whole_pages;
 use crate::window::Window;
 use crate::wires::Ports;
 
+use device::Mapper;
+#[cfg(feature = "gpu")]
+pub use device::open as open_device;
 pub(crate) use device::{DeviceRegions, HANDLE_BYTES, Offer};
 pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
 pub(crate) use options::DeviceKind;
-pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, TiersInUse};
+pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, PoolUsage, TiersInUse};
 use placement::Backing;
 
 /// A device that a memory and what it has imported use together: one row of operations orders what both do.
@@ -54,7 +57,7 @@ pub(crate) enum Local<'a> {
 
 /// The device itself, for as long as the value lives. A panic under the lock would be a bug here; the device itself tells what it has not
 /// done.
-pub(crate) fn locked(device: &SharedDevice) -> MutexGuard<'_, DeviceRegions> {
+pub(crate) fn locked(device: &Mutex<DeviceRegions>) -> MutexGuard<'_, DeviceRegions> {
     device.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,6 +69,8 @@ const READ_BYTES_MAX: usize = 256;
 /// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct HostMemory {
+    /// Whose kernels use regions in place. Before them, because it goes first: pages that it has are still there then.
+    mapper: Option<(DeviceChoice, Mapper)>,
     regions: Regions,
     /// Those that lie in the memory of a device.
     on_device: Option<SharedDevice>,
@@ -102,6 +107,7 @@ impl HostMemory {
     pub fn limited(limits: MemoryLimits) -> Self {
         let ledger = Ledger { limits, ..Ledger::default() };
         Self {
+            mapper: None,
             regions: Regions::default(),
             on_device: None,
             device: None,
@@ -135,17 +141,66 @@ impl HostMemory {
         }
         self.ledger.check(region, length)?;
         if let Some(choice) = options.device {
-            return self.allocate_on_device(region, length, choice);
+            return self.allocate_on_device(region, length, choice, options.pool);
         }
         let system = |cause: io::Error| AllocateError::System { region, cause };
         let too_large =
             || system(io::Error::new(io::ErrorKind::OutOfMemory, format!("{length} bytes are too many")));
         whole_pages(length).filter(|length| isize::try_from(*length).is_ok()).ok_or_else(too_large)?;
-        let backing = Backing::new(length, options).map_err(system)?;
+        let mut backing = Backing::new(length, options).map_err(system)?;
+        if let Some(choice) = options.mapped {
+            backing.granted.device_address = Some(self.map(&backing, choice).map_err(system)?);
+        }
         self.ledger.add(backing.pages.length() as u64, length);
         let added = Region { region, backing, length: length as usize, options, is_exported: false };
         self.regions.0.insert(place, added);
         Ok(&self.regions.0[place].backing.granted)
+    }
+
+    /// Let kernels of a device use pages in place. Where they find them.
+    fn map(&mut self, backing: &Backing, choice: DeviceChoice) -> io::Result<u64> {
+        if self.mapper.is_none() {
+            self.mapper = Some((choice, Mapper::open(choice)?));
+        }
+        match &mut self.mapper {
+            Some((known, mapper)) if *known == choice => {
+                let (start, bytes) = (backing.pages.base().expose_provenance(), backing.pages.length());
+                // SAFETY: needed because addresses outlive what Rust knows of them. Pages of a region are unmapped after `unmap` alone, or with
+                // this value, whose device goes first.
+                unsafe { mapper.map(start, bytes) }
+            }
+            _ => {
+                let text = format!(
+                    "other regions are mapped by another device than {choice}; hint: one device per node"
+                );
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+        }
+    }
+
+    /// Kernels have done with a region. An error: its pages must stay.
+    fn unmap(&mut self, place: usize) -> io::Result<()> {
+        let Backing { pages, granted, .. } = &mut self.regions.0[place].backing;
+        if let (Some(_), Some((_, mapper))) = (granted.device_address, &mut self.mapper) {
+            mapper.unmap(pages.base().expose_provenance())?;
+            granted.device_address = None;
+        }
+        Ok(())
+    }
+
+    /// The device whose kernels use regions in place, if one does.
+    #[must_use]
+    pub fn mapped_by(&self) -> Option<DeviceChoice> {
+        self.mapper.as_ref().map(|(choice, _)| *choice)
+    }
+
+    /// Do something with that device: streams and kernels that use the regions.
+    #[cfg(feature = "gpu")]
+    pub fn with_mapper<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn rackloom_gpu::device::Device) -> T,
+    ) -> Option<T> {
+        self.mapper.as_mut().map(|(_, mapper)| act(mapper.device()))
     }
 
     fn allocate_on_device(
@@ -153,6 +208,7 @@ impl HostMemory {
         region: RegionId,
         length: u64,
         choice: DeviceChoice,
+        of_pool: bool,
     ) -> Result<&Granted, AllocateError> {
         let system = |cause: io::Error| AllocateError::System { region, cause };
         if self.on_device.is_none() {
@@ -166,7 +222,7 @@ impl HostMemory {
             return Err(system(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         self.on_device()
-            .map_or(Ok(()), |mut device| device.allocate_apart(region, length))
+            .map_or(Ok(()), |mut device| device.allocate_apart(region, length, of_pool))
             .map_err(system)?;
         self.ledger.add(length, length);
         Ok(&ON_DEVICE)
@@ -186,7 +242,7 @@ impl HostMemory {
     }
 
     fn on_device(&self) -> Option<MutexGuard<'_, DeviceRegions>> {
-        self.on_device.as_ref().map(locked)
+        self.on_device.as_deref().map(locked)
     }
 
     /// The device that holds regions of it, for whoever uses memory of other members by it.
@@ -241,7 +297,8 @@ impl HostMemory {
             return Err(FreeRefused::Exported(region));
         }
         let freed = self.on_device().and_then(|mut device| device.free(region));
-        if let Some(length) = freed {
+        if let Some(freed) = freed {
+            let length = freed.map_err(|_| FreeRefused::DeviceFailed(region))?;
             self.ledger.remove(length, length);
             return Ok(());
         }
@@ -249,6 +306,7 @@ impl HostMemory {
         if self.regions.0[place].is_exported {
             return Err(FreeRefused::Exported(region));
         }
+        self.unmap(place).map_err(|_| FreeRefused::DeviceFailed(region))?;
         let freed = self.regions.0.remove(place);
         self.ledger.remove(freed.backing.pages.length() as u64, freed.length as u64);
         Ok(())
@@ -264,6 +322,13 @@ impl HostMemory {
     #[must_use]
     pub fn tiers(&self) -> Option<TiersInUse> {
         self.on_device().map(|device| device.tiers())
+    }
+
+    /// What the pool of its device holds, if some of its regions are of one.
+    #[must_use]
+    pub fn pool(&self) -> Option<PoolUsage> {
+        let mut device = self.on_device()?;
+        device.pool()
     }
 
     /// What its regions take and took, and how many have come and gone.
@@ -323,8 +388,26 @@ impl HostMemory {
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
+        let was_mapped = self.regions.0[place].backing.granted.device_address.is_some();
+        self.unmap(place)?;
         let found = &mut self.regions.0[place];
-        found.backing.move_to_fresh_file(found.options)
+        found.backing.move_to_fresh_file(found.options)?;
+        if let Some(choice) = found.options.mapped.filter(|_| was_mapped) {
+            self.map_again(place, choice);
+        }
+        Ok(())
+    }
+
+    /// After a move. What cannot be had again is not there any more, and the region says so.
+    fn map_again(&mut self, place: usize, choice: DeviceChoice) {
+        let region = self.regions.0.remove(place);
+        let mapped = self.map(&region.backing, choice);
+        self.regions.0.insert(place, region);
+        let granted = &mut self.regions.0[place].backing.granted;
+        match mapped {
+            Ok(address) => granted.device_address = Some(address),
+            Err(cause) => granted.reasons.push(format!("not mapped by {choice} any more: {cause}")),
+        }
     }
 
     /// The bytes of a region.
@@ -490,7 +573,7 @@ pub(crate) fn poll_device<'s>(
     device: &Mutex<DeviceRegions>,
     scratch: &'s mut [u8],
 ) -> Option<(MemoryToken, MemoryDone<'s>)> {
-    let mut regions = device.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut regions = locked(device);
     let (token, done) = regions.poll_done()?;
     let done = match done {
         MemoryDone::Bytes(bytes) => match scratch.get_mut(..bytes.len()) {
@@ -508,8 +591,13 @@ pub(crate) fn poll_device<'s>(
 }
 
 /// What a region in the memory of a device got: none of the wishes for pages, and no reasons.
-static ON_DEVICE: Granted =
-    Granted { pages: Pages::Ordinary, locked: false, numa_node: None, reasons: Vec::new() };
+static ON_DEVICE: Granted = Granted {
+    pages: Pages::Ordinary,
+    locked: false,
+    numa_node: None,
+    device_address: None,
+    reasons: Vec::new(),
+};
 
 /// The same memory once more, for a job whose commands need it at the same time. Shared pages have many writers anyway;
 /// only the place where a read puts its bytes must be one's own.

@@ -7,7 +7,7 @@ use rackloom_protocol::{
     Atomic, Combine, Following, MemoryDone, MemoryFault, MemoryRequest, MemoryToken, RegionId,
 };
 
-use super::{DeviceChoice, DeviceKind, TiersInUse};
+use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse};
 
 /// As with GPUs: bytes of a handle.
 pub(crate) const HANDLE_BYTES: usize = 64;
@@ -25,7 +25,53 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) enum DeviceRegions {}
 
-#[allow(clippy::unused_self, reason = "the same surface as with GPUs")]
+/// The same surface as with GPUs, on what does not exist.
+macro_rules! never {
+    (
+        looking: $(fn $look:ident($($seen:ty),*) $(-> $told:ty)?;)*
+        acting: $(fn $act:ident($($taken:ty),*) $(-> $done:ty)?;)*
+    ) => {
+        impl DeviceRegions {
+            $(pub(crate) fn $look(&self, $(_: $seen),*) $(-> $told)? { match *self {} })*
+            $(
+                #[allow(clippy::needless_pass_by_ref_mut, reason = "the same surface as with GPUs")]
+                pub(crate) fn $act(&mut self, $(_: $taken),*) $(-> $done)? { match *self {} }
+            )*
+        }
+    };
+}
+
+never! {
+    looking:
+    fn address(RegionId) -> Option<u64>;
+    fn length(RegionId) -> Option<u64>;
+    fn regions() -> Vec<RegionId>;
+    fn is_busy() -> bool;
+    fn is_exported(RegionId) -> bool;
+    fn tiers() -> TiersInUse;
+    acting:
+    fn allocate(RegionId, u64) -> io::Result<()>;
+    fn allocate_apart(RegionId, u64, bool) -> io::Result<()>;
+    fn pool() -> Option<PoolUsage>;
+    fn free(RegionId) -> Option<Result<u64, MemoryFault>>;
+    fn finish() -> Result<(), MemoryFault>;
+    fn execute(&MemoryRequest<'_>, &[u8]) -> Option<MemoryFault>;
+    fn poll_done() -> Option<(MemoryToken, MemoryDone<'_>)>;
+    fn read(RegionId, u64, &mut [u8]) -> Result<(), MemoryFault>;
+    fn read_in_row(RegionId, u64, &mut [u8], Following) -> Result<(), MemoryFault>;
+    fn write(RegionId, u64, &[u8]) -> Result<(), MemoryFault>;
+    fn combine(&Combine) -> Result<bool, MemoryFault>;
+    fn set_exported(RegionId, bool);
+    fn offer(RegionId) -> io::Result<Offer>;
+    fn open_there(DeviceKind, &[u8; HANDLE_BYTES], Option<BorrowedFd<'_>>) -> io::Result<u64>;
+    fn close_there(u64);
+    fn write_there(u64, &[u8]) -> Result<(), MemoryFault>;
+    fn read_there(u64, &mut [u8]) -> Result<(), MemoryFault>;
+    fn change_there(u64, &Atomic) -> Result<u64, MemoryFault>;
+    fn copy_there(u64, (RegionId, u64), usize) -> Result<(), MemoryFault>;
+    fn copy_here((RegionId, u64), u64, usize) -> Result<(), MemoryFault>;
+}
+
 impl DeviceRegions {
     pub(crate) fn open(_choice: DeviceChoice) -> io::Result<Self> {
         let what = "this program was built without GPUs; hint: build it with the feature `gpu`, or leave `device` out";
@@ -37,139 +83,28 @@ impl DeviceRegions {
         match *self {}
     }
 
-    pub(crate) fn allocate(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
-        match *self {}
-    }
-
     #[allow(unsafe_code, reason = "the same surface as with GPUs")]
     pub(crate) unsafe fn borrow(&mut self, _region: RegionId, _address: u64, _length: u64) {
         match *self {}
     }
+}
 
-    pub(crate) fn address(&self, _region: RegionId) -> Option<u64> {
+/// Nothing of this kind exists either.
+#[derive(Debug)]
+pub(crate) enum Mapper {}
+
+impl Mapper {
+    pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
+        DeviceRegions::open(choice).map(|regions| match regions {})
+    }
+
+    #[allow(unsafe_code, reason = "the same surface as with GPUs")]
+    pub(crate) unsafe fn map(&mut self, _start: usize, _bytes: usize) -> io::Result<u64> {
         match *self {}
     }
 
-    pub(crate) fn finish(&mut self) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn free(&mut self, _region: RegionId) -> Option<u64> {
-        match *self {}
-    }
-
-    pub(crate) fn length(&self, _region: RegionId) -> Option<u64> {
-        match *self {}
-    }
-
-    pub(crate) fn regions(&self) -> Vec<RegionId> {
-        match *self {}
-    }
-
-    pub(crate) fn execute(&mut self, _request: &MemoryRequest<'_>, _frame: &[u8]) -> Option<MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        match *self {}
-    }
-
-    pub(crate) fn is_busy(&self) -> bool {
-        match *self {}
-    }
-
-    pub(crate) fn read(
-        &mut self,
-        _region: RegionId,
-        _offset: u64,
-        _out: &mut [u8],
-    ) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn combine(&mut self, _combine: &Combine) -> Result<bool, MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn read_in_row(
-        &mut self,
-        _region: RegionId,
-        _offset: u64,
-        _out: &mut [u8],
-        _following: Following,
-    ) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn write(
-        &mut self,
-        _region: RegionId,
-        _offset: u64,
-        _bytes: &[u8],
-    ) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn allocate_apart(&mut self, _region: RegionId, _length: u64) -> io::Result<()> {
-        match *self {}
-    }
-
-    pub(crate) fn is_exported(&self, _region: RegionId) -> bool {
-        match *self {}
-    }
-
-    pub(crate) fn set_exported(&mut self, _region: RegionId, _is_exported: bool) {
-        match *self {}
-    }
-
-    pub(crate) fn offer(&mut self, _region: RegionId) -> io::Result<Offer> {
-        match *self {}
-    }
-
-    pub(crate) fn open_there(
-        &mut self,
-        _kind: DeviceKind,
-        _handle: &[u8; HANDLE_BYTES],
-        _file: Option<BorrowedFd<'_>>,
-    ) -> io::Result<u64> {
-        match *self {}
-    }
-
-    pub(crate) fn close_there(&mut self, _address: u64) {
-        match *self {}
-    }
-
-    pub(crate) fn write_there(&mut self, _address: u64, _bytes: &[u8]) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn read_there(&mut self, _address: u64, _out: &mut [u8]) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn change_there(&mut self, _address: u64, _atomic: &Atomic) -> Result<u64, MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn copy_there(
-        &mut self,
-        _address: u64,
-        _own: (RegionId, u64),
-        _length: usize,
-    ) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn copy_here(
-        &mut self,
-        _own: (RegionId, u64),
-        _address: u64,
-        _length: usize,
-    ) -> Result<(), MemoryFault> {
-        match *self {}
-    }
-
-    pub(crate) fn tiers(&self) -> TiersInUse {
+    #[allow(clippy::needless_pass_by_ref_mut, reason = "the same surface as with GPUs")]
+    pub(crate) fn unmap(&mut self, _start: usize) -> io::Result<()> {
         match *self {}
     }
 }

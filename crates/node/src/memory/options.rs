@@ -4,6 +4,8 @@
 //! that fail. [`Placement`] is read back from the kernel, so an option is never reported as done because it was asked
 //! for. None of this changes what the bytes mean.
 
+use super::ledger::Usage;
+
 /// Wishes and demands for the pages of one region. Nothing by default: ordinary pages, touched when used.
 ///
 /// `Send` and `Sync`: plain data.
@@ -19,8 +21,12 @@ pub struct MemoryOptions {
     pub numa_node: Option<u32>,
     /// Demand: every page in place before the first access.
     pub touch: bool,
+    /// Demand: kernels of this device read and write the pages in place, by the address that [`Granted::device_address`] tells.
+    pub mapped: Option<DeviceChoice>,
     /// Demand: memory of this device, to which everything above means nothing.
     pub device: Option<DeviceChoice>,
+    /// Demand: out of the device's pool, of which others open a part by the pool's descriptor. Means nothing to memory of the host.
+    pub pool: bool,
 }
 
 /// What holds memory in place of the host.
@@ -42,6 +48,15 @@ pub enum DeviceChoice {
 pub(crate) enum DeviceKind {
     Cuda,
     Fake,
+}
+
+impl From<rackloom_plan::MemoryDevice> for DeviceChoice {
+    fn from(device: rackloom_plan::MemoryDevice) -> Self {
+        match device {
+            rackloom_plan::MemoryDevice::Cuda(index) => Self::Cuda(index.into()),
+            rackloom_plan::MemoryDevice::Fake(seed) => Self::Fake(seed.into()),
+        }
+    }
 }
 
 #[cfg(feature = "gpu")]
@@ -89,6 +104,18 @@ impl MemoryOptions {
         Self { device, ..self }
     }
 
+    /// The same in pages that kernels of a device use in place, or that none does.
+    #[must_use]
+    pub const fn mapped(self, mapped: Option<DeviceChoice>) -> Self {
+        Self { mapped, ..self }
+    }
+
+    /// The same out of the device's pool, or each by itself.
+    #[must_use]
+    pub const fn pool(self, pool: bool) -> Self {
+        Self { pool, ..self }
+    }
+
     /// The same with or without the demand that every page is in place before the first access.
     #[must_use]
     pub const fn touch(self, touch: bool) -> Self {
@@ -110,6 +137,18 @@ pub struct TiersInUse {
     pub ahead_bytes_min: u64,
     /// Whether `rackloom calibrate --gpu` has found them on this device.
     pub is_measured: bool,
+}
+
+/// What a pool of a device holds, in bytes.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolUsage {
+    /// Taken from the device.
+    pub reserved: Usage,
+    /// Of that: handed out.
+    pub used: Usage,
 }
 
 /// Kinds of pages.
@@ -139,6 +178,8 @@ pub struct Granted {
     pub locked: bool,
     /// The node they are bound to.
     pub numa_node: Option<u32>,
+    /// Where kernels of the device that has them mapped find the first byte.
+    pub device_address: Option<u64>,
     /// For every wish that was not granted: what, and why.
     pub reasons: Vec<String>,
 }

@@ -388,8 +388,11 @@ impl Exporter {
         let taken: Vec<u32> = self.slots(question.region).collect();
         let slot = (0..SLOTS_MAX).find(|slot| !taken.contains(slot)).ok_or(Refusal::TooManyImporters)?;
         let RegionConfig { length, access, .. } = export.config;
-        let on_device =
-            export.offer.as_ref().map(|offer| OnDevice { kind: offer.kind, handle: offer.handle });
+        let on_device = export.offer.as_ref().map(|offer| OnDevice {
+            kind: offer.kind,
+            handle: offer.handle,
+            has_file: offer.file.is_some(),
+        });
         Ok(Grant { length, generation: export.generation, slot, access, on_device })
     }
 

@@ -19,7 +19,7 @@ use super::message::{ANSWER_BYTES, Grant, Question, Refusal, parse_answer};
 use super::seats::Seats;
 use super::socket;
 use crate::mapping::{Mapping, sealed_length};
-use crate::memory::{DeviceKind, HostMemory, SharedDevice};
+use crate::memory::{HostMemory, SharedDevice};
 use crate::wires::Doorbell;
 
 const SLICE_NS: u64 = 1_000_000;
@@ -231,7 +231,7 @@ impl PendingImport {
         let mut descriptors = descriptors.into_iter();
         let missing = || io::Error::other("descriptors are missing");
         let control = descriptors.next().ok_or_else(missing)?;
-        let has_file = grant.on_device.is_none_or(|offer| offer.kind == DeviceKind::Fake);
+        let has_file = grant.on_device.is_none_or(|offer| offer.has_file);
         let file = if has_file { Some(descriptors.next().ok_or_else(missing)?) } else { None };
         let doorbell = descriptors.next().map(Doorbell::open).transpose()?;
         let bytes = match (&grant.on_device, file) {

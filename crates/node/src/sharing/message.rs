@@ -9,7 +9,7 @@ use rackloom_protocol::{Access, Key, RegionId};
 use crate::memory::{DeviceKind, HANDLE_BYTES};
 
 const MAGIC: [u8; 4] = *b"RLMI";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
@@ -115,6 +115,8 @@ const KINDS: [DeviceKind; 2] = [DeviceKind::Cuda, DeviceKind::Fake];
 pub(super) struct OnDevice {
     pub(super) kind: DeviceKind,
     pub(super) handle: [u8; HANDLE_BYTES],
+    /// A descriptor travels beside it.
+    pub(super) has_file: bool,
 }
 
 /// What goes with the descriptors.
@@ -141,7 +143,8 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
             bytes[12] = bits.iter().map(|(is_allowed, bit)| u8::from(*is_allowed) * bit).sum();
             bytes[16..24].copy_from_slice(&grant.length.to_le_bytes());
             bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
-            if let Some(OnDevice { kind, handle }) = grant.on_device {
+            if let Some(OnDevice { kind, handle, has_file }) = grant.on_device {
+                bytes[14] = u8::from(has_file);
                 bytes[13] = KINDS.iter().position(|known| *known == kind).map_or(0, |place| place as u8 + 1);
                 bytes[32..].copy_from_slice(&handle);
             }
@@ -164,7 +167,11 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
     let access = Access { read: bits & READ != 0, write: bits & WRITE != 0, atomic: bits & ATOMIC != 0 };
     let on_device = match usize::from(bytes[13]) {
         0 => None,
-        number => Some(OnDevice { kind: *KINDS.get(number - 1)?, handle: field(bytes, 32)? }),
+        number => Some(OnDevice {
+            kind: *KINDS.get(number - 1)?,
+            handle: field(bytes, 32)?,
+            has_file: bytes[14] != 0,
+        }),
     };
     Some(Ok(Grant {
         length: u64::from_le_bytes(field(bytes, 16)?),
@@ -194,11 +201,12 @@ mod tests {
         fn questions_and_grants_survive_the_journey(
             region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
             slot in any::<u32>(), rights in any::<[bool; 3]>(), place in 0..3_usize, byte in any::<u8>(),
+            has_file in any::<bool>(),
         ) {
             let question = Question { region: RegionId(region), key: Key(key) };
             prop_assert_eq!(Question::parse(&question.emit()), Some(question));
             let [read, write, atomic] = rights;
-            let on_device = place.checked_sub(1).map(|place| OnDevice { kind: KINDS[place], handle: [byte; HANDLE_BYTES] });
+            let on_device = place.checked_sub(1).map(|place| OnDevice { kind: KINDS[place], handle: [byte; HANDLE_BYTES], has_file });
             let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, on_device };
             prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, FreeRefused, MemoryOptions};
-use rackloom::sharing::{AccessError, Cut, ExportError, ImportError, Revoked};
-use rackloom_protocol::{Access, LocalRange, Memory, RegionId, SignalKind, Width};
+use rackloom::sharing::{AccessError, Cut, ExportError, ImportError, Importer, Revoked};
+use rackloom_protocol::{Access, LocalRange, Memory, RegionConfig, RegionId, SignalKind, Width};
 
 use super::rig::*;
 
@@ -20,7 +20,11 @@ fn on(seed: u64) -> MemoryOptions {
 }
 
 fn exporting(directory: &RunDirectory) -> Owner {
-    let mut owner = Owner::at(on(3), PARENT_NODE, directory.path(), seats(0));
+    exporting_from(on(3), directory)
+}
+
+fn exporting_from(place: MemoryOptions, directory: &RunDirectory) -> Owner {
+    let mut owner = Owner::at(place, PARENT_NODE, directory.path(), seats(0));
     owner.exporter.export(&mut owner.memory, config(Access::ALL)).unwrap();
     owner
 }
@@ -35,7 +39,7 @@ fn memory(place: MemoryOptions) -> HostMemory {
 fn what_is_stored_loaded_and_copied_is_seen_by_both_whatever_the_seed() {
     for seed in 20..30 {
         let directory = RunDirectory::new(&format!("device-{seed}"));
-        let mut owner = exporting(&directory);
+        let mut owner = exporting_from(on(3).pool(seed % 2 == 0), &directory);
         owner.memory.write(REGION, 8192, b"of owner").unwrap();
         let mut own = memory(on(seed));
         let there = imported_by(&own, &mut owner, &directory).unwrap();
@@ -110,4 +114,35 @@ fn importers_close_before_the_owner_frees_and_revocation_is_cooperative() {
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
     owner.exporter.withdraw(&mut owner.memory, REGION).unwrap();
     owner.memory.free(REGION).unwrap();
+}
+
+#[test]
+fn regions_of_a_pool_are_parts_of_it_that_are_opened_apart() {
+    let directory = RunDirectory::new("device-pool");
+    let mut owner = exporting_from(on(4).pool(true), &directory);
+    let other = RegionId(9);
+    owner.memory.allocate_with(other, LENGTH, on(4).pool(true)).unwrap();
+    owner.exporter.export(&mut owner.memory, RegionConfig { region: other, ..config(Access::ALL) }).unwrap();
+    let own = memory(on(5));
+    let first = imported_by(&own, &mut owner, &directory).unwrap();
+    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(&own);
+    let second = importer.import(PARENT_NODE, other, KEY).unwrap().wait(PATIENCE, || owner.serve()).unwrap();
+    first.store(LENGTH - 8, &[1; 8]).unwrap();
+    second.store(0, &[2; 8]).unwrap();
+    let mut found = [0; 8];
+    owner.memory.read(other, 0, &mut found).unwrap();
+    assert_eq!((owner.word(LENGTH - 8), found), (u64::from_le_bytes([1; 8]), [2; 8]));
+    let pool = owner.memory.pool().expect("a pool");
+    assert_eq!((pool.used.current, pool.used.high), (2 * LENGTH, 2 * LENGTH));
+    assert!(pool.reserved.current >= pool.used.current);
+    // One region goes, and the other stays as it is.
+    drop(second);
+    owner.serve_until(|owner| owner.exporter.importers(other) == 0);
+    owner.exporter.withdraw(&mut owner.memory, other).unwrap();
+    owner.memory.free(other).unwrap();
+    let pool = owner.memory.pool().expect("a pool");
+    assert_eq!((pool.used.current, pool.used.high), (LENGTH, 2 * LENGTH));
+    first.load(LENGTH - 8, &mut found).unwrap();
+    assert_eq!(found, [1; 8]);
+    assert_eq!(own.pool(), None, "who only opens has none");
 }

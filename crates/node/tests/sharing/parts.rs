@@ -205,7 +205,7 @@ fn trespass() {
 /// A question, byte by byte.
 pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
     let mut bytes = b"RLMI".to_vec();
-    bytes.extend([2, 0, 0, 0]);
+    bytes.extend([3, 0, 0, 0]);
     bytes.extend(region.0.to_le_bytes());
     bytes.extend([0; 4]);
     bytes.extend(key.0.to_le_bytes());

@@ -78,7 +78,7 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(FRIEND, other.process());
-    assert_eq!(other.hear(&mut owner), "[2, 0, 1, 0]", "version 2, first refusal");
+    assert_eq!(other.hear(&mut owner), "[3, 0, 1, 0]", "version 3, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }

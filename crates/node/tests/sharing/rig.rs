@@ -26,11 +26,11 @@ const PARENT: &str = "RACKLOOM_TEST_PARENT";
 /// Set for a child whose memory lies on a fake device.
 pub(crate) const ON_DEVICE: &str = "RACKLOOM_TEST_ON_DEVICE";
 
-/// Where memory lies in a test: with the host, and on fake devices, late and in odd order by two seeds.
+/// Where memory lies in a test: with the host, and on fake devices, late and in odd order by two seeds, each by itself and in a pool.
 pub(crate) fn places() -> Vec<MemoryOptions> {
     let on = |seed| MemoryOptions::default().device(Some(DeviceChoice::Fake(seed)));
     let mut places = vec![MemoryOptions::default()];
-    places.extend(cfg!(feature = "gpu").then(|| [on(3), on(11)]).into_iter().flatten());
+    places.extend(cfg!(feature = "gpu").then(|| [on(3), on(11).pool(true)]).into_iter().flatten());
     places
 }
 

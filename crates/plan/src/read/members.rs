@@ -149,6 +149,8 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
             locked: wishes.locked.unwrap_or_default(),
             numa_node: wishes.numa_node,
             device: wishes.device,
+            share: wishes.share.unwrap_or_default(),
+            mapped: wishes.mapped,
         },
     }
 }

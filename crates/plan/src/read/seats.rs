@@ -6,7 +6,7 @@
 use rackloom_protocol::Tenant;
 
 use crate::mistake::{Complaint, quoted};
-use crate::plan::MemoryDevice;
+use crate::plan::{MemoryDevice, ShareBy};
 use crate::quantity::{bytes, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;
@@ -24,6 +24,8 @@ pub(crate) struct Wishes {
     pub(crate) locked: Option<bool>,
     pub(crate) numa_node: Option<u16>,
     pub(crate) device: Option<MemoryDevice>,
+    pub(crate) share: Option<ShareBy>,
+    pub(crate) mapped: Option<MemoryDevice>,
 }
 
 impl Wishes {
@@ -38,6 +40,8 @@ impl Wishes {
             locked: self.locked.or(other.locked),
             numa_node: self.numa_node.or(other.numa_node),
             device: self.device.or(other.device),
+            share: self.share.or(other.share),
+            mapped: self.mapped.or(other.mapped),
         }
     }
 }
@@ -64,12 +68,15 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         return Wishes { memory_bytes: sized(reader, fields, "memory"), ..wishes };
     }
     let options = reader.open_under(fields, "memory", &schema::MEMORY);
+    let shares = [ShareBy::Handle, ShareBy::Pool].map(|share| (share.name(), Some(share)));
     Wishes {
         memory_bytes: sized(reader, &options, "bytes"),
         huge_pages: reader.flag(&options, "huge_pages", None),
         locked: reader.flag(&options, "locked", None),
         numa_node: reader.value(&options, "numa_node", None, numa_node),
         device: reader.value(&options, "device", None, |text| device(text).map(Some)),
+        share: reader.choice(&options, "share", None, &shares),
+        mapped: reader.value(&options, "mapped", None, |text| device(text).map(Some)),
         ..wishes
     }
 }
@@ -86,15 +93,10 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
 
 /// `cuda:0` or `fake:7`.
 fn device(text: &str) -> Result<MemoryDevice, Complaint> {
-    let unknown = || {
+    MemoryDevice::named(text).ok_or_else(|| {
         let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
         Complaint::about(format!("{} is not a device", quoted(text))).hint(hint)
-    };
-    match text.split_once(':').ok_or_else(unknown)? {
-        ("cuda", index) => index.parse().map(MemoryDevice::Cuda).map_err(|_| unknown()),
-        ("fake", seed) => seed.parse().map(MemoryDevice::Fake).map_err(|_| unknown()),
-        _ => Err(unknown()),
-    }
+    })
 }
 
 /// A name of a server.

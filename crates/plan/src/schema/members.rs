@@ -1,5 +1,6 @@
 //! What nodes, groups and tenants have.
 
+use crate::plan::ShareBy;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 /// A node's memory at the least and at the most.
@@ -27,6 +28,18 @@ pub(crate) static MEMORY: Table = table(
             "The NUMA node of the machine that holds the memory.",
         ),
         key("device", Kind::Device, "the host's memory", "The GPU that holds the memory."),
+        key(
+            "share",
+            Kind::Word(ShareBy::NAMES),
+            "`handle`",
+            "How nodes of the same server open memory of a GPU: each region by a handle of its own, or all out of one pool.",
+        ),
+        key(
+            "mapped",
+            Kind::Device,
+            "no device",
+            "The GPU whose kernels read and write memory of the host in place.",
+        ),
     ],
 );
 pub(crate) static TENANT: Table = table(
