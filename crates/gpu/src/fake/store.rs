@@ -70,9 +70,10 @@ impl Store {
         self.pool.as_ref().map(FilePool::statistics)
     }
 
+    /// Blocks touch where their lengths allow it, as those of a real device do: what reaches over an end is found out, whatever follows.
     fn add(&mut self, block: Block) -> u64 {
         let address = FIRST + self.next;
-        self.next += (block.length() as u64).max(1).next_multiple_of(GRANULE) + GRANULE;
+        self.next += (block.length() as u64).max(1).next_multiple_of(GRANULE);
         self.own.insert(address, block);
         address
     }

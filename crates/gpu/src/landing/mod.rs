@@ -14,7 +14,7 @@ mod planned;
 mod ring;
 mod submit;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use self::claims::Claims;
@@ -111,6 +111,8 @@ pub struct Landing<D: Device + ?Sized> {
     engine_bytes_min: u64,
     /// Ranges that are about to be moved.
     ranges: Vec<Move>,
+    /// Where allocations begin: a copy may not reach from one into the next.
+    starts: BTreeSet<u64>,
     /// Dropped last: the ring is the device's.
     device: Box<D>,
 }
@@ -168,6 +170,7 @@ impl<D: Device + ?Sized> Landing<D> {
             ranges_max: RANGES_MAX.min(ring_bytes / 256),
             engine_bytes_min: Tiers::default().engine_bytes_min,
             ranges: Vec::new(),
+            starts: BTreeSet::new(),
             device,
         })
     }
@@ -175,6 +178,16 @@ impl<D: Device + ?Sized> Landing<D> {
     /// From which size on ranges go to the engines.
     pub fn set_tiers(&mut self, tiers: &Tiers) {
         self.engine_bytes_min = tiers.engine_bytes_min;
+    }
+
+    /// An allocation begins here. One copy serves ranges that follow one another, and the device refuses one that leaves an allocation.
+    pub fn note_start(&mut self, address: Address) {
+        self.starts.insert(address.0);
+    }
+
+    /// That allocation is gone.
+    pub fn forget_start(&mut self, address: Address) {
+        self.starts.remove(&address.0);
     }
 
     /// The device.

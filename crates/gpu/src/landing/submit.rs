@@ -23,8 +23,14 @@ impl<D: Device + ?Sized> Landing<D> {
             self.submit()?;
             self.claims.claim(claimed, bytes);
         }
+        let Move { target, source, .. } = planned.range;
+        let begins = |address| self.starts.contains(&address);
         match self.moves.last_mut() {
-            Some(Planned { range: last, .. }) if is_continued(last, &planned.range) => last.bytes += bytes,
+            Some(Planned { range: last, .. })
+                if is_continued(last, &planned.range) && !begins(target) && !begins(source) =>
+            {
+                last.bytes += bytes;
+            }
             _ => self.moves.push(planned),
         }
         self.is_open = true;

@@ -125,6 +125,41 @@ fn whatever_lands_is_as_if_it_had_been_a_vector_of_bytes() {
     });
 }
 
+/// Allocations may touch; a device copies within one of them only.
+#[test]
+fn what_goes_on_in_the_next_allocation_is_a_copy_of_its_own() {
+    on_every_device("what_goes_on_in_the_next_allocation_is_a_copy_of_its_own", |device, _| {
+        let mut landing = Landing::new(device()).unwrap();
+        if landing
+            .device()
+            .allocate_from_pool(256)
+            .and_then(|address| landing.device().free(address))
+            .is_err()
+        {
+            return;
+        }
+        let mut bases: Vec<_> =
+            (0..8).map(|_| landing.device().allocate_from_pool(65_536).unwrap()).collect();
+        bases.sort_unstable_by_key(|base| base.0);
+        for base in &bases {
+            landing.note_start(*base);
+        }
+        for (base, byte) in bases.iter().zip(1..) {
+            landing.write(*base, &[byte; 65_536]).unwrap();
+        }
+        landing.finish().unwrap();
+        for (base, byte) in bases.iter().zip(1..) {
+            let mut found = vec![0; 65_536];
+            landing.read_now(*base, &mut found).unwrap();
+            assert!(found.iter().all(|found| *found == byte));
+        }
+        for base in bases {
+            landing.forget_start(base);
+            landing.device().free(base).unwrap();
+        }
+    });
+}
+
 #[test]
 fn small_writes_share_a_launch_and_neighbours_become_one_copy() {
     on_every_device("small_writes_share_a_launch_and_neighbours_become_one_copy", |device, _| {

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use rackloom_gpu::device::HANDLE_BYTES;
 use rackloom_gpu::device::{Address, AtomicKind, Device, Element, Reduction, Shared};
@@ -115,6 +116,7 @@ impl DeviceRegions {
     }
 
     fn add(&mut self, region: RegionId, address: Address, length: u64) {
+        self.landing.note_start(address);
         self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
     }
 
@@ -134,6 +136,7 @@ impl DeviceRegions {
     /// # Safety
     /// The range is memory of this device, or memory that the device may use, until the region is freed.
     pub(crate) unsafe fn borrow(&mut self, region: RegionId, address: u64, length: u64) {
+        self.landing.note_start(Address(address));
         self.regions.push(DeviceRegion {
             region,
             address: Address(address),
@@ -170,6 +173,7 @@ impl DeviceRegions {
         });
         Some(freed.map_err(fault).map(|()| {
             self.regions.swap_remove(place);
+            self.landing.forget_start(address);
             length
         }))
     }
@@ -392,11 +396,11 @@ impl DeviceRegions {
 
 /// The device whose kernels use pages of the host in place.
 #[derive(Debug)]
-pub(crate) struct Mapper(Box<dyn Device>);
+pub(crate) struct Mapper(Mutex<Box<dyn Device>>);
 
 impl Mapper {
     pub(crate) fn open(choice: DeviceChoice) -> io::Result<Self> {
-        open(choice).map(|(device, _)| Self(device)).map_err(io::Error::other)
+        open(choice).map(|(device, _)| Self(Mutex::new(device))).map_err(io::Error::other)
     }
 
     /// Where kernels find these pages.
@@ -405,16 +409,16 @@ impl Mapper {
     /// They are mapped until [`Self::unmap`] has returned, or this value is gone.
     pub(crate) unsafe fn map(&mut self, start: usize, bytes: usize) -> io::Result<u64> {
         // SAFETY: the caller's promise.
-        unsafe { self.0.pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
+        unsafe { self.device().pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
         Ok(start as u64)
     }
 
     pub(crate) fn unmap(&mut self, start: usize) -> io::Result<()> {
-        self.0.unpin_pages(start as u64).map_err(io::Error::other)
+        self.device().unpin_pages(start as u64).map_err(io::Error::other)
     }
 
     pub(crate) fn device(&mut self) -> &mut dyn Device {
-        &mut *self.0
+        &mut **self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
