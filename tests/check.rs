@@ -113,12 +113,14 @@ fn the_plan_shows_how_memory_is_held_where_it_is_not_as_usual() {
     let usual = tried("check", &rack_file(text)).stdout;
     assert!(!usual.contains("huge pages"), "{usual}");
     let special = format!(
-        "{text}nodes:\n  n1: {{memory: {{bytes: 8MiB, huge_pages: true, numa_node: 0}}}}\n  n2: {{memory: {{locked: true, device: 'fake:3'}}}}\n"
+        "{text}nodes:\n  n1: {{memory: {{bytes: 8MiB, huge_pages: true, numa_node: 0, mapped: 'cuda:0'}}}}\n  n2: {{memory: {{locked: true, device: 'fake:3', share: pool}}}}\n"
     );
     let shown = tried("check", &rack_file(&special)).stdout;
     let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
-    let heading = ["memory", "of", "huge", "pages", "locked", "numa", "node", "device"];
+    let heading =
+        ["memory", "of", "huge", "pages", "locked", "numa", "node", "device", "shared", "by", "mapped", "by"];
     let table = lines.iter().position(|line| line == &heading).unwrap_or_else(|| panic!("no table: {shown}"));
-    let rows: Vec<_> = lines[table + 1..].iter().filter(|line| line.len() == 5).take(2).collect();
-    assert_eq!(rows, [&vec!["n1", "yes", "-", "0", "-"], &vec!["n2", "-", "yes", "-", "fake:3"]], "{shown}");
+    let rows: Vec<_> = lines[table + 1..].iter().filter(|line| line.len() == 7).take(2).collect();
+    let [host, device] = [&["yes", "-", "0", "-", "-", "cuda:0"], &["-", "yes", "-", "fake:3", "pool", "-"]];
+    assert_eq!(rows, [&[&["n1"][..], host].concat(), &[&["n2"][..], device].concat()], "{shown}");
 }

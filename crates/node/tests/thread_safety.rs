@@ -10,7 +10,7 @@ use rackloom::fabric::{
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
     AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages,
-    Placement, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
+    Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
@@ -47,7 +47,7 @@ types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
     Batch<'static>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
-    AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement,
+    AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
