@@ -208,8 +208,8 @@ impl Fabric {
         let verdict = channel.judge(bytes);
         let frame = self.frames.seal(room, length, channel.life);
         if std::mem::take(&mut channel.keeps_next) {
-            let kept = if verdict.corrupt_bit.is_some() { self.frames.keep_copy(frame) } else { frame };
-            self.frames.keep(kept);
+            let is_damaged = verdict.corrupt_bit.is_some();
+            let kept = if is_damaged { self.frames.keep_copy(frame) } else { self.frames.keep(frame) };
             channel.kept.push_back((kept, length as u16));
         }
         if let Some(bit) = verdict.corrupt_bit.filter(|_| !verdict.drop) {

@@ -111,8 +111,8 @@ impl Endpoint {
         })?
     }
 
-    /// Stores to one node as if each were given alone, in this order, up to the first that is refused; the others are not asked for. Returns how
-    /// many were taken, and why the next one was not.
+    /// Stores to one node as if each were given alone, in this order, up to the first that is refused; the others are not asked for.
+    /// Returns how many were taken, and why the next one was not.
     #[inline]
     pub fn stores<'d>(
         &mut self,

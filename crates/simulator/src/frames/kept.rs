@@ -1,22 +1,22 @@
 //! Frames that a link may have to send again.
 //!
-//! A frame that is kept is the one that went under way, which stays after its end; only where its bits are turned over under way it is a copy. So it
-//! is as short as it travels, and costs nothing until it is forgotten. It does not count as under way.
+//! A frame that is kept is the one that went under way, which stays after its end; only where its bits are turned over under way it
+//! is a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as under way.
 
 use super::{FrameId, FrameSlab};
 
 impl FrameSlab {
     /// A frame that has been sealed stays until it is forgotten.
-    pub(crate) fn keep(&mut self, id: FrameId) {
+    pub(crate) fn keep(&mut self, id: FrameId) -> FrameId {
         self.frames[id.index()].is_kept = true;
+        id
     }
 
     /// The same of a copy, because the frame itself is about to change.
     pub(crate) fn keep_copy(&mut self, id: FrameId) -> FrameId {
         let copy = self.copy(id);
-        let frame = &mut self.frames[copy.index()];
-        (frame.is_kept, frame.is_over) = (true, true);
-        copy
+        self.frames[copy.index()].is_over = true;
+        self.keep(copy)
     }
 
     /// It will not be sent again.
