@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::wires::not_tried;
 use support::{root, scratch};
 
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The Python that has NumPy, as `scripts/ci.sh` names it.
 fn python(test: &str) -> Option<String> {
@@ -61,6 +61,7 @@ fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> 
     let mut peer = Command::new(python);
     peer.arg(root().join("scripts/peer.py")).args(["--name", "with-a-peer", "--rounds", "2"]);
     peer.args(["--listen", &b, "--connect", &a]).args(case.peer).stdin(Stdio::null());
+    peer.env("PYTHONDONTWRITEBYTECODE", "1");
     let [rack, peer] = [rack, peer].map(|mut command| {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("both programs are there")

@@ -1,4 +1,4 @@
-"""The litmus job for scripts/peer.py, written from docs/litmus-job.md: the second of two ranks.
+"""The litmus job written from docs/litmus-job.md: the second of two ranks.
 
 Every byte that either rank writes follows from the seed, so the owner checks its memory without further messages.
 """
@@ -7,7 +7,8 @@ import sys
 
 import numpy
 
-from peer import (
+from .node import Refused, Region
+from .wire import (
     BAD_KEY,
     COMPARE_SWAP,
     FETCH_ADD,
@@ -18,8 +19,6 @@ from peer import (
     SET,
     SWAP,
     U64,
-    Region,
-    Refused,
 )
 
 CONTROL, DATA, LANES, READABLE, MAIL, NOWHERE = 1, 2, 3, 4, 5, 99
@@ -371,7 +370,9 @@ class Litmus:
                         expected = old
             else:
                 kind = FETCH_ADD if word in (ADD4, ADD8) else SWAP
-                operands = [1 if kind == FETCH_ADD else self.token(self.me, self.other, word, n) for n in range(ATOMICS)]
+                operands = [
+                    1 if kind == FETCH_ADD else self.token(self.me, self.other, word, n) for n in range(ATOMICS)
+                ]
                 pendings = [node.atomic_at(DATA, key, offset, kind, width, operand) for operand in operands]
                 ledger = sum(mix(old) for old in self.wait(pendings, "atomics"))
             self.wait([node.atomic_at(DATA, key, self.layout.ledgers[word], FETCH_ADD, 8, ledger & U64)], "a ledger")
