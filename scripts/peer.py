@@ -8,7 +8,7 @@ It takes the seat of the second node in a rack of two nodes on two hosts, `wire:
     python3 scripts/peer.py --name my-rack --listen 127.0.0.2 --connect 127.0.0.1
 
 It implements: one link without link-level retry, without pauses and with one channel; selective acknowledgement; order
-by packet number. It is an example and not fast. Reading order, in
+by packet number. It gives up when the link goes down. It is an example and not fast. Reading order, in
 scripts/example_peer: wire.py (bytes), streams.py (one class to one node), link.py (the neighbour), supervisor.py (the
 messages between hosts), node.py (operations), litmus.py (the job).
 """
