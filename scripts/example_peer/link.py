@@ -24,6 +24,7 @@ class Link:
         self.tag = tag_of(self.incarnation)
         self.neighbour, self.is_heard, self.state = 0, False, STATE_INIT
         self.sequence = self.received = self.consumed = self.freed_by_neighbour = self.neighbour_consumed = 0
+        self.announced = 0
         self.heartbeats = self.heartbeat_heard = self.disagreements = 0
         self.hello_at = self.heartbeat_at = self.stalled_at = self.heard_at = 0.0
         self.answer_owed = self.credit_owed = False
@@ -42,6 +43,7 @@ class Link:
     def header(self, kind, length, flags=0, numbered=False, cost=0):
         if numbered:
             self.sequence, self.consumed = self.sequence + 1 & U32, self.consumed + cost & U32
+        self.announced = self.neighbour_consumed
         hops = 255 if kind in (DATA, ACK) else 1
         fields = (0x4C52, 0x10 | kind, flags, self.settings.epoch, length, hops, 0, self.tag & U16)
         link = LINK.pack(*fields, self.sequence, self.received, self.consumed, self.neighbour_consumed)
@@ -171,11 +173,7 @@ class Link:
             return "stale session"
         if channel != 0:
             return "no such channel"
-        # W-20
-        if is_ahead(consumed, self.neighbour_consumed):
-            self.neighbour_consumed = consumed
-        if is_ahead(freed, self.freed_by_neighbour) and not is_ahead(freed, self.consumed):
-            self.freed_by_neighbour = freed
+        self.take_counters(consumed, freed)
         if kind == HEARTBEAT:
             return self.take_heartbeat(now, body)
         if kind == REPORT:
@@ -188,6 +186,16 @@ class Link:
         if kind == DATA and is_ahead(sequence, self.received):
             self.received = sequence
         return self.take_routed(now, kind, flags, body)
+
+    def take_counters(self, consumed, freed):
+        # W-20
+        is_possible = (consumed - self.announced & U32) <= CREDIT_LIMIT
+        if is_ahead(consumed, self.neighbour_consumed) and is_possible:
+            self.neighbour_consumed = consumed
+        if is_ahead(freed, self.consumed):
+            freed = self.consumed if (freed - self.consumed & U32) <= CREDIT_LIMIT else self.freed_by_neighbour
+        if is_ahead(freed, self.freed_by_neighbour):
+            self.freed_by_neighbour = freed
 
     def take_routed(self, now, kind, flags, body):
         if len(body) < 40:
