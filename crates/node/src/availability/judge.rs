@@ -95,6 +95,9 @@ mod tests {
         ProcessSample { started_ticks: 7, threads: threads.iter().map(thread).collect() }
     }
 
+    /// What is tried, samples of one thread as state, run time and waiting time in milliseconds, and what is excused.
+    type Case = (&'static str, &'static [(ThreadState, u64, u64)], u64);
+
     /// What one thread is excused after samples 100 ms apart.
     fn excused_ms(samples: &[(ThreadState, u64, u64)]) -> u64 {
         let mut excused_ns = 0;
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn state_and_progress_decide_what_is_excused() {
-        let table: &[(&str, &[(ThreadState, u64, u64)], u64)] = &[
+        let table: &[Case] = &[
             ("stopped is silence", &[(Stopped, 5, 9), (Stopped, 5, 9), (Stopped, 5, 9)], 0),
             ("asleep is silence", &[(Asleep, 5, 9), (Asleep, 5, 9), (Asleep, 5, 9)], 0),
             (

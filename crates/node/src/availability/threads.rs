@@ -3,7 +3,7 @@
 //! Both files are readable by every user unless the system hides processes. The parsers are pure and never panic.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Threads of one process that are read. A process with more is judged by these.
 const THREADS_MAX: usize = 64;
@@ -64,7 +64,7 @@ fn sample_in(proc: &Path, process: u32) -> Option<ProcessSample> {
 }
 
 /// A thread that ends while it is read is left out.
-fn thread(task: &PathBuf) -> Option<ThreadSample> {
+fn thread(task: &Path) -> Option<ThreadSample> {
     let thread = task.file_name()?.to_str()?.parse().ok()?;
     let (run_ns, waited_ns) = parse_schedstat(&fs::read_to_string(task.join("schedstat")).ok()?)?;
     let (state, _) = parse_stat(&fs::read_to_string(task.join("stat")).ok()?)?;
