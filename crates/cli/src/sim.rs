@@ -186,7 +186,7 @@ fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobRe
 fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
     let line = |one: &Happening| {
         let member = &plan.members[one.member.index()].name;
-        EventRecord::of_fault(one.at, member, one.event, &script.events[one.event], one.begins)
+        EventRecord::of_fault(one.at, member, (one.event, one.time), &script.events[one.event], one.begins)
     };
     simulation.happenings().iter().map(line).collect()
 }

@@ -136,10 +136,10 @@ impl Faults {
     }
 
     /// What is said when an event of the script begins or ends here.
-    fn line(&self, now: Instant, number: usize, begins: bool) -> Option<EventRecord> {
+    fn line(&self, now: Instant, (number, time): (usize, u64), begins: bool) -> Option<EventRecord> {
         let event = self.conductor.as_ref()?.event(number)?;
         let name = &self.plan.members[self.node.index()].name;
-        Some(EventRecord::of_fault(now, name, number, event, begins))
+        Some(EventRecord::of_fault(now, name, (number, time), event, begins))
     }
 
     pub(super) const fn plan(&self) -> &Plan {
@@ -158,8 +158,8 @@ impl Faults {
             }
         };
         match deed {
-            Deed::Say { event: number, begins } => {
-                let Some(record) = self.line(now, *number, *begins) else { return Ok(()) };
+            Deed::Say { event: number, begins, time } => {
+                let Some(record) = self.line(now, (*number, *time), *begins) else { return Ok(()) };
                 tracing::info!(at_ns = now.0, "fault: {}", record.text);
                 channel.say(&Notice::Fault(record))?;
             }
@@ -172,7 +172,9 @@ impl Faults {
                 let _ = kill_process(getpid(), Signal::STOP);
             }
             Deed::Kill { event, restart_after_ns } => {
-                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, *event, false)) {
+                channel.say(&Notice::Dying)?;
+                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, (*event, 1), false))
+                {
                     channel.say(&Notice::Returning { after_ns, ends })?;
                 }
                 let _ = kill_process(getpid(), Signal::KILL);

@@ -2,6 +2,7 @@
 
 use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
+use rackloom_protocol::NodeId;
 
 use super::Supervisor;
 use super::hosts::Hosts;
@@ -49,10 +50,10 @@ impl Supervisor {
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
         }
-        let node_lost = rack
-            .seats
-            .iter()
-            .any(|seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty()));
+        let died =
+            |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
+        let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
+        let node_lost = dead.any(|(node, _)| !expectations::may_lose(&plan, faults.as_ref(), node));
         let node_lost = node_lost || !missed.is_empty();
         // A rack that stays is taken down host by host.
         let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
@@ -87,7 +88,7 @@ impl Supervisor {
         let exit = match ending {
             Ending::Interrupted => Exit::Interrupted,
             Ending::Stalled => Exit::Stalled,
-            // Who expects a loss and sees it has what was asked for.
+            // A loss that the script or the file expects is no reason of its own, in either engine.
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
             _ => reporting::exit_of(&report),
         };

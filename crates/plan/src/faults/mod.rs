@@ -305,6 +305,14 @@ impl FaultScript {
         killed.flat_map(|event| event.fault.members()).copied()
     }
 
+    /// Whether it kills this member, for good or for a time, or expects it to be lost.
+    #[must_use]
+    pub fn may_lose(&self, node: NodeId) -> bool {
+        let kills =
+            |event: &FaultEvent| matches!(&event.fault, Fault::Kill(members) if members.contains(&node));
+        self.expect.lost.contains(&node) || self.events.iter().any(kills)
+    }
+
     /// The members that it kills for good, in ascending order.
     #[must_use]
     pub fn kills(&self) -> Vec<NodeId> {

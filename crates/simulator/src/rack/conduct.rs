@@ -27,6 +27,8 @@ pub struct Happening {
     pub event: usize,
     /// It began, or ended.
     pub begins: bool,
+    /// Which beginning of the event it is, counted from one.
+    pub time: u64,
 }
 
 /// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
@@ -121,8 +123,8 @@ impl Simulation {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
         while let Some(deed) = conductor.poll() {
             match deed {
-                Deed::Say { event, begins } => {
-                    script.happenings.push(Happening { at: self.now, member, event, begins });
+                Deed::Say { event, begins, time } => {
+                    script.happenings.push(Happening { at: self.now, member, event, begins, time });
                 }
                 Deed::Set { way, conditions } => self.set_conditions(member, way, &conditions),
                 Deed::Drop { way, numbers } => {
@@ -229,7 +231,7 @@ impl Simulation {
             let until = self.now + script.patience_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let happening = Happening { at: self.now, member, event: one.event, begins: false };
+                let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
                 script.happenings.push(happening);
                 self.fabric.queue.push(until, Occurrence::Wake(member));
             }
