@@ -316,7 +316,7 @@ fn faults_of_memory_in_one_server_end_the_same_in_both_engines() {
 fn a_fault_of_memory_sends_peers_of_the_server_to_frames_in_both_engines() {
     let file = rack_file(PAIR);
     let script = rack_file(
-        "name: slow\nevents: [{what: slow-memory, where: n1, by: 20us, when: {node: n1, run: 3}, for: 1ms}]\n",
+        "name: slow\nevents: [{what: slow-memory, where: n1, by: 20us, when: {node: n1, run: 3}}]\n",
     );
     for (engine, start) in ENGINES {
         let job = ["--collective", "all-reduce", "--bytes", "16KiB", "--repetitions", "300"];

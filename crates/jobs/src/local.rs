@@ -127,3 +127,56 @@ const fn count(counter: &mut PathCount, command: &Command<'_>) {
 pub fn withheld_note(name: &str) -> String {
     format!("memory of {name} is reached in frames since a fault of the script has struck it")
 }
+
+#[cfg(test)]
+mod tests {
+    use rackloom_protocol::{Access, Completion, Key, OperationId, RegionId, SignalKind, Tenant};
+
+    use super::*;
+
+    const OWNER: NodeId = NodeId(1);
+
+    fn region(region: u32, access: Access) -> RegionConfig {
+        RegionConfig { region: RegionId(region), length: 64, key: Key(7), access, tenant: Tenant(0) }
+    }
+
+    fn peer() -> LocalPeer {
+        let none = Access { read: false, write: false, atomic: false };
+        let words = Access { read: true, write: false, atomic: true };
+        let data = Access { read: true, write: true, atomic: false };
+        LocalPeer::new(OWNER, [region(1, words), region(2, data), region(3, none)])
+    }
+
+    fn at(region: u32, offset: u64, key: u64) -> RemoteAddress {
+        RemoteAddress { node: OWNER, region: RegionId(region), offset, key: Key(key) }
+    }
+
+    fn store(target: RemoteAddress) -> Command<'static> {
+        let (operation, completion) = (OperationId(1), Completion::Visible);
+        Command::Store { operation, target, data: &[0; 8], completion }
+    }
+
+    #[test]
+    fn what_the_owner_would_refuse_takes_no_local_path() {
+        let peer = peer();
+        assert_eq!(peer.regions().len(), 2, "a region without any access is not shared");
+        assert!(peer.allows(&store(at(2, 56, 7))));
+        let refused = [at(2, 57, 7), at(2, 56, 8), at(1, 0, 7), at(3, 0, 7), at(9, 0, 7), at(2, u64::MAX, 7)];
+        for target in refused {
+            assert!(!peer.allows(&store(target)), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_put_needs_its_data_and_its_signal_granted() {
+        let source = rackloom_protocol::LocalRange { region: RegionId(1), offset: 0, length: 8 };
+        let put = |signal| Command::Put { operation: OperationId(1), target: at(2, 0, 7), source, signal };
+        let signal = |region, offset| {
+            let (region, key, kind) = (RegionId(region), Key(7), SignalKind::Set);
+            Some(Signal { region, offset, key, kind, value: 1 })
+        };
+        assert!(peer().allows(&put(None)) && peer().allows(&put(signal(2, 8))));
+        assert!(!peer().allows(&put(signal(2, 9))), "a word is aligned");
+        assert!(!peer().allows(&put(signal(1, 8))), "its region allows no writes");
+    }
+}
