@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use rackloom_jobs::report::{
-    EventLog, EventRecord, MemberReport, MemberState, PortReport, Report, WireBytes,
+    EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
 use rackloom_jobs::{Job, JobResult};
 use rackloom_plan::Plan;
@@ -165,6 +165,7 @@ pub(crate) fn report(
                 ports: port_reports(plan, simulation, node),
                 events,
                 timer_late_max_ns: 0,
+                shortage: HostShortage::default(),
             }
         })
         .collect();
