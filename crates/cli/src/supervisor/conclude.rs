@@ -2,6 +2,8 @@
 
 use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
+use rackloom_plan::Plan;
+use rackloom_plan::faults::FaultScript;
 use rackloom_protocol::NodeId;
 
 use super::hosts::Hosts;
@@ -52,11 +54,7 @@ impl Supervisor {
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
         }
-        let died =
-            |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
-        let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
-        let node_lost = dead.any(|(node, _)| !expectations::may_lose(&plan, faults.as_ref(), node));
-        let node_lost = node_lost || !missed.is_empty();
+        let node_lost = has_unplanned_death(&plan, faults.as_ref(), &rack) || !missed.is_empty();
         let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
         let limit_ns =
             if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
@@ -106,6 +104,13 @@ impl Supervisor {
         let exit = reporting::note_captures(&mut report, captured, exit);
         Ok(Conclusion { report, exit })
     }
+}
+
+/// Whether a GPU node died that neither the fault script nor, without one, the rack file mentions.
+fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -> bool {
+    let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
+    let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
+    dead.any(|(node, _)| !expectations::may_lose(plan, faults, node))
 }
 
 /// Say farewell to other hosts; who of them is missed, and who never came.
