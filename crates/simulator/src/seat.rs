@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use rackloom_jobs::{Job, Progress};
+use rackloom_jobs::{Carried, Job, Progress};
 use rackloom_plan::faults::Troubles;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, PortId, RegionConfig, Switch, drain,
@@ -140,11 +140,11 @@ struct Overheard<'a> {
 }
 
 impl rackloom_jobs::Seat for Overheard<'_> {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         self.commands += 1;
         self.endpoint.handle_command(now, command)?;
         self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
-        Ok(())
+        Ok(Carried::Endpoint)
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {

@@ -9,6 +9,7 @@ use rackloom_jobs::report::{
     WireBytes,
 };
 
+use rackloom_jobs::OperationPath;
 use rackloom_protocol::DropReason;
 
 use super::Style;
@@ -56,8 +57,10 @@ fn oracles(report: &Report) -> String {
 }
 
 fn operations(operations: &[OperationReport]) -> String {
-    let mut table = Table::new(&[
-        Column::Left("operation"),
+    let has_direct = operations.iter().any(|operation| operation.path == Some(OperationPath::Direct));
+    let mut columns = vec![Column::Left("operation")];
+    columns.extend(has_direct.then_some(Column::Left("path")));
+    columns.extend([
         Column::Right("count"),
         Column::Right("errors"),
         Column::Right("p50"),
@@ -65,11 +68,13 @@ fn operations(operations: &[OperationReport]) -> String {
         Column::Right("max"),
         Column::Right("goodput"),
     ]);
+    let mut table = Table::new(&columns);
     for operation in operations {
         let latency = operation.latency_ns;
         let goodput = operation.goodput_bytes_per_s;
-        table.row([
-            operation.kind.name().to_owned(),
+        let mut cells = vec![operation.kind.name().to_owned()];
+        cells.extend(has_direct.then(|| operation.path.map_or("-", OperationPath::name).to_owned()));
+        cells.extend([
             units::count(operation.count),
             units::count(operation.errors),
             units::time(latency.p50),
@@ -77,6 +82,7 @@ fn operations(operations: &[OperationReport]) -> String {
             units::time(latency.max),
             if goodput == 0 { "-".to_owned() } else { units::rate(goodput) },
         ]);
+        table.row(cells);
     }
     if table.is_empty() { String::new() } else { table.render() }
 }

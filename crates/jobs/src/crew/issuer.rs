@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, OperationId};
 
-use super::request::{Body, Failure, Matched, Outcome, Request, Seat, Tag};
+use super::request::{Body, Carried, Failure, Matched, Outcome, Request, Seat, Tag};
 use crate::measure::{Measurements, OperationKind};
 use crate::oracle::{Oracle, Verdicts};
 
@@ -24,11 +24,22 @@ struct Ticket {
     expects: Option<OperationError>,
     bytes: u64,
     begun: Instant,
+    /// Measured by the engine, where mapped memory carried it.
+    direct: Option<DirectTime>,
     is_wait: bool,
     /// Which message a receive has met.
     message: Option<Matched>,
     /// Posted stores that this flush stands for.
     posted: u32,
+}
+
+/// Times of an operation on mapped memory, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct DirectTime {
+    /// From the first attempt to the end.
+    latency_ns: u64,
+    /// The operation alone.
+    took_ns: u64,
 }
 
 /// What a try of a request led to.
@@ -201,9 +212,9 @@ impl Issuer {
         let begun = *request.first_tried.get_or_insert(now);
         let id = self.next_operation;
         match seat.command(now, request.body.command(OperationId(id))) {
-            Ok(()) => {
+            Ok(carried) => {
                 self.next_operation += 1;
-                self.accepted(now, id, &request);
+                self.accepted(now, id, &request, carried);
                 Tried::Gone
             }
             Err(refused) if self.should_retry(now, begun, refused) => {
@@ -228,12 +239,26 @@ impl Issuer {
         }
     }
 
-    fn accepted(&mut self, now: Instant, id: u64, request: &Request) {
+    fn accepted(&mut self, now: Instant, id: u64, request: &Request, carried: Carried) {
         self.progress += 1;
         let Some(kind) = measured_kind(request) else { return };
         let begun = request.first_tried.unwrap_or(now);
-        self.measurements.begin(kind, now);
+        let direct = match carried {
+            Carried::Endpoint => None,
+            Carried::Direct { took_ns } => {
+                Some(DirectTime { latency_ns: now.since(begun) + took_ns, took_ns })
+            }
+        };
         let target = request.body.target();
+        match direct {
+            None => self.measurements.begin(kind, now),
+            // A posted store on mapped memory is over; no flush has to stand for it.
+            Some(time) if !request.body.completes() => {
+                let bytes = request.body.bytes();
+                return self.measurements.count_direct(kind, time.latency_ns, time.took_ns, Ok(bytes));
+            }
+            Some(_) => {}
+        }
         if !request.body.completes() {
             self.measurements.count(kind, now.since(begun), Ok(request.body.bytes()));
             match (kind, target) {
@@ -251,6 +276,7 @@ impl Issuer {
             // A refused access moves no byte; that it was refused is its success.
             bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
+            direct,
             is_wait,
             message: None,
             posted: if matches!(request.body, Body::Flush { .. }) { self.take_posted(target) } else { 0 },
@@ -277,7 +303,8 @@ impl Issuer {
         let is_right = is_own_mistake && matches!(refused, CommandRefused::Invalid(_));
         let result = if is_right { Ok(0) } else { Err(Failure::Refused(refused)) };
         let target = request.body.target();
-        self.conclude(now, begun, Some(0), Outcome { tag: request.tag, kind, target, result, message: None });
+        let outcome = Outcome { tag: request.tag, kind, target, result, message: None };
+        self.conclude(now, (begun, None), Some(0), outcome);
     }
 
     /// An operation ended.
@@ -309,8 +336,8 @@ impl Issuer {
             (Err(error), Some(expected)) if error == expected => Ok(0),
             (Err(error), _) => Err(Failure::Operation(error)),
         };
-        let Ticket { tag, kind, target, message, .. } = ticket;
-        self.conclude(now, ticket.begun, bytes, Outcome { tag, kind, target, result, message });
+        let Ticket { tag, kind, target, message, begun, direct, .. } = ticket;
+        self.conclude(now, (begun, direct), bytes, Outcome { tag, kind, target, result, message });
     }
 
     fn ended_again(&mut self, operation: OperationId) {
@@ -344,11 +371,24 @@ impl Issuer {
     }
 
     /// `bytes`: what a success counts for; `None` if the end is not counted at all.
-    fn conclude(&mut self, now: Instant, begun: Instant, bytes: Option<u64>, outcome: Outcome) {
-        self.measurements.end(outcome.kind, now);
+    fn conclude(
+        &mut self,
+        now: Instant,
+        (begun, direct): (Instant, Option<DirectTime>),
+        bytes: Option<u64>,
+        outcome: Outcome,
+    ) {
+        if direct.is_none() {
+            self.measurements.end(outcome.kind, now);
+        }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-            self.measurements.count(outcome.kind, now.since(begun), counted);
+            match direct {
+                None => self.measurements.count(outcome.kind, now.since(begun), counted),
+                Some(DirectTime { latency_ns, took_ns }) => {
+                    self.measurements.count_direct(outcome.kind, latency_ns, took_ns, counted);
+                }
+            }
         }
         self.outcomes.push_back(outcome);
     }

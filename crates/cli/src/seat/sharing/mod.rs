@@ -12,11 +12,11 @@ mod peer;
 
 use std::path::{Path, PathBuf};
 
-use rackloom::HostMemory;
 use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
 use rackloom::wires::Doorbell;
+use rackloom::{Clock, HostMemory};
 use rackloom_jobs::collective::Inputs;
-use rackloom_jobs::{PathCount, PathReport, Seat};
+use rackloom_jobs::{Carried, PathCount, PathReport, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, MemberRole, NodeId, RegionConfig, RegionId,
@@ -35,6 +35,8 @@ const WORD_INTERVAL_NS: u64 = 200_000;
 pub(super) struct Sharing {
     ways: Option<Ways>,
     counts: PathReport,
+    /// Times each direct operation: two readings per operation.
+    clock: Clock,
     /// Whether the plan has anybody to share with.
     has_peers: bool,
     /// What ended beside the wire, for the seat to tell.
@@ -75,7 +77,8 @@ impl Sharing {
             Some(server) if has_peers => Some(Ways::open(plan, inputs, &peers, server, own, memory)?),
             _ => None,
         };
-        Ok(Self { ways, counts: PathReport::default(), has_peers, events: Vec::new() })
+        let (counts, clock) = (PathReport::default(), Clock::begin());
+        Ok(Self { ways, counts, clock, has_peers, events: Vec::new() })
     }
 
     /// Whether the way to every peer that is there is decided.
@@ -299,20 +302,24 @@ pub(super) struct OnSeat<'a> {
 }
 
 impl Seat for OnSeat<'_> {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         let size = bytes(&command);
-        let Sharing { ways, counts, events, .. } = &mut *self.sharing;
+        let Sharing { ways, counts, clock, events, .. } = &mut *self.sharing;
         if let Some(ways) = ways {
             match ways.way(&command) {
                 Way::NotYet => return Err(CommandRefused::Busy),
                 Way::Wire => {}
                 Way::Direct => {
                     let direct = &mut ways.direct;
+                    let begun = size.map(|_| clock.now());
                     let taken =
                         direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
                     if taken == Taken::Here {
                         count(&mut counts.direct, size);
-                        return Ok(());
+                        // Without bytes it concerns only this side: a wait, a cancel.
+                        return Ok(begun.map_or(Carried::Endpoint, |begun| Carried::Direct {
+                            took_ns: clock.now().since(begun),
+                        }));
                     }
                 }
             }
@@ -323,7 +330,7 @@ impl Seat for OnSeat<'_> {
         }
         self.endpoint.handle_command(now, command)?;
         count(&mut self.sharing.counts.frames, size);
-        Ok(())
+        Ok(Carried::Endpoint)
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {
