@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::MemoryNeed;
 use super::probe::Measured;
 use super::room::{INPUT, OUTPUT, SCRATCH};
+use super::trials::Tried;
 use super::work::{BLOCK_BYTES, TURN_BYTES, read, write};
 use crate::report::SweepRow;
 
@@ -29,6 +30,8 @@ pub struct Progress {
     pub(super) wrong: u64,
     pub(super) verified_bytes: u64,
     pub(super) fabric: Option<Measured>,
+    #[serde(default)]
+    pub(super) tried: Option<Tried>,
     pub(super) rows: Vec<SweepRow>,
     pub(super) notes: Vec<String>,
 }
