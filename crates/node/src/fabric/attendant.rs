@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rackloom_protocol::{Member, PortId};
+use rackloom_protocol::{Member, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,6 +37,10 @@ enum Order {
     SayWaiting,
     SayStatus,
     Plug(NewCable),
+    Seated {
+        member: u16,
+        process: u32,
+    },
     Report,
     /// News that a node without a job and without directly mapped memory has no use for.
     #[serde(other)]
@@ -77,6 +81,8 @@ pub(super) struct Attendance {
     pub(super) ear: Option<Ear>,
     /// By port: the link of the plan.
     pub(super) edges: Vec<u16>,
+    /// By port: who is at the other end.
+    pub(super) neighbours: Vec<NodeId>,
     /// What the rack file gives the seat.
     pub(super) memory_bytes: u64,
     /// By port: whether somebody sat at the other end when the seat was taken.
@@ -92,12 +98,13 @@ impl Attendance {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         stream.set_write_timeout(Some(DEAFNESS_MAX))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, ear, edges, memory_bytes, expected, rest, later } = self;
+        let Self { name, cabling, ear, edges, neighbours, memory_bytes, expected, rest, later } = self;
         let talk = Talk {
             name,
             cabling,
             ear,
             edges,
+            neighbours,
             memory_bytes,
             expected,
             stream,
@@ -115,6 +122,7 @@ struct Talk {
     cabling: Cabling,
     ear: Option<Ear>,
     edges: Vec<u16>,
+    neighbours: Vec<NodeId>,
     memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
@@ -198,12 +206,24 @@ impl Talk {
                 let _ = self.cabling.exchange(&cable, wires);
                 Ok(())
             }
+            Order::Seated { member, process } => {
+                self.watch(NodeId(member), process);
+                Ok(())
+            }
             Order::Report => self.say(&json!({
                 "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
                 "job": null, "ports": self.ports(), "events": {"records": []}
             })),
             Order::Other => Ok(()),
         }
+    }
+
+    /// Another process is at the other end of the links to this member.
+    fn watch(&self, newcomer: NodeId, process: u32) {
+        let mut held = self.engine.hold();
+        let Ok(member) = held.core().member() else { return };
+        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
+        ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));
     }
 
     fn say(&mut self, notice: &Value) -> io::Result<()> {
