@@ -55,11 +55,11 @@ pub enum Carried {
     /// The endpoint carries the command: in frames, or on this side alone.
     #[default]
     Endpoint,
-    /// Mapped memory of the same server carried the command, which was complete when the call returned. `took_ns` is the
-    /// engine's measurement of the call; the job reads no clock.
+    /// Mapped memory of the same server carries the command. The job reads no clock, so the engine hands in what it measured.
     Direct {
-        /// Duration of the operation in nanoseconds.
-        took_ns: u64,
+        /// Duration of the call in nanoseconds, if the command was complete when the call returned; `None` if its end is an event of
+        /// a later time, as in virtual time.
+        took_ns: Option<u64>,
     },
 }
 

@@ -306,9 +306,22 @@ pub struct Measurements {
 }
 
 impl Measurements {
-    /// An operation is under way from now on.
+    fn of(&mut self, kind: OperationKind, path: OperationPath) -> &mut KindMeasurement {
+        let kinds = match path {
+            OperationPath::Frames => &mut self.kinds,
+            OperationPath::Direct => &mut self.direct,
+        };
+        kinds.entry(kind).or_default()
+    }
+
+    /// An operation in frames, or one that concerns only its own side, is under way from now on.
     pub fn begin(&mut self, kind: OperationKind, now: Instant) {
-        let measurement = self.kinds.entry(kind).or_default();
+        self.begin_on(OperationPath::Frames, kind, now);
+    }
+
+    /// An operation on this path is under way from now on.
+    pub fn begin_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
+        let measurement = self.of(kind, path);
         if measurement.under_way == 0 {
             measurement.busy_since = now;
         }
@@ -318,14 +331,20 @@ impl Measurements {
     /// An operation that began is no longer under way. Its outcome is counted by [`Self::count`], which may come
     /// earlier: a posted store has its completion level long before its bytes have arrived.
     pub fn end(&mut self, kind: OperationKind, now: Instant) {
-        let measurement = self.kinds.entry(kind).or_default();
+        self.end_on(OperationPath::Frames, kind, now);
+    }
+
+    /// An operation that began on this path is no longer under way; see [`Self::end`].
+    pub fn end_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
+        let measurement = self.of(kind, path);
         measurement.under_way = measurement.under_way.saturating_sub(1);
         if measurement.under_way == 0 {
             measurement.busy_ns += now.since(measurement.busy_since);
         }
     }
 
-    /// Count the outcome of a direct operation that took `took_ns` of its latency; see [`Self::count`].
+    /// Count the outcome of a direct operation that was complete when its call returned, after `took_ns` of its latency; see
+    /// [`Self::count`].
     pub fn count_direct(
         &mut self,
         kind: OperationKind,
@@ -340,7 +359,18 @@ impl Measurements {
 
     /// Count an outcome: the latency and bytes of a success, or the name of an error.
     pub fn count(&mut self, kind: OperationKind, latency_ns: u64, outcome: Result<u64, &str>) {
-        self.kinds.entry(kind).or_default().count(latency_ns, outcome);
+        self.count_on(OperationPath::Frames, kind, latency_ns, outcome);
+    }
+
+    /// Count an outcome on this path; see [`Self::count`].
+    pub fn count_on(
+        &mut self,
+        path: OperationPath,
+        kind: OperationKind,
+        latency_ns: u64,
+        outcome: Result<u64, &str>,
+    ) {
+        self.of(kind, path).count(latency_ns, outcome);
     }
 
     /// What was measured about a kind on mapped memory, if it occurred.

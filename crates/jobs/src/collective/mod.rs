@@ -47,6 +47,8 @@ pub use self::settings::CollectiveSettings;
 
 /// Puts under way per rank.
 const OUTSTANDING_MAX: usize = 64;
+/// Times of single runs that are kept per size, for their median.
+const TIMES_MAX: usize = 4096;
 /// What an output holds before a run is told apart from what it held after the one before.
 const SPOILED: u8 = 0xa5;
 
@@ -146,6 +148,8 @@ struct Current {
     /// Runs of this size that are over.
     runs: u32,
     measured_ns: u64,
+    /// Times of the first measured runs.
+    times_ns: Vec<u64>,
     wrong: u64,
 }
 
@@ -294,7 +298,15 @@ impl Performance {
         let request = room::request(&self.settings, self.ranks, elements);
         let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
         let reference = Reference::new(&schedule);
-        self.current = Some(Current { schedule, reference, estimate_ns, runs: 0, measured_ns: 0, wrong: 0 });
+        self.current = Some(Current {
+            schedule,
+            reference,
+            estimate_ns,
+            runs: 0,
+            measured_ns: 0,
+            times_ns: Vec::new(),
+            wrong: 0,
+        });
         self.stage = Stage::Spoil { done: 0 };
         Ok(())
     }
@@ -347,7 +359,11 @@ impl Performance {
             Went::Through => {}
         }
         if current.runs >= self.settings.warm_up {
-            current.measured_ns += turn.now.since(run.begun);
+            let time_ns = turn.now.since(run.begun);
+            current.measured_ns += time_ns;
+            if current.times_ns.len() < TIMES_MAX {
+                current.times_ns.push(time_ns);
+            }
         }
         current.runs += 1;
         self.stage = Stage::Check(Check::default());
@@ -423,6 +439,7 @@ impl Performance {
             size: self.next_size,
             runs_of_size: current.map_or(0, |current| current.runs),
             measured_ns: current.map_or(0, |current| current.measured_ns),
+            times_ns: current.map_or_else(Vec::new, |current| current.times_ns.clone()),
             wrong: current.map_or(0, |current| current.wrong),
             verified_bytes: self.findings.verified_bytes,
             fabric: self.fabric,
@@ -451,6 +468,7 @@ impl Performance {
         let current = self.current.as_mut().ok_or("the snapshot is of a size that the job does not have")?;
         (current.runs, current.measured_ns, current.wrong) =
             (progress.runs_of_size, progress.measured_ns, progress.wrong);
+        current.times_ns = progress.times_ns;
         self.findings.verified_bytes = progress.verified_bytes;
         self.notes = progress.notes;
         self.notes.push(format!("taken up after {} runs", progress.runs));
@@ -475,12 +493,20 @@ impl Performance {
             op: op.to_owned(),
             repetitions,
             wrong: current.wrong,
+            time_p50_us: median_us(&current.times_ns),
             estimate_us: current.estimate_ns.map(|estimate_ns| estimate_ns / 1000.0),
             ..SweepRow::default()
         };
         let time_ns = current.measured_ns as f64 / f64::from(repetitions);
         self.rows.push(row.timed(time_ns, collective.bus_factor(self.ranks)));
     }
+}
+
+/// Median in microseconds; `None` of no times.
+fn median_us(times_ns: &[u64]) -> Option<f64> {
+    let mut sorted = times_ns.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
 /// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.

@@ -27,6 +27,8 @@ pub struct Progress {
     /// Runs of that size that are over.
     pub runs_of_size: u32,
     pub(super) measured_ns: u64,
+    #[serde(default)]
+    pub(super) times_ns: Vec<u64>,
     pub(super) wrong: u64,
     pub(super) verified_bytes: u64,
     pub(super) fabric: Option<Measured>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, OperationId};
 
 use super::request::{Body, Carried, Failure, Matched, Outcome, Request, Seat, Tag};
-use crate::measure::{Measurements, OperationKind};
+use crate::measure::{Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 
 /// Work that is queued ahead of the endpoint at most; more would only hide its back-pressure.
@@ -24,8 +24,7 @@ struct Ticket {
     expects: Option<OperationError>,
     bytes: u64,
     begun: Instant,
-    /// Measured by the engine, where mapped memory carried it.
-    direct: Option<DirectTime>,
+    timing: Timing,
     is_wait: bool,
     /// Which message a receive has met.
     message: Option<Matched>,
@@ -33,13 +32,13 @@ struct Ticket {
     posted: u32,
 }
 
-/// Times of an operation on mapped memory, in nanoseconds.
+/// How an operation is timed.
 #[derive(Clone, Copy, Debug)]
-struct DirectTime {
-    /// From the first attempt to the end.
-    latency_ns: u64,
-    /// The operation alone.
-    took_ns: u64,
+enum Timing {
+    /// By the time of the event of its end.
+    Event { path: OperationPath },
+    /// It was complete when its call returned: from the first attempt to the end, and the call alone, in nanoseconds.
+    Call { latency_ns: u64, took_ns: u64 },
 }
 
 /// What a try of a request led to.
@@ -243,21 +242,20 @@ impl Issuer {
         self.progress += 1;
         let Some(kind) = measured_kind(request) else { return };
         let begun = request.first_tried.unwrap_or(now);
-        let direct = match carried {
-            Carried::Endpoint => None,
-            Carried::Direct { took_ns } => {
-                Some(DirectTime { latency_ns: now.since(begun) + took_ns, took_ns })
+        let timing = match carried {
+            Carried::Endpoint => Timing::Event { path: OperationPath::Frames },
+            Carried::Direct { took_ns: None } => Timing::Event { path: OperationPath::Direct },
+            Carried::Direct { took_ns: Some(took_ns) } => {
+                Timing::Call { latency_ns: now.since(begun) + took_ns, took_ns }
             }
         };
         let target = request.body.target();
-        match direct {
-            None => self.measurements.begin(kind, now),
-            // A posted store on mapped memory is over; no flush has to stand for it.
-            Some(time) if !request.body.completes() => {
-                let bytes = request.body.bytes();
-                return self.measurements.count_direct(kind, time.latency_ns, time.took_ns, Ok(bytes));
-            }
-            Some(_) => {}
+        // No flush has to stand for a posted store on mapped memory.
+        if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
+            return self.count(now, (kind, begun), timing, Ok(request.body.bytes()));
+        }
+        if let Timing::Event { path } = timing {
+            self.measurements.begin_on(path, kind, now);
         }
         if !request.body.completes() {
             self.measurements.count(kind, now.since(begun), Ok(request.body.bytes()));
@@ -276,7 +274,7 @@ impl Issuer {
             // A refused access moves no byte; that it was refused is its success.
             bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
-            direct,
+            timing,
             is_wait,
             message: None,
             posted: if matches!(request.body, Body::Flush { .. }) { self.take_posted(target) } else { 0 },
@@ -304,7 +302,8 @@ impl Issuer {
         let result = if is_right { Ok(0) } else { Err(Failure::Refused(refused)) };
         let target = request.body.target();
         let outcome = Outcome { tag: request.tag, kind, target, result, message: None };
-        self.conclude(now, (begun, None), Some(0), outcome);
+        let timing = Timing::Event { path: OperationPath::Frames };
+        self.conclude(now, (begun, timing), Some(0), outcome);
     }
 
     /// An operation ended.
@@ -336,8 +335,8 @@ impl Issuer {
             (Err(error), Some(expected)) if error == expected => Ok(0),
             (Err(error), _) => Err(Failure::Operation(error)),
         };
-        let Ticket { tag, kind, target, message, begun, direct, .. } = ticket;
-        self.conclude(now, (begun, direct), bytes, Outcome { tag, kind, target, result, message });
+        let Ticket { tag, kind, target, message, begun, timing, .. } = ticket;
+        self.conclude(now, (begun, timing), bytes, Outcome { tag, kind, target, result, message });
     }
 
     fn ended_again(&mut self, operation: OperationId) {
@@ -374,23 +373,35 @@ impl Issuer {
     fn conclude(
         &mut self,
         now: Instant,
-        (begun, direct): (Instant, Option<DirectTime>),
+        (begun, timing): (Instant, Timing),
         bytes: Option<u64>,
         outcome: Outcome,
     ) {
-        if direct.is_none() {
-            self.measurements.end(outcome.kind, now);
+        if let Timing::Event { path } = timing {
+            self.measurements.end_on(path, outcome.kind, now);
         }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-            match direct {
-                None => self.measurements.count(outcome.kind, now.since(begun), counted),
-                Some(DirectTime { latency_ns, took_ns }) => {
-                    self.measurements.count_direct(outcome.kind, latency_ns, took_ns, counted);
-                }
-            }
+            self.count(now, (outcome.kind, begun), timing, counted);
         }
         self.outcomes.push_back(outcome);
+    }
+
+    fn count(
+        &mut self,
+        now: Instant,
+        (kind, begun): (OperationKind, Instant),
+        timing: Timing,
+        outcome: Result<u64, &str>,
+    ) {
+        match timing {
+            Timing::Event { path } => {
+                self.measurements.count_on(path, kind, now.since(begun), outcome);
+            }
+            Timing::Call { latency_ns, took_ns } => {
+                self.measurements.count_direct(kind, latency_ns, took_ns, outcome);
+            }
+        }
     }
 
     /// What is outstanding, for a watchdog: how many of which kind towards whom.

@@ -159,7 +159,7 @@ fn a_forbidden_access_succeeds_only_by_the_right_refusal() {
 #[test]
 fn direct_operations_take_what_the_engine_measured_and_stand_apart() {
     let mut issuer = Issuer::new(8, 1_000);
-    let mut seat = Script { room: 3, carried: Carried::Direct { took_ns: 700 }, ..Script::default() };
+    let mut seat = Script { room: 3, carried: Carried::Direct { took_ns: Some(700) }, ..Script::default() };
     let now = Instant(5_000);
     issuer.submit(store(1, Completion::Accepted));
     issuer.submit(store(2, Completion::Visible));
@@ -178,4 +178,10 @@ fn direct_operations_take_what_the_engine_measured_and_stand_apart() {
     issuer.completed(Instant(9_000), OperationId(3), Ok(0));
     let framed = issuer.measurements.get(OperationKind::StoreAcknowledged).unwrap();
     assert_eq!((framed.count, framed.latency.max_ns()), (1, 4_000));
+    (seat.carried, seat.room) = (Carried::Direct { took_ns: None }, 1);
+    issuer.submit(store(4, Completion::Visible));
+    issuer.pump(Instant(10_000), &mut seat);
+    issuer.completed(Instant(10_900), OperationId(4), Ok(0));
+    let direct = issuer.measurements.get_direct(OperationKind::StoreAcknowledged).unwrap();
+    assert_eq!((direct.count, direct.latency.max_ns(), direct.busy_ns), (2, 900, 1_600), "by its event");
 }

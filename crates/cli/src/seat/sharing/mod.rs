@@ -320,7 +320,7 @@ impl Seat for OnSeat<'_> {
                         count(&mut counts.direct, size);
                         // Without bytes it concerns only this side: a wait, a cancel.
                         return Ok(begun.map_or(Carried::Endpoint, |begun| Carried::Direct {
-                            took_ns: clock.now().since(begun),
+                            took_ns: Some(clock.now().since(begun)),
                         }));
                     }
                 }
