@@ -31,7 +31,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         oracles(report),
         traffic(report.traffic.as_ref()),
         sweep(&report.sweep),
-        operations(&report.operations),
+        operations(&report.operations, &report.job),
         paths(&report.nodes),
         memory(&report.nodes),
         links(&report.links),
@@ -56,7 +56,12 @@ fn oracles(report: &Report) -> String {
     if report.faults.is_empty() && !is_broken { String::new() } else { rows_of_oracles(&report.oracles) }
 }
 
-fn operations(operations: &[OperationReport]) -> String {
+/// Stands under the operations of a litmus, which has no goodput column.
+const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for that, \
+                            --job latency and --job bandwidth";
+
+fn operations(operations: &[OperationReport], job: &str) -> String {
+    let is_litmus = job == "litmus";
     let has_direct = operations.iter().any(|operation| operation.path == Some(OperationPath::Direct));
     let mut columns = vec![Column::Left("operation")];
     columns.extend(has_direct.then_some(Column::Left("path")));
@@ -66,8 +71,8 @@ fn operations(operations: &[OperationReport]) -> String {
         Column::Right("p50"),
         Column::Right("p99"),
         Column::Right("max"),
-        Column::Right("goodput"),
     ]);
+    columns.extend((!is_litmus).then_some(Column::Right("goodput")));
     let mut table = Table::new(&columns);
     for operation in operations {
         let latency = operation.latency_ns;
@@ -80,11 +85,16 @@ fn operations(operations: &[OperationReport]) -> String {
             units::time(latency.p50),
             units::time(latency.p99),
             units::time(latency.max),
-            if goodput == 0 { "-".to_owned() } else { units::rate(goodput) },
         ]);
+        let rate = || if goodput == 0 { "-".to_owned() } else { units::rate(goodput) };
+        cells.extend((!is_litmus).then(rate));
         table.row(cells);
     }
-    if table.is_empty() { String::new() } else { table.render() }
+    match (table.is_empty(), is_litmus) {
+        (true, _) => String::new(),
+        (false, true) => format!("{}\n{NO_BENCHMARK}", table.render().trim_end()),
+        (false, false) => table.render(),
+    }
 }
 
 /// Who carried each node's operations, where anybody else than the wire could have.
