@@ -85,7 +85,7 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
         format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
     format!(
-        "{what}: chosen while the rack runs, by size, shape and what the links are measured to be; --algorithm shows the \
+        "{what}: chosen while the rack runs, by trial runs of each (in virtual time by closed forms); --algorithm shows the \
          schedule of one\n\n{}",
         table.render()
     )
