@@ -16,7 +16,7 @@ use super::row::{Obstacle, Row, Sides, Unit};
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const MIB: f64 = 1_048_576.0;
 /// Runs of each collective; `--quick` makes fewer.
-const REPETITIONS: u64 = 50;
+const REPETITIONS: u64 = 10;
 
 /// A command whose time and memory are rows of their own.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl Whole {
         )?;
         let mut line = format!("{command} {file} {job}");
         if job.contains("--collective") {
-            line += &format!(" --repetitions {}", bench.count(REPETITIONS).max(1));
+            line += &format!(" --warm-up 0 --repetitions {}", bench.count(REPETITIONS).max(1));
         }
         let (process, is_over, most) = (AtomicU32::new(0), AtomicBool::new(false), AtomicU64::new(0));
         let begun = Instant::now();
@@ -113,8 +113,8 @@ pub(super) fn rows() -> Vec<Row> {
         }),
         time(
             "command-sim-64",
-            "`sim` of a star of 64 with 50 ring all-reduces of 64 KiB, start to exit",
-            (10.0, 5.0),
+            "`sim` of a star of 64 with 10 ring all-reduces of 64 KiB, start to exit",
+            (4.0, 2.0),
             |bench| alone(bench, Whole::SimulateStar, |taken| taken.wall_ns),
         ),
         memory("command-sim-64-memory", "the most memory of that command", (400.0, 200.0), |bench| {
@@ -131,7 +131,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         time(
             "command-run-16",
-            "`run` of a ring of 16 with 50 ring all-reduces of 1 MiB, start to exit",
+            "`run` of a ring of 16 with 10 ring all-reduces of 1 MiB, start to exit",
             (4.0, 2.0),
             |bench| alone(bench, Whole::RunMany, |taken| taken.wall_ns),
         ),
