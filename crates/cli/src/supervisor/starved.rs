@@ -100,7 +100,8 @@ mod tests {
     fn a_late_member_far_from_the_loss_explains_nothing() {
         let mut far = report(2 * LIMIT_NS, 3 * LIMIT_NS, 0);
         let mut witness = far.nodes[0].clone();
-        ("n5".clone_into(&mut witness.name), witness.timer_late_max_ns) = ((), None);
+        "n5".clone_into(&mut witness.name);
+        (witness.timer_late_max_ns, witness.shortage) = (None, HostShortage::default());
         far.nodes.push(witness);
         let fields = [("cause".to_owned(), BY_HEARTBEATS.to_owned())].into();
         let event = EventRecord {
