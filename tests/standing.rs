@@ -494,11 +494,13 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
         (&["link", "n0--n1", "--corrupt", "1%"], "checks: always"),
         (&["node", "n7", "--kill"], "no member `n7`"),
         (&["link", "n0--n1"], "no fault is named"),
+        (&["link", "n0-", "--down"], "a shell takes `>`"),
         (&["link", "n0--n1", "--down", "--rack", "absent"], "no rack named absent"),
     ] {
         let ended = session.rackloom(&[&["inject"][..], words].concat());
         assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
         assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("the script:"), "nobody wrote a script: {}", ended.stderr);
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);
