@@ -82,42 +82,20 @@ readme_names_the_test_command() {
     }
 }
 
-# Suites of real processes share the machine with whatever else runs on it. One that fails is repeated once, alone and test by
-# test: what fails again is broken; what passes is told as unsteady, with its first failure above, because a test that depends
-# on luck is a bug to be found as well. More than a few are no bad luck.
-unsteady_max=3
-
-repeat_failed() {
-    local targets target
-    # With --no-fail-fast cargo ends with the list of what failed, each in backquotes: `-p PACKAGE --test SUITE`.
-    mapfile -t targets < <(sed -nE '/^error: [0-9]+ targets? failed:/,$ s/^    `(-.+)`$/\1/p' "$log")
-    [ "${#targets[@]}" -gt 0 ] && [ "${#targets[@]}" -le "$unsteady_max" ] || return 1
-    for target in "${targets[@]}"; do
-        step "again, alone: cargo test $target"
-        # shellcheck disable=SC2086  # The target is several words.
-        cargo test $target -- --test-threads 1 2>&1 | tee "$again" || return 1
-        echo "UNSTEADY: $target" | tee -a "$log"
-    done
-}
-
+# No suite is repeated: one that fails and then passes is a bug of the product or of the test.
 run_tests() {
     local status=0
     log=$(mktemp)
-    again=$(mktemp)
-    trap 'rm -f "$log" "$again"' EXIT
+    trap 'rm -f "$log"' EXIT
     $test_command --no-fail-fast 2>&1 | tee "$log" || status=$?
-    if [ "$status" != 0 ] && repeat_failed; then
-        status=0
-    fi
     # Cargo ends each suite with a line of its own; the sum says whether a suite went missing.
     awk '/^test result:/ { suites++; passed += $4; failed += $6; ignored += $8 }
          /^SKIPPED \(/ { skipped++ }
-         /^UNSTEADY: / { unsteady++ }
-         END { printf "\n%d suites: %d passed, %d failed, %d ignored, %d skipped, %d suites unsteady\n",
-               suites, passed, failed, ignored, skipped, unsteady }' "$log"
-    grep -E '^(SKIPPED \(|UNSTEADY: )' "$log" || true
-    # The runner's own closing line: that of the last suite, or of the last one repeated.
-    grep -h '^test result:' "$log" "$again" | tail -n 1
+         END { printf "\n%d suites: %d passed, %d failed, %d ignored, %d skipped\n",
+               suites, passed, failed, ignored, skipped }' "$log"
+    grep -E '^SKIPPED \(' "$log" || true
+    # The runner's own closing line: that of the last suite.
+    grep -h '^test result:' "$log" | tail -n 1
     return "$status"
 }
 

@@ -18,11 +18,12 @@ pub(crate) enum Exit {
     Stalled,
     Interrupted,
     NoVerdict,
+    Starved,
 }
 
 impl Exit {
     /// All codes, by number.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Pass,
         Self::Fail,
         Self::BadInput,
@@ -31,6 +32,7 @@ impl Exit {
         Self::Stalled,
         Self::Interrupted,
         Self::NoVerdict,
+        Self::Starved,
     ];
 
     pub(crate) const fn code(self) -> u8 {
@@ -43,6 +45,7 @@ impl Exit {
             Self::Stalled => 5,
             Self::Interrupted => 6,
             Self::NoVerdict => 7,
+            Self::Starved => 8,
         }
     }
 
@@ -57,7 +60,12 @@ impl Exit {
             Self::Interrupted => {
                 "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down"
             }
-            Self::NoVerdict => "no verdict: calibrate found the machine too busy to judge by",
+            Self::NoVerdict => {
+                "could not tell: nothing was found wrong, and something could not be judged (calibrate: a busy machine)"
+            }
+            Self::Starved => {
+                "starved: the host had no processor for the members in time, and nothing else went wrong"
+            }
         }
     }
 

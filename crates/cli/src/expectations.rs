@@ -37,7 +37,7 @@ fn of_verdict(expect: &Expectations, report: &mut Report) -> Vec<String> {
             report.notes.extend(expected);
             Vec::new()
         }
-        (ExpectedVerdict::Fail, Verdict::Pass) => vec!["expected the job to fail, and it passed".to_owned()],
+        (ExpectedVerdict::Fail, _) => vec!["expected the job to fail, and it passed".to_owned()],
     }
 }
 

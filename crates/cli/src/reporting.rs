@@ -178,5 +178,7 @@ pub(crate) fn exit_of(report: &Report) -> Exit {
     match report.verdict {
         Verdict::Pass => Exit::Pass,
         Verdict::Fail => Exit::Fail,
+        Verdict::CouldNotTell => Exit::NoVerdict,
+        Verdict::Starved => Exit::Starved,
     }
 }

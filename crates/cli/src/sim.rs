@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rackloom_jobs::Job;
 use rackloom_jobs::report::{
-    EventLog, EventRecord, MemberReport, MemberState, PortReport, Report, WireBytes,
+    EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
 use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
@@ -165,6 +165,7 @@ pub(crate) fn report(
                 ports: port_reports(plan, simulation, node),
                 events,
                 timer_late_max_ns: 0,
+                shortage: HostShortage::default(),
             }
         })
         .collect();

@@ -9,6 +9,7 @@
 //! Nothing here starts processes, prints or exits; that is the command's business.
 
 mod arrivals;
+pub mod availability;
 mod barrier;
 pub mod clock;
 pub mod fabric;

@@ -11,6 +11,7 @@ use rackloom_protocol::{Event, Instant, Member, Memory, PortId, Wires, drain};
 use rustix::thread::sched_yield;
 
 use crate::arrivals::{ArrivalWatch, Arrivals};
+use crate::availability::{Availability, Shortage};
 use crate::clock::Clock;
 use crate::memory::HostMemory;
 use crate::stopwatch::Stopwatch;
@@ -19,6 +20,8 @@ use crate::wires::Ports;
 
 /// Frames taken from one port before the next port has its turn.
 const FRAMES_PER_TURN_MAX: usize = 64;
+/// Poll iterations in which a neighbour is not called dead because its frames are still to be read. More frames than any device holds.
+const READS_FIRST_MAX: u32 = 256;
 /// How often a busy member asks its devices for their carrier, which may cost a system call each.
 const CARRIER_INTERVAL_NS: u64 = 5_000_000;
 
@@ -47,6 +50,9 @@ pub struct Runtime<M, R = HostMemory> {
     /// Frames have been taken at once since the last drain, which then need not have had anything to do with them.
     has_taken: bool,
     arrivals: Option<Arrivals>,
+    availability: Availability,
+    /// Poll iterations in a row in which a link was not judged because frames of its neighbour were still to be read.
+    reads_first: u32,
 }
 
 impl<M: Member, R: Memory> Runtime<M, R> {
@@ -69,6 +75,8 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             timer_late_max_ns: 0,
             has_taken: false,
             arrivals: None,
+            availability: Availability::default(),
+            reads_first: 0,
         }
     }
 
@@ -129,7 +137,8 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// Second half of a turn, after the commands: the timeout if it is due, one drain, frames out.
     pub fn finish(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
         let due = self.member.poll_timeout();
-        if due <= now {
+        if due <= now && !self.must_read_first(now) {
+            self.availability.excuse(now, &mut self.member);
             self.member.handle_timeout(now);
             // What was due before could not be done then, for want of room and not of a processor.
             if due > self.last_turn {
@@ -146,6 +155,18 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             self.traffic.note(now);
         }
         progress
+    }
+
+    /// Whether a link is about to go down while frames of its neighbour wait to be read: a heartbeat may be among them.
+    fn must_read_first(&mut self, now: Instant) -> bool {
+        let Self { member, ports, .. } = self;
+        let is_undecided = (0..ports.count()).map(|port| PortId(port as u16)).any(|port| {
+            let overdue = member.link(port).and_then(|link| link.overdue(now));
+            overdue.is_some_and(|overdue| now >= overdue.dead_at) && ports.port_ready(port)
+        });
+        let reads = is_undecided && self.reads_first < READS_FIRST_MAX;
+        self.reads_first = if reads { self.reads_first + 1 } else { 0 };
+        reads
     }
 
     /// Sleep until a frame comes, a timer of the member or a device is due, or `until` has come; at most
@@ -250,6 +271,17 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     #[must_use]
     pub const fn timer_late_max_ns(&self) -> u64 {
         self.timer_late_max_ns
+    }
+
+    /// Sets which process of this host is at the other end of a port, so that its silence is told from a busy host.
+    pub fn watch_process(&mut self, port: PortId, process: Option<u32>) {
+        self.availability.set_process(port, process);
+    }
+
+    /// How much the host kept its processors from this member's neighbours.
+    #[must_use]
+    pub const fn shortage(&self) -> Shortage {
+        self.availability.shortage()
     }
 
     /// The ports, for their counters.

@@ -13,6 +13,9 @@ use crate::plan::LinkProfile;
 /// timeout of the transport.
 const REPLAY_TIMER_WALL_NS: u64 = 3_000_000;
 
+/// How many times its first value a replay timer may grow to between real processes (ours).
+const REPLAY_BACK_OFF_MAX: u64 = 64;
+
 /// What carries time where a member runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
@@ -72,6 +75,15 @@ impl RetryPlan {
         })
     }
 
+    /// Longest value of a replay timer. On a host the neighbour may be without a processor for long, and sending everything again at
+    /// the same pace would take the processor that it waits for; in virtual time, and where the file names the timer, it never grows.
+    fn replay_timer_max_ns(&self, replay_timer_ns: u64, clock: Clock) -> u64 {
+        match (self.replay_timer_ns, clock) {
+            (None, Clock::Wall) => replay_timer_ns.saturating_mul(REPLAY_BACK_OFF_MAX),
+            _ => replay_timer_ns,
+        }
+    }
+
     /// What the core is told.
     #[must_use]
     pub fn config(&self, profile: &LinkProfile, frame_bytes_max: u16, clock: Clock) -> RetryConfig {
@@ -83,6 +95,7 @@ impl RetryPlan {
             ack_spacing_bytes: self.ack_spacing_bytes,
             ack_delay_ns: self.ack_delay_ns.unwrap_or(replay_timer_ns / 4),
             replay_timer_ns,
+            replay_timer_max_ns: self.replay_timer_max_ns(replay_timer_ns, clock),
             replay_count_max: self.replay_count_max,
             flush: self.flush,
         }

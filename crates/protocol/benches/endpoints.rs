@@ -25,6 +25,7 @@ const RETRY: RetryConfig = RetryConfig {
     ack_spacing_bytes: 2_048,
     ack_delay_ns: 2_500,
     replay_timer_ns: 10_000,
+    replay_timer_max_ns: 10_000,
     replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
     flush: FlushPolicy::Block,
 };

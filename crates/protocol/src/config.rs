@@ -148,6 +148,8 @@ pub struct RetryConfig {
     pub ack_delay_ns: u64,
     /// Time without progress after which everything unacknowledged is sent again.
     pub replay_timer_ns: u64,
+    /// Longest value of that time. It doubles with each replay that brings nothing, up to this; equal values mean that it never grows.
+    pub replay_timer_max_ns: u64,
     /// Replays in a row that may bring nothing; [`RetryConfig::REPLAYS_UNLIMITED`] is without end.
     pub replay_count_max: u8,
     /// What becomes of further frames once the replays are used up.

@@ -96,6 +96,11 @@ pub trait Member {
     fn waits(&self) -> Vec<Wait> {
         Vec::new()
     }
+    /// Sets how much of the present silence of the neighbour at `port` does not count, in nanoseconds: the host had no processor for
+    /// it. An engine on a real host calls this before [`Member::handle_timeout`]; in virtual time there is no such evidence.
+    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
+        let _ = (now, port, excused_ns);
+    }
     /// The link at a port, for observers; `None` of a member that has none.
     fn link(&self, port: PortId) -> Option<&Link> {
         let _ = port;

@@ -116,7 +116,7 @@ impl Range {
         report.add_oracles(&simulation.verdicts());
         let outcome = match report.verdict {
             Verdict::Pass => Outcome::Pass,
-            Verdict::Fail => Outcome::Fail(report.failures),
+            Verdict::Fail | Verdict::CouldNotTell | Verdict::Starved => Outcome::Fail(report.failures),
         };
         (outcome, took_ns)
     }

@@ -39,6 +39,9 @@ pub(crate) enum Order {
         member: u16,
         /// Who sits there now.
         process: u32,
+        /// Whether it follows a process that died: it does not do the rack's job, and its memory is not mapped.
+        #[serde(default)]
+        is_successor: bool,
     },
     /// Somebody else sits at the other end of this port from now on: exchange the cable.
     Plug(NewCable),
@@ -82,6 +85,9 @@ pub(crate) struct Start {
     pub(crate) grant: Grant,
     /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
     pub(crate) vacant: Vec<u16>,
+    /// By place in the plan: the process of each member that runs on this host. Its neighbours look at it before they call it dead.
+    #[serde(default)]
+    pub(crate) processes: Vec<Option<u32>>,
     /// Where seats of one server find each other's memory; nothing if everything goes through frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<SharedServer>,
@@ -98,8 +104,6 @@ pub(crate) struct Start {
 pub(crate) struct SharedServer {
     /// The rack's private directory, in which owners listen.
     pub(crate) directory: PathBuf,
-    /// By place in the plan: which process sits there. The kernel's word for an asking process is looked up here.
-    pub(crate) processes: Vec<Option<u32>>,
 }
 
 /// From a seat to the supervisor.

@@ -302,5 +302,7 @@ fn verdict(report: &Report, style: Style) -> String {
     match report.verdict {
         Verdict::Pass => text + &style.green("verdict: pass"),
         Verdict::Fail => text + &style.red("verdict: fail"),
+        Verdict::CouldNotTell => text + &style.red("verdict: could not tell"),
+        Verdict::Starved => text + &style.red("verdict: starved"),
     }
 }

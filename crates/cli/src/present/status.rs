@@ -69,6 +69,8 @@ fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "fail",
+        Verdict::CouldNotTell => "could not tell",
+        Verdict::Starved => "starved",
     }
 }
 

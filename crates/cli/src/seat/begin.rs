@@ -48,7 +48,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let mut ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
     observer.leads_abroad(&plan, &config, &start.grant);
-    let body = match member.role {
+    let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
+    let mut body = match member.role {
         MemberRole::Switch => {
             let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
@@ -67,7 +68,8 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             }
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
-            let own = Own { node, server, doorbell: cabling.doorbell(), regions: job.regions() };
+            let (doorbell, regions) = (cabling.doorbell(), job.regions());
+            let own = Own { node, server, processes: &start.processes, doorbell, regions };
             let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
             let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
@@ -84,5 +86,6 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             Body::Endpoint(Box::new(work))
         }
     };
-    Ok(Seat::new(body, observer, faults, cabling, start.stays))
+    body.watch_processes(&neighbours, &start.processes);
+    Ok(Seat::new(body, observer, faults, cabling, start.stays, neighbours))
 }

@@ -2,7 +2,9 @@
 
 use rackloom::Ports;
 use rackloom::seat::Grant;
-use rackloom_jobs::report::{EventLog, EventRecord, JobResult, MemberReport, MemberState, PortReport};
+use rackloom_jobs::report::{
+    EventLog, EventRecord, HostShortage, JobResult, MemberReport, MemberState, PortReport,
+};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
 
@@ -165,6 +167,7 @@ impl Observer {
             ports: reports,
             events,
             timer_late_max_ns: 0,
+            shortage: HostShortage::default(),
         }
     }
 }

@@ -6,12 +6,14 @@
 use std::io;
 use std::sync::Arc;
 
+use rackloom::availability::threads::own_waited_ns;
 use rackloom::seat::FaultPlayer;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
+use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
 use rackloom_plan::faults::{Deed, MemoryConditions};
-use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, Switch};
+use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, PortId, Switch};
 
 use super::afterwards::Afterwards;
 use super::conduct::Notices;
@@ -51,6 +53,8 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
+    /// By port: who is at the other end.
+    neighbours: Vec<NodeId>,
     /// The job's count when it was told last.
     progress: u64,
     cabling: Cabling,
@@ -108,6 +112,33 @@ impl Body {
         }
     }
 
+    /// Lets the member look at the processes of its neighbours before it calls them dead. `processes`: by place in the plan.
+    pub(super) fn watch_processes(&mut self, neighbours: &[NodeId], processes: &[Option<u32>]) {
+        for (port, neighbour) in neighbours.iter().enumerate() {
+            self.watch_process(PortId(port as u16), processes.get(neighbour.index()).copied().flatten());
+        }
+    }
+
+    fn watch_process(&mut self, port: PortId, process: Option<u32>) {
+        match self {
+            Self::Endpoint(work) => work.runtime.watch_process(port, process),
+            Self::Switch(runtime) => runtime.watch_process(port, process),
+        }
+    }
+
+    /// What the host's scheduler kept from this member and its neighbours.
+    fn shortage(&self) -> HostShortage {
+        let seen = match self {
+            Self::Endpoint(work) => work.runtime.shortage(),
+            Self::Switch(runtime) => runtime.shortage(),
+        };
+        HostShortage {
+            waited_ns: own_waited_ns().unwrap_or(0),
+            neighbour_waited_max_ns: seen.excused_max_ns,
+            deaths_put_off: seen.deaths_put_off,
+        }
+    }
+
     fn ports(&self) -> &Ports {
         match self {
             Self::Endpoint(work) => work.runtime.ports(),
@@ -138,6 +169,7 @@ impl Seat {
         faults: FaultPlayer,
         cabling: Cabling,
         tells_events: bool,
+        neighbours: Vec<NodeId>,
     ) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
         Self {
@@ -147,6 +179,7 @@ impl Seat {
             events: Vec::new(),
             control_due,
             progress_due,
+            neighbours,
             progress: 0,
             cabling,
             tells_events,
@@ -327,8 +360,9 @@ impl Seat {
                         work.runtime.member_mut().bid_farewell(now);
                     }
                 }
-                Heard::Message(Order::Seated { member, process }) => {
-                    if let Body::Endpoint(work) = &mut self.body {
+                Heard::Message(Order::Seated { member, process, is_successor }) => {
+                    self.watch_newcomer(NodeId(member), process);
+                    if let (Body::Endpoint(work), false) = (&mut self.body, is_successor) {
                         work.sharing.seated(now, NodeId(member), process);
                     }
                 }
@@ -336,6 +370,12 @@ impl Seat {
                 Heard::End => return Ok(true),
             }
         }
+    }
+
+    /// Another process is at the other end of the links to this member.
+    fn watch_newcomer(&mut self, newcomer: NodeId, process: u32) {
+        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
+        ports.for_each(|(port, _)| self.body.watch_process(PortId(port as u16), Some(process)));
     }
 
     /// The job is over: what the script did ends, and what is told of the run is what happened until now.
@@ -403,6 +443,7 @@ impl Seat {
         let mut report =
             self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
         report.timer_late_max_ns = self.body.timer_late_max_ns();
+        report.shortage = self.body.shortage();
         if let Some(afterwards) = self.afterwards.take() {
             afterwards.keep_what_was(&mut report);
         }

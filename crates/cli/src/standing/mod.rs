@@ -157,8 +157,8 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
             reporting::print(&report, &arguments.output)?;
         }
         reporting::say(&arguments.output, &farewell)?;
-        if report.verdict == Verdict::Fail {
-            exit = Exit::Fail;
+        if exit == Exit::Pass {
+            exit = reporting::exit_of(&report);
         }
         reporting::write(&report, &arguments.output)?;
     }
@@ -227,8 +227,7 @@ fn farewell(name: &str, report: &Report, had_job: bool) -> String {
     let uptime = present::units::time(report.elapsed_ns);
     let mut text = format!("rack {name} is down after {uptime}");
     if had_job {
-        let verdict = if report.verdict == Verdict::Pass { "pass" } else { "fail" };
-        text += &format!("; {}: {verdict}", report.job);
+        text += &format!("; {}: {}", report.job, report.verdict.name());
     }
     text
 }

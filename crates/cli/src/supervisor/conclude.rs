@@ -3,9 +3,9 @@
 use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{MemberReport, MemberState, Report, Verdict};
 
-use super::Supervisor;
 use super::hosts::Hosts;
 use super::rack::{Ending, Rack, Seat};
+use super::{Supervisor, starved};
 use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
@@ -40,7 +40,9 @@ impl Supervisor {
             at_rest.pass_over(Oracle::Progress);
             at_rest.pass_over(Oracle::Credits);
         }
-        let Self { plan, rack, clock, source, hosts, faults, fault_lines, finished_at_ns, .. } = self;
+        let Self {
+            plan, rack, clock, source, hosts, faults, fault_lines, fault_events, finished_at_ns, ..
+        } = self;
         let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
         let captures = source.capture.place(clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
@@ -54,6 +56,10 @@ impl Supervisor {
             .iter()
             .any(|seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty()));
         let node_lost = node_lost || !missed.is_empty();
+        let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
+        let limit_ns =
+            if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
+        let facts = starved::Facts { has_died, has_faults: fault_events > 0, limit_ns };
         // A rack that stays is taken down host by host.
         let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
         if let Ending::LostEarly(what) = &ending {
@@ -80,12 +86,17 @@ impl Supervisor {
             events: fault_lines.into_records(),
         };
         let mut report = Report::assemble(reporting::context(&plan, findings), &members);
+        let explained = report.failures.clone();
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
             expectations::judge(&plan, faults.as_ref(), &mut report);
         }
         report.add_oracles(&at_rest);
+        if ending != Ending::Interrupted {
+            starved::judge(&mut report, &explained, facts);
+        }
         let exit = match ending {
             Ending::Interrupted => Exit::Interrupted,
+            _ if report.verdict == Verdict::Starved => Exit::Starved,
             Ending::Stalled => Exit::Stalled,
             // Who expects a loss and sees it has what was asked for.
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,

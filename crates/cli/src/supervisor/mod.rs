@@ -17,6 +17,7 @@ mod packet;
 mod process;
 pub(crate) mod rack;
 mod run;
+mod starved;
 mod takeover;
 mod udp;
 mod wiring;
@@ -327,11 +328,7 @@ impl Supervisor {
     pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> Result<Attendance, String> {
         let (start, wires) = self.cable(member, pid)?;
         let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
-        let is_successor = self.rack.seats[member].ended;
         self.seat(member, process);
-        if !is_successor {
-            self.tell_of_the_new(member, pid);
-        }
         Ok(attendance)
     }
 
@@ -351,10 +348,11 @@ impl Supervisor {
 
     /// Somebody has taken a seat while the rack runs.
     fn seat(&mut self, member: usize, process: Process) {
-        let pid = process.pid;
+        let (pid, is_successor) = (process.pid, self.rack.seats[member].ended);
         self.processes[member] = Some(process);
         named::give_later(&mut self.names, &self.rack.seats[member].name, pid);
         self.rack.taken(member, pid, self.clock.now().0);
+        self.tell_of_the_new(member, pid, is_successor);
     }
 
     /// Let more faults befall the rack. Returns how many events there are; an error in words if they cannot.
@@ -392,14 +390,11 @@ impl Supervisor {
         self.rack.seats.iter().map(|seat| seat.is_alive().then_some(seat.pid)).collect()
     }
 
-    /// Whoever may map the newcomer's memory needs to know which process that is.
-    fn tell_of_the_new(&self, newcomer: usize, process: u32) {
-        if self.run_directory.is_none() {
-            return;
-        }
+    /// Members that map the newcomer's memory, or are its neighbours, need to know which process it is.
+    fn tell_of_the_new(&self, newcomer: usize, process: u32, is_successor: bool) {
         for member in self.rack.living().filter(|member| *member != newcomer) {
             if let Some(seat) = &self.processes[member] {
-                seat.say(Order::Seated { member: newcomer as u16, process });
+                seat.say(Order::Seated { member: newcomer as u16, process, is_successor });
             }
             self.wiring.wake(member);
         }
@@ -417,7 +412,8 @@ impl Supervisor {
             incarnation: incarnation(),
             origin_monotonic_ns: self.clock.origin_ns(),
             grant,
-            server: self.run_directory.clone().map(|directory| SharedServer { directory, processes }),
+            server: self.run_directory.clone().map(|directory| SharedServer { directory }),
+            processes,
             vacant: vacant.map(|(other, _)| other as u16).collect(),
             stays: self.stays,
             is_successor: self.rack.seats[member].ended,

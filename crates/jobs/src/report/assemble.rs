@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
 use super::faults::FaultReport;
-use super::member::{MemberReport, MemberState, PathReport, PortReport};
+use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
@@ -28,6 +28,24 @@ pub enum Verdict {
     Pass,
     /// Something was not; the report's `failures` say what.
     Fail,
+    /// Nothing was found wrong, and something that had to be looked at could not be.
+    #[serde(rename = "could-not-tell")]
+    CouldNotTell,
+    /// The host had no processor for the rack's members when their timers needed one, and nothing but that went wrong.
+    Starved,
+}
+
+impl Verdict {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::CouldNotTell => "could-not-tell",
+            Self::Starved => "starved",
+        }
+    }
 }
 
 /// By what a run can be repeated.
@@ -104,6 +122,9 @@ pub struct NodeReport {
     /// How late one of its timers was served at the most: the slack of its host's scheduler. Nothing in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_late_max_ns: Option<u64>,
+    /// What the host's scheduler kept from it and its neighbours. Nothing in virtual time.
+    #[serde(default, skip_serializing_if = "HostShortage::is_none")]
+    pub shortage: HostShortage,
 }
 
 /// Latency of one kind of operation.
@@ -342,6 +363,7 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
         paths: job.and_then(|job| job.paths),
         memory: job.and_then(|job| job.memory.clone()),
         timer_late_max_ns: member.map(|member| member.timer_late_max_ns).filter(|late_ns| *late_ns > 0),
+        shortage: member.map(|member| member.shortage).unwrap_or_default(),
     }
 }
 

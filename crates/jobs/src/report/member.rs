@@ -250,6 +250,37 @@ pub struct MemberReport {
     /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timer_late_max_ns: u64,
+    /// What the host's scheduler kept from it and its neighbours; nothing in virtual time.
+    #[serde(default, skip_serializing_if = "HostShortage::is_none")]
+    pub shortage: HostShortage,
+}
+
+/// Processor time that the host did not give when it was wanted, as one member measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostShortage {
+    /// Time that the member's own thread has waited on a run queue, in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: u64,
+    /// Longest part of one neighbour's silence during which that neighbour waited for a processor.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub neighbour_waited_max_ns: u64,
+    /// Deaths of neighbours that were put off because of such a part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deaths_put_off: u64,
+}
+
+impl HostShortage {
+    /// Whether nothing was measured.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How late the host made something of this member's at most. A member that was stopped was late, too, but did not wait.
+    #[must_use]
+    pub fn lateness_ns(&self, timer_late_max_ns: u64) -> u64 {
+        timer_late_max_ns.min(self.waited_ns).max(self.neighbour_waited_max_ns)
+    }
 }
 
 impl MemberReport {
@@ -264,6 +295,7 @@ impl MemberReport {
             ports: Vec::new(),
             events: EventLog::default(),
             timer_late_max_ns: 0,
+            shortage: HostShortage::default(),
         }
     }
 }

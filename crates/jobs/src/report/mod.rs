@@ -19,7 +19,9 @@ pub use assemble::{
 pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
 pub use faults::FaultReport;
-pub use member::{JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport};
+pub use member::{
+    HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport,
+};
 pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};

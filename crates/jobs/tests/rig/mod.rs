@@ -244,6 +244,7 @@ impl Rig {
                     ports: PortReport::of_member(seat.member.member(), edges),
                     events: seat.events.clone(),
                     timer_late_max_ns: 0,
+                    shortage: rackloom_jobs::report::HostShortage::default(),
                 }
             })
             .collect();

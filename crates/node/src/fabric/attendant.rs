@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rackloom_plan::Plan;
-use rackloom_protocol::{Member, MemberConfig, PortId};
+use rackloom_protocol::{Member, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -38,6 +38,10 @@ enum Order {
     SayWaiting,
     SayStatus,
     Plug(NewCable),
+    Seated {
+        member: u16,
+        process: u32,
+    },
     Report,
     /// More faults, numbered from `first` on.
     Inject {
@@ -87,6 +91,8 @@ pub(super) struct Attendance {
     pub(super) ear: Option<Ear>,
     pub(super) plan: Plan,
     pub(super) config: MemberConfig,
+    /// By port: who is at the other end.
+    pub(super) neighbours: Vec<NodeId>,
     /// What the rack file gives the seat.
     pub(super) memory_bytes: u64,
     /// By port: whether somebody sat at the other end when the seat was taken.
@@ -101,7 +107,7 @@ impl Attendance {
     pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, ear, plan, config, memory_bytes, expected, rest, later } = self;
+        let Self { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later } = self;
         let voice = Arc::new(Voice::new(stream.try_clone()?));
         let talk = Talk {
             name,
@@ -109,6 +115,7 @@ impl Attendance {
             ear,
             plan,
             config,
+            neighbours,
             memory_bytes,
             expected,
             stream,
@@ -128,6 +135,7 @@ struct Talk {
     ear: Option<Ear>,
     plan: Plan,
     config: MemberConfig,
+    neighbours: Vec<NodeId>,
     memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
@@ -227,12 +235,24 @@ impl Talk {
                 }
                 Ok(())
             }
+            Order::Seated { member, process } => {
+                self.watch(NodeId(member), process);
+                Ok(())
+            }
             Order::Report => self.say(&json!({
                 "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
                 "job": null, "ports": self.ports(), "events": {"records": []}
             })),
             Order::Other => Ok(()),
         }
+    }
+
+    /// Another process is at the other end of the links to this member.
+    fn watch(&self, newcomer: NodeId, process: u32) {
+        let mut held = self.engine.hold();
+        let Ok(member) = held.core().member() else { return };
+        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
+        ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));
     }
 
     fn say(&mut self, notice: &Value) -> io::Result<()> {

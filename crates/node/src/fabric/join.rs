@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rackloom_plan::{Plan, WireKind};
-use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, RetransmissionMode};
+use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId, RetransmissionMode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -59,6 +59,9 @@ struct Start {
     origin_monotonic_ns: u64,
     grant: Grant,
     vacant: Vec<u16>,
+    /// By place in the plan: the process of each member of this host.
+    #[serde(default)]
+    processes: Vec<Option<u32>>,
 }
 
 /// The rack file, and what the command line says instead.
@@ -231,11 +234,15 @@ fn sit(
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
     let expected = neighbours.iter().map(|neighbour| !start.vacant.contains(&neighbour.0)).collect();
-    let runtime = Runtime::new(Endpoint::new(config.clone()), ports, RegionMemory::new(), clock, policy);
+    let mut runtime = Runtime::new(Endpoint::new(config.clone()), ports, RegionMemory::new(), clock, policy);
+    for (port, neighbour) in neighbours.iter().enumerate() {
+        let process = start.processes.get(neighbour.index()).copied().flatten();
+        runtime.watch_process(PortId(port as u16), process);
+    }
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
-    let (name, memory_bytes) = (member.name.clone(), member.memory_bytes);
+    let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
     let attendance =
-        Attendance { name, cabling, ear, plan: plan.clone(), config, memory_bytes, expected, rest, later };
+        Attendance { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later };
     let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
     Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
 }

@@ -22,6 +22,9 @@ pub const HOLD_NS_MAX: u64 = 200_000;
 
 /// Frames that a modelled cable holds before the device is full.
 const IN_FLIGHT_MAX: usize = 4096;
+/// Longest time that a frame waits for its turn on a modelled cable. A longer queue would hold heartbeats and link acknowledgements
+/// behind data; a shorter one would leave the cable idle while a host wakes the sender.
+const QUEUE_NS_MAX: u64 = 200_000;
 /// When the device was full, how soon to try again.
 const RETRY_NS: u64 = 100_000;
 
@@ -81,6 +84,13 @@ pub struct Impaired<D> {
     modelled: Timing,
     /// When the modelled cable has taken its last bit.
     busy_until: Instant,
+    /// Serialisation time of frames that were committed since the last flush.
+    committed_ns: u64,
+    flushed_at: Instant,
+    /// The queue was too long for a frame since the last flush.
+    has_refused: bool,
+    /// When a frame that was refused should be offered again.
+    room_due: Option<Instant>,
     /// Frames on the modelled cable, or that found the device full; first in, first out.
     in_flight: VecDeque<Kept>,
     /// Frames that wait to be overtaken.
@@ -103,6 +113,10 @@ impl<D: Device> Impaired<D> {
             conditions: Conditions::default(),
             modelled: timing.unwrap_or_default(),
             busy_until: Instant::ZERO,
+            committed_ns: 0,
+            flushed_at: Instant::ZERO,
+            has_refused: false,
+            room_due: None,
             in_flight: VecDeque::new(),
             held: Vec::new(),
             buffers: Vec::new(),
@@ -146,9 +160,29 @@ impl<D: Device> Impaired<D> {
         Some(Kept { frame, doorbell, due: None, overtakers_left: 0 })
     }
 
+    /// Whether the modelled cable has enough to send. Like the small queue of a network card, so that the member decides which frame is next
+    /// when it can leave, and not long before.
+    fn has_long_queue(&self) -> bool {
+        self.timing.is_some()
+            && self.busy_until.since(self.flushed_at).saturating_add(self.committed_ns) > QUEUE_NS_MAX
+    }
+
+    /// Notes when a frame that found the queue too long should be offered again.
+    fn note_room(&mut self, now: Instant) {
+        self.flushed_at = now;
+        if std::mem::take(&mut self.has_refused) {
+            let room_at = Instant(self.busy_until.0.saturating_sub(QUEUE_NS_MAX));
+            self.room_due = Some(room_at.max(now + 1));
+        } else if self.room_due.is_some_and(|due| due <= now) {
+            self.room_due = None;
+        }
+    }
+
     /// A copy sets out: onto the modelled cable if there is one, else onto the device as soon as it has room.
     fn depart(&mut self, kept: Kept) {
         if self.is_timed() || !self.send(&kept) {
+            let timing = self.timing.unwrap_or_default();
+            self.committed_ns = self.committed_ns.saturating_add(timing.serialisation_ns(kept.frame.len()));
             self.in_flight.push_back(Kept { due: None, ..kept });
         } else {
             self.buffers.push(kept.frame);
@@ -203,6 +237,7 @@ impl<D: Device> Impaired<D> {
             self.busy_until = self.busy_until.max(now) + timing.serialisation_ns(kept.frame.len());
             kept.due = Some(self.busy_until + timing.delay_ns);
         }
+        self.committed_ns = 0;
     }
 
     /// Hand the device what has reached the end of the cable.
@@ -252,8 +287,9 @@ impl<D: Device> Device for Impaired<D> {
     }
 
     fn slot(&mut self) -> Option<&mut [u8]> {
-        if self.in_flight.len() >= IN_FLIGHT_MAX {
+        if self.in_flight.len() >= IN_FLIGHT_MAX || self.has_long_queue() {
             self.counters.full += 1;
+            self.has_refused = true;
             return None;
         }
         self.device.slot()
@@ -300,12 +336,13 @@ impl<D: Device> Device for Impaired<D> {
         self.release_held(|kept| kept.due.is_some_and(|due| due <= now));
         self.stamp(now);
         self.arrive(now);
+        self.note_room(now);
         self.device.flush(now);
     }
 
     fn next_due(&self) -> Instant {
         let kept = self.in_flight.front().into_iter().chain(&self.held);
-        kept.filter_map(|kept| kept.due).fold(self.device.next_due(), Instant::min)
+        kept.filter_map(|kept| kept.due).chain(self.room_due).fold(self.device.next_due(), Instant::min)
     }
 
     fn carrier(&mut self) -> bool {
@@ -439,6 +476,25 @@ mod tests {
         assert_eq!(arrived.iter().map(|frame| number(frame)).collect::<Vec<_>>(), spared);
         assert!(counters.injected_drops > 0);
         assert_eq!(counters.injected_drops as usize + arrived.len(), FRAMES as usize);
+    }
+
+    #[test]
+    fn a_slow_cable_takes_no_more_than_it_can_send_soon_and_says_when_it_has_room() {
+        // 100 bytes last 800 us at 1 Mbit/s.
+        let slow = Timing { rate_bits_per_s: Some(1_000_000), delay_ns: 0 };
+        let (mut near, _far) = link(&LinkProfile::default(), Some(slow));
+        near.flush(Instant(0));
+        send(&mut near, 1);
+        assert!(near.slot().is_none(), "before the flush as well");
+        near.flush(Instant(0));
+        assert_eq!(near.next_due(), Instant(800_000 - QUEUE_NS_MAX));
+        near.flush(Instant(599_999));
+        assert!(near.slot().is_none());
+        near.flush(Instant(600_000));
+        assert!(near.slot().is_some());
+        near.flush(Instant(600_001));
+        near.flush(Instant(600_002));
+        assert_eq!(near.next_due(), Instant(800_000), "only the frame on the cable is waited for");
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! noticed within `((k-1)T + d, kT + d]` of the event. A member that was itself not running when a deadline passed (the
 //! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first. And a member whose
 //! own heartbeats leave late knows that its host is busy, so it waits for the neighbour's as much longer as its own were late
-//! since the last one heard, at most twice as long in all. In virtual time nobody is late.
+//! since the last one heard, at most twice as long in all. One that notices an overdue heartbeat late waits as much longer as it was
+//! late, because it cannot have seen what came meanwhile. In virtual time nobody is late.
+//!
+//! A neighbour on the same host may be alive without a processor. Time that it has spent waiting for one is no silence: the engine
+//! measures it and passes it in with [`Heartbeats::excuse`]. Such evidence moves a death to a later time and never causes one.
 //!
 //! A link that carries nothing else may rest: its heartbeats come several intervals apart, and each says when the next one is
 //! due. If that one stays out, the neighbour goes on as usual: it is late, then the link is suspect, whose heartbeats ring
@@ -49,6 +53,10 @@ pub struct Heartbeats {
     traffic: u64,
     /// How late this end's own heartbeats were since then, all together.
     late_ns: u64,
+    /// Part of the silence during which the neighbour is known to have had no processor.
+    excused_ns: u64,
+    /// How long after it was due this end noticed that the neighbour's heartbeat is overdue. `None`: it has not noticed yet.
+    noticed_late_ns: Option<u64>,
     /// Number of the last heartbeat sent.
     pub sent: u32,
     /// Number of the last heartbeat heard.
@@ -82,6 +90,8 @@ impl Heartbeats {
             beats: 0,
             traffic: 0,
             late_ns: 0,
+            excused_ns: 0,
+            noticed_late_ns: None,
             sent: 0,
             heard: 0,
         }
@@ -92,7 +102,21 @@ impl Heartbeats {
         self.last_heard = now;
         self.promised = 1;
         self.late_ns = 0;
+        self.excused_ns = 0;
+        self.noticed_late_ns = None;
         self.next_send = now;
+    }
+
+    /// Sets how much of the present silence does not count, in nanoseconds: the neighbour wanted to run during that time and
+    /// had no processor. Never more than the silence has lasted. The next heartbeat ends the excuse.
+    pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
+        self.excused_ns = excused_ns.min(now.since(self.last_heard));
+    }
+
+    /// When the last heartbeat came in, or the silence began to count.
+    #[must_use]
+    pub const fn last_heard(&self) -> Instant {
+        self.last_heard
     }
 
     /// A heartbeat came, which says in how many intervals the next one will. Nobody rests longer than the plan says.
@@ -100,6 +124,8 @@ impl Heartbeats {
         self.last_heard = now;
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
+        self.excused_ns = 0;
+        self.noticed_late_ns = None;
         self.heard = number;
         self.beats += 1;
     }
@@ -143,24 +169,44 @@ impl Heartbeats {
         (self.sent, self.resting as u16)
     }
 
+    /// Notes when this end first sees that a heartbeat is overdue. To be called before [`Self::judge`], of a link that is up.
+    pub fn notice(&mut self, now: Instant) {
+        let due = self.deadline(false);
+        if now >= due {
+            self.noticed_late_ns.get_or_insert(now.since(due));
+        }
+    }
+
     /// What the silence means now.
     pub fn judge(&mut self, now: Instant) -> Silence {
         let dead_at = self.dead_at();
         if now < dead_at {
-            return if now >= self.late_at() { Silence::Late } else { Silence::OnTime };
+            return if self.is_late(now) { Silence::Late } else { Silence::OnTime };
         }
         if now.since(dead_at) > self.interval_ns / 2 {
             let excused = self.interval_ns * (self.promised + self.miss_max - 2);
             self.last_heard = Instant(now.0.saturating_sub(excused));
             self.late_ns = 0;
+            self.excused_ns = 0;
+            self.noticed_late_ns = None;
             return Silence::Late;
         }
         Silence::Dead
     }
 
-    fn dead_at(&self) -> Instant {
+    /// When the silence means that the neighbour is gone.
+    #[must_use]
+    pub fn dead_at(&self) -> Instant {
         let patience_ns = self.interval_ns * self.miss_max;
-        self.last_heard + (self.rest_ns() + patience_ns + self.late_ns.min(patience_ns))
+        let put_off_ns =
+            self.late_ns.min(patience_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
+        self.last_heard + (self.rest_ns() + patience_ns + put_off_ns)
+    }
+
+    /// Whether a heartbeat is overdue.
+    #[must_use]
+    pub fn is_late(&self, now: Instant) -> bool {
+        now >= self.late_at()
     }
 
     fn late_at(&self) -> Instant {
@@ -225,6 +271,35 @@ mod tests {
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
+    }
+
+    #[test]
+    fn a_member_that_notices_an_overdue_heartbeat_late_waits_as_much_longer() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.notice(Instant(1149));
+        heartbeats.notice(Instant(1510));
+        assert_eq!(heartbeats.judge(Instant(1510)), Silence::Late, "350 late at noticing");
+        heartbeats.notice(Instant(1849));
+        assert_eq!(heartbeats.judge(Instant(1859)), Silence::Late, "only the first notice counts");
+        assert_eq!(heartbeats.judge(Instant(1860)), Silence::Dead);
+        heartbeats.hear(Instant(2000), 2, 1);
+        heartbeats.notice(Instant(2150));
+        assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead, "noticed in time");
+    }
+
+    #[test]
+    fn time_without_a_processor_is_no_silence_and_evidence_never_shortens_the_wait() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.excuse(Instant(1400), 250);
+        assert_eq!(heartbeats.judge(Instant(1749)), Silence::Late);
+        heartbeats.excuse(Instant(1700), 0);
+        assert_eq!(heartbeats.dead_at(), Instant(1500), "without evidence the usual time holds");
+        heartbeats.excuse(Instant(1740), u64::MAX);
+        assert_eq!(heartbeats.dead_at(), Instant(2240), "never more than the silence has lasted");
+        heartbeats.hear(Instant(2000), 2, 1);
+        assert_eq!(heartbeats.dead_at(), Instant(2500));
     }
 
     #[test]

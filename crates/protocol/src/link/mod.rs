@@ -73,6 +73,15 @@ pub struct Move {
     pub cause: LinkCause,
 }
 
+/// A neighbour whose heartbeat is overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// When its last heartbeat came in.
+    pub since: Instant,
+    /// When the link goes down if nothing more comes.
+    pub dead_at: Instant,
+}
+
 /// What a Hello of the neighbour led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
@@ -319,6 +328,9 @@ impl Link {
 
     /// Time has passed.
     pub fn hear_time(&mut self, now: Instant) -> Option<Move> {
+        if self.state == LinkState::Up {
+            self.heartbeats.notice(now);
+        }
         match self.state {
             LinkState::Up | LinkState::Suspect | LinkState::Probing => match self.heartbeats.judge(now) {
                 Silence::OnTime => None,
@@ -330,6 +342,19 @@ impl Link {
             }
             _ => None,
         }
+    }
+
+    /// Since when the neighbour has been silent and when that makes the link go down, if its heartbeat is overdue.
+    #[must_use]
+    pub fn overdue(&self, now: Instant) -> Option<Overdue> {
+        let is_watched = matches!(self.state, LinkState::Up | LinkState::Suspect | LinkState::Probing);
+        (is_watched && self.heartbeats.is_late(now))
+            .then(|| Overdue { since: self.heartbeats.last_heard(), dead_at: self.heartbeats.dead_at() })
+    }
+
+    /// Sets how much of the neighbour's present silence does not count ([`Heartbeats::excuse`]).
+    pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
+        self.heartbeats.excuse(now, excused_ns);
     }
 
     /// Note the sequence number of a received data frame. Returns how many before it never came; `None` if it is no new one.

@@ -169,6 +169,10 @@ impl Member for Switch {
         self.forwarder.waits()
     }
 
+    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
+        self.forwarder.excuse_silence(now, port, excused_ns);
+    }
+
     fn link(&self, port: PortId) -> Option<&Link> {
         Some(self.forwarder.link(port))
     }

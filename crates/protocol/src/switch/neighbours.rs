@@ -275,6 +275,11 @@ impl Forwarder {
         self.release(transit.lease);
     }
 
+    /// Part of the silence of the neighbour at a port does not count.
+    pub fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
+        self.links[port.index()].excuse(now, excused_ns);
+    }
+
     /// The carrier at a port changed.
     pub fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
         if let Some(moved) = self.links[port.index()].hear_carrier(now, up) {

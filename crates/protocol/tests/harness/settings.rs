@@ -63,6 +63,7 @@ pub const RETRY: RetryConfig = RetryConfig {
     ack_spacing_bytes: 2_048,
     ack_delay_ns: 500,
     replay_timer_ns: RetryConfig::timer_for_loop_ns(2 * DELAY_NS),
+    replay_timer_max_ns: RetryConfig::timer_for_loop_ns(2 * DELAY_NS),
     replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
     flush: FlushPolicy::Block,
 };

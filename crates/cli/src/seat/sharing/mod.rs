@@ -57,6 +57,8 @@ struct Ways {
 pub(super) struct Own<'a> {
     pub(super) node: NodeId,
     pub(super) server: Option<&'a SharedServer>,
+    /// By place in the plan: the process of each member of this host.
+    pub(super) processes: &'a [Option<u32>],
     pub(super) doorbell: Option<&'a Doorbell>,
     pub(super) regions: Vec<RegionConfig>,
 }
@@ -211,7 +213,7 @@ impl Ways {
         memory: &mut HostMemory,
     ) -> Result<Self, String> {
         let mut seats = Seats::of_plan(plan);
-        for (node, process) in (0..).map(NodeId).zip(&server.processes) {
+        for (node, process) in (0..).map(NodeId).zip(own.processes) {
             if let Some(process) = *process {
                 seats.occupy(node, process);
             }

@@ -4,7 +4,7 @@ use super::heartbeats::BY_HEARTBEATS;
 use super::*;
 use crate::report::assemble::NodeReport;
 use crate::report::fault_lines::FaultLines;
-use crate::report::member::MemberState;
+use crate::report::member::{HostShortage, MemberState};
 
 fn plan() -> Plan {
     Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack")
@@ -66,6 +66,7 @@ fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
             paths: None,
             memory: None,
             timer_late_max_ns,
+            shortage: HostShortage::default(),
         };
         let nodes = [("n0", Some(7)), ("n1", Some(9)), ("n2", None), ("n3", Some(900))];
         let mut report = after_a_cut(&script);
@@ -176,6 +177,7 @@ fn what_happens_on_another_host_need_not_have_happened_here() {
         paths: None,
         memory: None,
         timer_late_max_ns: None,
+        shortage: HostShortage::default(),
     };
     let (here, away) = (MemberState::Finished, MemberState::Elsewhere);
     let failures = |states: [MemberState; 4]| {

@@ -71,6 +71,7 @@ mod tests {
         ack_spacing_bytes: 2_048,
         ack_delay_ns: 200,
         replay_timer_ns: 1_000,
+        replay_timer_max_ns: 1_000,
         replay_count_max: 3,
         flush: FlushPolicy::Block,
     };

@@ -185,7 +185,7 @@ impl Sender {
         } else {
             self.kept.fill_last(frame);
         }
-        self.timer_at.get_or_insert(now + self.config.replay_timer_ns);
+        self.timer_at.get_or_insert(now + self.patience_ns());
     }
 
     // ---- what the neighbour says -----------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ impl Sender {
         (self.replays_in_vain, self.waiting_bytes) = (0, 0);
         self.end_replay_if_over(now);
         if self.timer_at.is_some() {
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.config.replay_timer_ns);
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.patience_ns());
         }
     }
 
@@ -268,10 +268,18 @@ impl Sender {
         Some(recalled)
     }
 
+    /// How long this end waits for an acknowledgement now: longer after each replay that brought nothing.
+    fn patience_ns(&self) -> u64 {
+        let RetryConfig { replay_timer_ns, replay_timer_max_ns, .. } = self.config;
+        let doublings = u32::from(self.replays_in_vain).min(u64::BITS - 1);
+        let grown_ns = replay_timer_ns.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
+        grown_ns.min(replay_timer_max_ns.max(replay_timer_ns))
+    }
+
     fn end_replay_if_over(&mut self, now: Instant) {
         if self.state == RetryState::Replay && self.cursor >= self.kept.len() {
             self.shift(RetryStimulus::Replayed);
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.config.replay_timer_ns);
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.patience_ns());
         }
     }
 

@@ -168,3 +168,24 @@ fn a_link_that_stops_gives_its_copies_up_and_begins_with_other_numbers() {
     sender.hear_echo(1);
     assert_eq!(sender.state(), RetryState::Init);
 }
+
+#[test]
+fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledgement_resets_it() {
+    let config = RetryConfig {
+        replay_timer_max_ns: 4 * CONFIG.replay_timer_ns,
+        replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
+        ..CONFIG
+    };
+    let (mut sender, mut counters) = advancing(config);
+    send(&mut sender, &mut counters, 2);
+    let mut now = NOW;
+    for factor in [1, 2, 4, 4] {
+        let due = now + factor * CONFIG.replay_timer_ns;
+        assert_eq!(sender.deadline(), due, "after {factor} times the timer");
+        assert_eq!(sender.hear_time(due, &mut counters), None);
+        now = due;
+        assert_eq!(replayed(&mut sender, &mut counters, now).len(), 2);
+    }
+    sender.hear_ack(now, 1);
+    assert_eq!(sender.deadline(), now + CONFIG.replay_timer_ns);
+}

@@ -1,0 +1,115 @@
+//! A busy host is not a dead node: members that get no processor are not called dead, and members that are stopped are.
+//!
+//! The load is made here: threads that spin, and members of the lowest priority beside them. How long a member really waited is read
+//! from the kernel, so a test that did not starve anything fails instead of passing.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, available_parallelism};
+use std::time::Duration;
+
+use rackloom::availability::threads::sample;
+use rustix::process::{Pid, Signal, setpriority_process};
+use support::{Members, monotonic_ns, rack_file, run, send, within};
+
+const INTERVAL_NS: u64 = 50_000_000;
+const MISSES: u64 = 4;
+const DETECTION_NS: u64 = INTERVAL_NS * MISSES;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Spinning threads for each processor.
+const SPINNERS_PER_CPU: usize = 8;
+const LOWEST_PRIORITY: i32 = 19;
+
+/// Threads that take every processor until this is dropped.
+struct Load {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn begin() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let spin = |_| {
+            let ends = Arc::clone(&ends);
+            std::thread::spawn(move || {
+                while !ends.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let count = SPINNERS_PER_CPU * available_parallelism().map_or(1, usize::from);
+        Self { threads: (0..count).map(spin).collect(), ends }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("a spinner does not panic"));
+    }
+}
+
+fn rack(more: &str) -> String {
+    format!(
+        "name: starved\nshape: {{ring: {{nodes: 4}}}}\n\
+         timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: {MISSES}}}\n{more}"
+    )
+}
+
+fn starve(member: Pid) {
+    setpriority_process(Some(member), LOWEST_PRIORITY).expect("a process may lower its children's priority");
+}
+
+/// How long the threads of a process have waited for a processor.
+fn waited_ns(member: Pid) -> u64 {
+    let sample = sample(member.as_raw_nonzero().get() as u32).expect("the member lives");
+    sample.threads.iter().map(|thread| thread.waited_ns).max().unwrap_or(0)
+}
+
+/// Waits until a member has waited on a run queue for this long.
+fn has_waited(members: &Members, name: &str, long_ns: u64) {
+    let (member, before_ns) = (members.pid(name), waited_ns(members.pid(name)));
+    within(PATIENCE, "a member of the lowest priority waits for a processor", || {
+        (waited_ns(member) >= before_ns + long_ns).then_some(())
+    });
+}
+
+#[test]
+fn a_member_without_a_processor_is_not_called_dead() {
+    let job = "job: {collective: {collective: all-reduce, bytes: 64KiB, repetitions: 2000, warm_up: 0}}\n";
+    let mut rack = run(&rack_file(&rack(job))).start();
+    let members = rack.members();
+    let load = Load::begin();
+    starve(members.pid("n1"));
+    has_waited(&members, "n1", 10 * DETECTION_NS);
+    drop(load);
+    let report = rack.finish().passed();
+    let nodes = report["nodes"].as_array().expect("nodes");
+    let seen_ns = nodes.iter().filter_map(|node| node["shortage"]["neighbour_waited_max_ns"].as_u64()).max();
+    assert!(seen_ns.unwrap_or(0) > 0, "no neighbour has measured the wait: {report}");
+}
+
+#[test]
+fn a_stopped_member_is_found_on_a_busy_host() {
+    let job = "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
+    let mut rack = run(&rack_file(&rack(job))).start();
+    let members = rack.members();
+    let load = Load::begin();
+    let stopped_at_ns = monotonic_ns();
+    send(members.pid("n1"), Signal::STOP);
+    let ended = rack.finish();
+    drop(load);
+    assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    let late_max_ns = report["nodes"].as_array().expect("nodes").iter();
+    let late_max_ns = late_max_ns.filter_map(|node| node["timer_late_max_ns"].as_u64()).max().unwrap_or(0);
+    let lost = report["events"].as_array().expect("events").iter();
+    let mut lost = lost.filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == "n1");
+    let at_ns = lost.next().and_then(|event| event["at_ns"].as_u64()).expect("n1 is lost");
+    let took_ns = (members.origin_monotonic_ns + at_ns).saturating_sub(stopped_at_ns);
+    // An end that notices late waits as much longer, may be late again when it judges, and its news may be late on their way.
+    let bound_ns = DETECTION_NS + INTERVAL_NS + 3 * late_max_ns;
+    assert!(took_ns <= bound_ns, "took {took_ns} ns, with timers {late_max_ns} ns late");
+}
