@@ -205,9 +205,13 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
         let json = scratch("down.json");
         let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
         assert!(said.contains("litmus: pass"), "{said}");
+        for part in ["operation", "goodput", "n0->n1", "verdict: pass"] {
+            assert!(said.contains(part), "the report that `run` prints: {said}");
+        }
         let report: Value =
             serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
         assert_eq!(report["verdict"], "pass");
+        assert!(report["notes"].is_array(), "notes are always there");
         assert_eq!(report["nodes"].as_array().expect("nodes").len(), 3);
         for link in report["links"].as_array().expect("links") {
             let strangers = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
@@ -319,7 +323,13 @@ fn a_stopped_member_is_silent_and_holds_up_nobody() {
     let rack = session.rack("ring-4");
     assert_eq!(member(&rack, "n2")["state"], "silent");
     assert_eq!(member(&rack, "n0")["state"], "up");
-    session.passes(&["down"]);
+    let json = scratch("down.json");
+    let ended = session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
+    // It could not come to rest. Text, file and code say the same.
+    assert_eq!((report["verdict"].as_str(), ended.code), (Some("fail"), Some(1)), "{}", ended.stdout);
+    assert!(ended.stdout.contains("verdict: fail"), "{}", ended.stdout);
     assert!(is_gone(stopped));
 }
 

@@ -218,7 +218,7 @@ fn said(key: &str, value: &Option<String>, is_list: bool) -> Result<String, Fail
 
 /// Words that could end a value in a file are none that any value has.
 fn plain(value: &str) -> Result<&str, Failure> {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_".contains(character);
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_/".contains(character);
     match value.chars().find(|character| !is_plain(*character)) {
         None => Ok(value),
         Some(odd) => Err(Failure::bad_input(format!("{odd:?} is in no name, rate or time"))

@@ -153,7 +153,7 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
         }
         let had_job = report.job != JobKind::None.name();
         let farewell = farewell(&name, &report, had_job);
-        if had_job {
+        if had_job || report.verdict != Verdict::Pass {
             reporting::print(&report, &arguments.output)?;
         }
         reporting::say(&arguments.output, &farewell)?;
