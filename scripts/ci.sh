@@ -24,13 +24,13 @@ need_linker() {
 
 has_numpy() { "$1" -c 'import numpy' >/dev/null 2>&1; }
 
-# Results are compared with NumPy where there is one; without it the tests say so and compare with their own arithmetic.
+# Results are compared with NumPy where there is one, and scripts/peer.py needs it; without it the tests say so.
 want_numpy() {
     has_numpy "${RACKLOOM_PYTHON:-python3}" && return
     if ! has_numpy /usr/bin/python3; then
         step 'installing NumPy'
         { as_root apt-get update -qq && as_root apt-get install -y -qq python3-numpy; } ||
-            echo 'NumPy cannot be installed; results are not compared with it'
+            echo 'NumPy cannot be installed; results are not compared with it, and scripts/peer.py is not run'
     fi
     # A python3 found earlier in the path may be another one than the system's.
     if has_numpy /usr/bin/python3; then export RACKLOOM_PYTHON=/usr/bin/python3; fi

@@ -442,6 +442,20 @@ fn the_control_socket_takes_any_nonsense() {
 }
 
 #[test]
+fn clients_that_hold_every_place_cannot_keep_a_rack_up() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
+    // All of them have been let in once the last one is answered.
+    crowd.last_mut().expect("a crowd").ask(&json!({"status": {}}));
+    let mut last = session.connect("ring-4");
+    let refusal = last.ask(&json!({"subscribe": {}}));
+    assert!(refusal["error"]["hint"].as_str().is_some_and(|hint| hint.contains("down")), "{refusal}");
+    session.passes(&["down"]);
+    drop(crowd);
+}
+
+#[test]
 fn members_log_to_files_of_their_own() {
     let session = Session::begin();
     let logs = scratch("logs");

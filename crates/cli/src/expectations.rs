@@ -4,7 +4,7 @@
 //! if the expectation holds. A file that expects nothing leaves the job's verdict as it is. Under a fault script its expectations hold
 //! in place of the file's.
 
-use rackloom_jobs::report::{MemberState, Report, Verdict, faults};
+use rackloom_jobs::report::{MemberState, Refusals, Report, Verdict, faults};
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{Expectations, ExpectedVerdict, Plan};
 
@@ -26,6 +26,12 @@ pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Repo
     failures.extend(of_nodes(plan, report));
     report.verdict = if failures.is_empty() { Verdict::Pass } else { Verdict::Fail };
     report.failures = failures;
+}
+
+/// What refused accesses mean under a fault script, or without one.
+pub(crate) fn refusals(script: Option<&FaultScript>) -> Refusals {
+    let provokes = |script: &FaultScript| script.refuses() || script.followed().next().is_some();
+    if script.is_some_and(provokes) { Refusals::Scripted } else { Refusals::Unexpected }
 }
 
 /// An outage that was expected is no failure, but it is said.

@@ -17,6 +17,7 @@ mod capture;
 mod check;
 mod control;
 mod decode;
+mod exclusive;
 mod exit;
 mod expectations;
 mod experiment;

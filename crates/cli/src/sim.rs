@@ -83,6 +83,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
         }
     }
     report.add_oracles(&simulation.verdicts());
+    report.judge_refusals(expectations::refusals(faults.as_ref()));
     drop(simulation);
     let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };

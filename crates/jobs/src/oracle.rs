@@ -37,11 +37,13 @@ pub enum Oracle {
     Progress,
     /// When everything is at rest, all credits are free.
     Credits,
+    /// No owner refuses an access, unless the job or the fault script provokes it.
+    Refusals,
 }
 
 impl Oracle {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Shadow,
         Self::ExactlyOnce,
         Self::Order,
@@ -51,6 +53,7 @@ impl Oracle {
         Self::Lives,
         Self::Progress,
         Self::Credits,
+        Self::Refusals,
     ];
 
     /// Its name in reports.
@@ -66,6 +69,7 @@ impl Oracle {
             Self::Lives => "lives",
             Self::Progress => "progress",
             Self::Credits => "credits",
+            Self::Refusals => "refusals",
         }
     }
 }

@@ -45,7 +45,8 @@ fn a_future_without_room_is_polled_only_when_something_has_happened() {
     let counted = Arc::new(Counted { wakes: AtomicU64::new(0), thread: std::thread::current() });
     let waker = Waker::from(Arc::clone(&counted));
     let mut context = Context::from_waker(&waker);
-    let mut store = pin!(near.store(region.address(8), &7_u64.to_ne_bytes()));
+    let seven = 7_u64.to_ne_bytes();
+    let mut store = pin!(near.store(region.address(8), &seven));
     let mut polls = 0_u64;
     while let Poll::Pending = store.as_mut().poll(&mut context).map(Result::unwrap) {
         polls += 1;

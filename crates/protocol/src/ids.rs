@@ -101,6 +101,7 @@ impl Class {
         self as usize
     }
 
+    // W-81
     /// The class in which replies to requests of this class travel.
     #[must_use]
     pub const fn reply(self) -> Self {

@@ -10,8 +10,9 @@ use std::rc::Rc;
 use harness::*;
 use proptest::prelude::*;
 use rackloom_protocol::wire::address::mac;
-use rackloom_protocol::wire::frame::Frame;
-use rackloom_protocol::wire::packed::Operations;
+use rackloom_protocol::wire::control::LinkReport;
+use rackloom_protocol::wire::frame::{Frame, FrameKind};
+use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::wire::{dump, layout};
 use rackloom_protocol::*;
 
@@ -97,6 +98,93 @@ fn the_corpus_holds_every_kind_that_a_healthy_link_sends() {
     for bytes in corpus() {
         parse(&bytes, 0, 1).expect("the corpus parses");
     }
+}
+
+/// The digest of these reports, (origin, incarnation, number) each, from the page alone.
+fn digest_of(reports: impl IntoIterator<Item = (u64, u64, u64)>) -> u32 {
+    reports.into_iter().fold(0, |digest, (origin, incarnation, number)| {
+        let h = incarnation ^ origin << 48 ^ number << 16;
+        let h = (h ^ h >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let h = (h ^ h >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        digest ^ (h ^ h >> 31) as u32
+    })
+}
+
+// W-80
+#[test]
+fn a_heartbeat_carries_the_digest_of_the_page() {
+    let (mut newest, mut digests) = (BTreeMap::new(), Vec::new());
+    for (forward, bytes) in conversation() {
+        let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
+        let body = frame.body();
+        if frame.link.kind == FrameKind::Report {
+            let report = LinkReport::read(body).expect("a report");
+            let known = newest.entry(u64::from(report.origin.0)).or_insert((0, 0));
+            *known = (*known).max((report.incarnation.0, u64::from(report.number)));
+        }
+        if frame.link.kind == FrameKind::Heartbeat {
+            digests.push(layout::u32_at(body, 12));
+        }
+    }
+    assert_eq!(newest.len(), 2, "both have reported");
+    let expected = digest_of(newest.iter().map(|(origin, (life, number))| (*origin, *life, *number)));
+    assert_eq!(digests.last(), Some(&expected), "{newest:?}");
+    assert_eq!(digest_of([]), 0);
+}
+
+// W-81
+#[test]
+fn each_operation_travels_in_the_class_of_the_page() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (forward, bytes) in conversation() {
+        let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
+        if frame.link.kind != FrameKind::Data {
+            continue;
+        }
+        let class = bytes[layout::CLASS];
+        let mut at = 0;
+        let list = frame.operations();
+        while at < list.len() {
+            let kind = list[at];
+            let expected: &[u8] = match kind {
+                1 => &[0, 2],
+                2..=4 => &[0],
+                5..=7 => &[2],
+                16 | 17 => &[1],
+                18 => &[3],
+                19 => &[list[at + 8] + 1],
+                _ => &[],
+            };
+            assert!(expected.contains(&class), "operation {kind} in class {class}");
+            seen.insert(kind);
+            at += layout::OPERATION_HEADER + usize::from(layout::u16_at(list, at + 2));
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19]);
+}
+
+// W-82
+#[test]
+fn an_acknowledgement_frame_has_no_number_and_its_bitmap_no_padding() {
+    let (mut frames, mut bitmaps) = (0, 0);
+    for (forward, bytes) in conversation() {
+        let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
+        if frame.link.kind != FrameKind::Ack {
+            continue;
+        }
+        frames += 1;
+        let header = frame.fabric().expect("a fabric header");
+        assert_eq!((header.class, header.psn, header.first_operation), (Class::Reply, 0, 0));
+        assert_eq!((bytes[layout::TRAFFIC], bytes[layout::ACK_CLASS]), (0, 0xff));
+        let list: Vec<_> = Operations::new(frame.operations()).map(|one| one.expect("whole")).collect();
+        assert_eq!(list.len(), usize::from(header.operation_count));
+        for operation in list {
+            let Operation::Ack { bitmap, .. } = operation else { panic!("{operation:?}") };
+            bitmaps += usize::from(!bitmap.is_empty());
+            assert_ne!(bitmap.last(), Some(&0), "no more bytes than the highest set bit needs");
+        }
+    }
+    assert!(frames > 0 && bitmaps > 0, "{frames} frames, {bitmaps} bitmaps");
 }
 
 // W-3

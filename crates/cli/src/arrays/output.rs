@@ -12,6 +12,7 @@ use rackloom_jobs::arrays::{file_name, header_bytes};
 use rackloom_protocol::Memory;
 
 use super::place::name_beside;
+use crate::exclusive;
 
 /// How much is written between two turns of a node.
 const BLOCK_BYTES: u64 = 256 << 10;
@@ -34,7 +35,7 @@ impl ArrayWriter {
         let beside = name_beside(directory, rank);
         let flat = [output.elements];
         let fits = shape.iter().product::<u64>() == output.elements;
-        let mut file = File::create(&beside)?;
+        let mut file = exclusive::create(&beside)?;
         file.write_all(&header_bytes(output.element, if fits { shape } else { &flat }))?;
         Ok(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() })
     }

@@ -114,7 +114,7 @@ fn must_take_a_file(path: &Path) -> Result<(), Failure> {
 /// Better known now than when a long job is over.
 fn must_be_writable(directory: &Path) -> Result<(), Failure> {
     let probe = directory.join(format!(".rackloom.{}", std::process::id()));
-    let made = fs::File::create(&probe).and_then(|_| fs::remove_file(&probe));
+    let made = crate::exclusive::create(&probe).and_then(|_| fs::remove_file(&probe));
     made.map_err(|error| {
         Failure::bad_input(format!("cannot write into the directory of results: {error}"))
             .at_path(directory)

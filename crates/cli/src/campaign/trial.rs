@@ -114,6 +114,7 @@ impl Range {
         expectations::judge(plan, Some(script), &mut report);
         simulation.heal_and_probe();
         report.add_oracles(&simulation.verdicts());
+        report.judge_refusals(expectations::refusals(Some(script)));
         let outcome = match report.verdict {
             Verdict::Pass => Outcome::Pass,
             Verdict::Fail | Verdict::CouldNotTell | Verdict::Starved => Outcome::Fail(report.failures),

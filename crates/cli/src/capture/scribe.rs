@@ -78,7 +78,7 @@ impl Scribe {
             let path = place.part(heading, process);
             let named =
                 |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-            let file = File::create(&path).map_err(named)?;
+            let file = crate::exclusive::create(&path).map_err(named)?;
             let recorder = Mutex::new(Recorder::new(heading, place.bytes_max));
             Ok(Arc::new(Sheet { file, path, recorder, room: Condvar::new() }))
         };

@@ -20,6 +20,10 @@ use crate::supervisor::Attendance;
 
 /// Clients at one time; processes that took a seat do not count.
 const CLIENTS_MAX: usize = 32;
+/// Of these, the last place is for `status` and `down` alone, so that clients that hold all others cannot keep a rack from being taken down.
+const RESERVED: usize = 1;
+/// A client in the reserved place must ask at once.
+const RESERVED_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// A client that neither asks nor listens for so long has been forgotten by its user.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// A client that does not read its answer for so long is not waited for.
@@ -89,6 +93,7 @@ pub(super) async fn keep_open(listener: UnixListener, mut counter: Counter) {
 
 fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
     let is_crowded = clients.len() >= CLIENTS_MAX;
+    let is_reserved = clients.len() >= CLIENTS_MAX - RESERVED;
     let Ok(peer) = stream.peer_cred() else { return };
     let refusal = if peer.uid() != rustix::process::geteuid().as_raw() {
         Some(Answer::refuse("this rack belongs to another user", None))
@@ -106,7 +111,8 @@ fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
     let counter = counter.clone();
     clients.spawn(async move {
         let (reader, writer) = stream.into_split();
-        let client = Client { lines: BoundedLines::new(reader, REQUEST_BYTES_MAX), writer, pid, counter };
+        let lines = BoundedLines::new(reader, REQUEST_BYTES_MAX);
+        let client = Client { lines, writer, pid, counter, is_reserved };
         // A client that goes away in the middle has lost interest.
         let _ = client.serve().await;
     });
@@ -117,14 +123,17 @@ struct Client {
     writer: OwnedWriteHalf,
     pid: u32,
     counter: Counter,
+    /// It has the place that is kept for `status` and `down`, for one request.
+    is_reserved: bool,
 }
 
 impl Client {
     async fn serve(mut self) -> io::Result<()> {
+        let silence_max = if self.is_reserved { RESERVED_SILENCE_MAX } else { SILENCE_MAX };
         loop {
             let next = tokio::select! {
                 _ = self.counter.closed.changed() => return Ok(()),
-                next = timeout(SILENCE_MAX, self.lines.next()) => next,
+                next = timeout(silence_max, self.lines.next()) => next,
             };
             let line = match next {
                 Ok(Ok(Some(line))) => line,
@@ -135,6 +144,13 @@ impl Client {
             };
             match Request::from_line(&line) {
                 Err(refusal) => self.say(&refusal).await?,
+                Ok(request)
+                    if self.is_reserved && !matches!(request, Request::Status(_) | Request::Down(_)) =>
+                {
+                    let hint = Some("end some of them; `status` and `down` are answered");
+                    let what = format!("more than {} clients", CLIENTS_MAX - RESERVED);
+                    return self.say(&Answer::refuse(what, hint)).await;
+                }
                 Ok(Request::Subscribe(Nothing {})) => return self.tell_events().await,
                 Ok(Request::Job(_)) => self.say(&Answer::refuse(NO_OTHER_JOB, Some(JOB_INSTEAD))).await?,
                 Ok(request) => match self.ask(request).await {
@@ -147,6 +163,9 @@ impl Client {
                     }
                     None => return Ok(()),
                 },
+            }
+            if self.is_reserved {
+                return Ok(());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! From a rack that is over to its report and its exit code.
 
 use rackloom_jobs::Oracle;
-use rackloom_jobs::report::{Context, MemberReport, MemberState, Report, Verdict};
+use rackloom_jobs::report::{Context, MemberReport, MemberState, Refusals, Report, Verdict};
 use rackloom_plan::JobKind;
 
 use super::hosts::Hosts;
@@ -42,7 +42,17 @@ impl Supervisor {
             at_rest.pass_over(Oracle::Credits);
         }
         let Self {
-            plan, rack, clock, source, hosts, faults, fault_lines, fault_events, finished_at_ns, ..
+            plan,
+            rack,
+            clock,
+            source,
+            hosts,
+            faults,
+            fault_lines,
+            fault_events,
+            finished_at_ns,
+            stays,
+            ..
         } = self;
         let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
         let captures = source.capture.place(clock.origin_ns());
@@ -96,6 +106,9 @@ impl Supervisor {
             expectations::judge(&plan, faults.as_ref(), &mut report);
         }
         report.add_oracles(&at_rest);
+        let has_programs = stays || fault_events > faults.as_ref().map_or(0, |script| script.events.len());
+        let refusals = if has_programs { Refusals::Unknown } else { expectations::refusals(faults.as_ref()) };
+        report.judge_refusals(refusals);
         if ending != Ending::Interrupted {
             starved::judge(&mut report, &explained, facts);
         }

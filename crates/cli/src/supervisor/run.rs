@@ -1,6 +1,6 @@
 //! `rackloom run`: a rack for the length of one job.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use rackloom_plan::Plan;
@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use crate::seat::sharing_is_possible;
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
-use crate::{present, reporting};
+use crate::{exclusive, present, reporting};
 
 /// Run a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -75,7 +75,7 @@ fn announce(supervisor: &Supervisor, arguments: &RunArguments) -> Result<(), Fai
     }
 }
 
-/// Written beside and renamed, so that whoever waits for the file finds it whole.
+/// Writes the file of process ids. A script that waits for it finds it whole.
 fn write_pids(path: &Path, supervisor: &Supervisor, pids: &[u32]) -> io::Result<()> {
     let members = supervisor.plan.members.iter().zip(pids).filter(|(_, pid)| **pid != 0);
     let members: Vec<_> =
@@ -83,9 +83,5 @@ fn write_pids(path: &Path, supervisor: &Supervisor, pids: &[u32]) -> io::Result<
     let origin_monotonic_ns = supervisor.clock.origin_ns();
     let text =
         serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = std::fs::File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&beside, path)
+    exclusive::replace(path, text.as_bytes())
 }

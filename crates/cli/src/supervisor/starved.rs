@@ -3,9 +3,14 @@
 //! Such a run has not failed: no process died, nothing that a loss does not explain was found, and the measured lateness exceeds what the
 //! timers allow. Everything else stays a failure, so a rack that truly failed never ends as starved.
 
-use rackloom_jobs::report::{Report, Verdict};
+use std::collections::BTreeSet;
+
+use rackloom_jobs::report::{EventRecord, NodeReport, Report, Verdict};
 
 use crate::present::units;
+
+/// The cause of a link that went down because its neighbour was silent.
+const BY_HEARTBEATS: &str = "heartbeat-dead";
 
 /// What of a run decides, beside its report.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +23,15 @@ pub(super) struct Facts {
     pub(super) limit_ns: u64,
 }
 
-/// Largest lateness that the host caused, of all members.
+/// Lateness that the host caused: the smallest of the members that called a neighbour dead, each of which measured its own and its
+/// neighbours'; of all members the largest, if none did. A late member far from a loss explains nothing.
 fn lateness_ns(report: &Report) -> u64 {
-    let late = |node: &rackloom_jobs::report::NodeReport| {
-        node.shortage.lateness_ns(node.timer_late_max_ns.unwrap_or(0))
-    };
-    report.nodes.iter().map(late).max().unwrap_or(0)
+    let late = |node: &NodeReport| node.shortage.lateness_ns(node.timer_late_max_ns.unwrap_or(0));
+    let called = |event: &&EventRecord| event.fields.get("cause").is_some_and(|cause| cause == BY_HEARTBEATS);
+    let witnesses: BTreeSet<_> =
+        report.events.iter().filter(called).map(|event| event.member.as_str()).collect();
+    let of_witnesses = report.nodes.iter().filter(|node| witnesses.contains(node.name.as_str())).map(late);
+    of_witnesses.min().unwrap_or_else(|| report.nodes.iter().map(late).max().unwrap_or(0))
 }
 
 /// Turns a failure that only the host's lack of processors explains into [`Verdict::Starved`]. `explained`: the failures that
@@ -86,6 +94,25 @@ mod tests {
         assert_eq!(verdict(report(2 * LIMIT_NS, 3 * LIMIT_NS, 1), FACTS), Verdict::Fail, "a wrong byte");
         assert_eq!(verdict(late(), Facts { has_died: true, ..FACTS }), Verdict::Fail);
         assert_eq!(verdict(late(), Facts { has_faults: true, ..FACTS }), Verdict::Fail);
+    }
+
+    #[test]
+    fn a_late_member_far_from_the_loss_explains_nothing() {
+        let mut far = report(2 * LIMIT_NS, 3 * LIMIT_NS, 0);
+        let mut witness = far.nodes[0].clone();
+        "n5".clone_into(&mut witness.name);
+        (witness.timer_late_max_ns, witness.shortage) = (None, HostShortage::default());
+        far.nodes.push(witness);
+        let fields = [("cause".to_owned(), BY_HEARTBEATS.to_owned())].into();
+        let event = EventRecord {
+            at_ns: 1,
+            member: "n5".to_owned(),
+            kind: "link-changed".to_owned(),
+            text: String::new(),
+            fields,
+        };
+        far.events.push(event);
+        assert_eq!(verdict(far, FACTS), Verdict::Fail);
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Endpoint {
         }
     }
 
+    // W-82
     fn build_ack(&mut self, port: PortId, peer: &mut Peer, out: &mut [u8]) -> Option<Transmit> {
         let mut operations = alloc::vec::Vec::new();
         core::mem::swap(&mut operations, &mut self.ack_operations);

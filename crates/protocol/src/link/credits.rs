@@ -17,6 +17,10 @@ pub struct Credits {
     neighbour_consumed: u32,
     held: u32,
     announced: u32,
+    /// What the link grants, whether barred or not.
+    granted: u32,
+    /// Counters of the neighbour that no honest one can have.
+    violations: u64,
 }
 
 impl Credits {
@@ -31,6 +35,8 @@ impl Credits {
             neighbour_consumed: 0,
             held: 0,
             announced: 0,
+            granted: config.limit,
+            violations: 0,
         }
     }
 
@@ -91,9 +97,15 @@ impl Credits {
     /// What the neighbour has consumed. Where frames are repeated by the link, only what a frame that is taken says counts:
     /// one that is missing will come, and must find its credits taken.
     pub const fn hear_consumed(&mut self, consumed: u32) {
-        if self.updates.resync && is_ahead(consumed, self.neighbour_consumed) {
-            self.neighbour_consumed = consumed;
+        if !self.updates.resync || !is_ahead(consumed, self.neighbour_consumed) {
+            return;
         }
+        // It can have consumed no more than the limit beyond what it knows to be free (W-19).
+        if consumed.wrapping_sub(self.announced) > self.granted {
+            self.violations += 1;
+            return;
+        }
+        self.neighbour_consumed = consumed;
     }
 
     // W-30
@@ -107,10 +119,25 @@ impl Credits {
 
     /// What the neighbour has freed.
     pub const fn hear_freed(&mut self, freed: u32) {
-        // More freed than consumed is impossible; a forged counter must not open the gate.
-        if is_ahead(freed, self.neighbour_freed) && !is_ahead(freed, self.consumed) {
-            self.neighbour_freed = freed;
+        if !is_ahead(freed, self.neighbour_freed) {
+            return;
         }
+        if !is_ahead(freed, self.consumed) {
+            self.neighbour_freed = freed;
+            return;
+        }
+        // More freed than consumed: the neighbour has believed a counter that is not ours. All that was consumed is free then, as
+        // if it had said so; beyond the limit it is not believed.
+        self.violations += 1;
+        if freed.wrapping_sub(self.consumed) <= self.granted {
+            self.neighbour_freed = self.consumed;
+        }
+    }
+
+    /// Counters of the neighbour that no honest one can have, so far.
+    #[must_use]
+    pub const fn violations(&self) -> u64 {
+        self.violations
     }
 
     /// Receiver: a frame is kept for a while.
@@ -230,6 +257,35 @@ mod tests {
 
     fn leaking() -> Credits {
         Credits::new(CONFIG, CreditUpdates { resync: false, ..CONFIG.usual_updates() })
+    }
+
+    #[test]
+    fn a_consumed_counter_beyond_the_limit_is_ignored_and_counted() {
+        let (mut sender, mut receiver) = (fresh(), fresh());
+        for forged in [9, 1000, 1 << 30, (1 << 31) - 1] {
+            receiver.hear(forged, 0);
+        }
+        assert_eq!((receiver.freed(), receiver.violations()), (0, 4));
+        receiver.hear(sender.consume(8), 0);
+        sender.hear(0, receiver.announce());
+        assert_eq!(sender.available(), 8, "the direction goes on");
+    }
+
+    #[test]
+    fn a_forged_counter_within_the_limit_stops_no_direction() {
+        let (mut sender, mut receiver) = (fresh(), fresh());
+        receiver.hear(sender.consume(8), 0);
+        receiver.hold(8);
+        assert_eq!((sender.available(), receiver.announce()), (0, 0));
+        receiver.unhold(8);
+        receiver.announce();
+        receiver.hear(13, 0);
+        for _ in 0..10 {
+            sender.hear(0, receiver.announce());
+            assert!(sender.available() >= 3, "the neighbour has freed everything");
+            receiver.hear(sender.consume(3), 0);
+        }
+        assert_eq!(receiver.freed(), sender.consumed(), "both agree again");
     }
 
     #[test]

@@ -38,6 +38,7 @@ impl Heard {
         (self.incarnation, self.number) <= (known.incarnation, known.number)
     }
 
+    // W-80
     /// A well-mixed hash of which report this is; xor over all of them gives the digest.
     fn fingerprint(&self, origin: NodeId) -> u32 {
         let mut hash = self.incarnation.0 ^ (u64::from(origin.0) << 48) ^ (u64::from(self.number) << 16);

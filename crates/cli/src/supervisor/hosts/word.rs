@@ -112,6 +112,7 @@ impl Identity {
         frame
     }
 
+    // W-83
     /// Read what came, whatever it is.
     pub(super) fn read(&self, frame: &[u8], hosts: usize) -> Word {
         let Some(header) = frame.get(ETHERNET_BYTES..HEADER_BYTES) else { return Word::Foreign };
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(ours.write(0, &[], 0).len(), FRAME_BYTES_MIN);
     }
 
-    // W-61
+    // W-61, W-83
     #[test]
     fn another_configuration_and_another_version_are_told_from_another_rack() {
         let (ours, other) = (identity("rack", ""), identity("rack", "ring_bytes: 64KiB\n"));

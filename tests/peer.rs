@@ -1,0 +1,128 @@
+//! A node written from `docs/wire-format.md` alone (`scripts/peer.py`) does the litmus with a real one.
+//!
+//! The peer is the second host of a rack on the udp wire, on the loopback interface: no rights are needed. Each test has addresses
+//! of its own. Without Python or NumPy the tests say why they are skipped.
+
+mod support;
+
+use std::io::Read;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use support::wires::not_tried;
+use support::{root, scratch};
+
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The Python that has NumPy, as `scripts/ci.sh` names it.
+fn python(test: &str) -> Option<String> {
+    let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let probe = Command::new(&python).args(["-c", "import numpy"]).output();
+    match probe {
+        Ok(output) if output.status.success() => Some(python),
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            not_tried(&format!("{test}: {python} has no NumPy: {why}"));
+            None
+        }
+        Err(error) => {
+            not_tried(&format!("{test}: there is no {python}: {error}"));
+            None
+        }
+    }
+}
+
+/// How a rack is run.
+struct Case<'a> {
+    /// Distinguishes the addresses of tests that run at the same time.
+    number: u8,
+    /// More keys of the rack file.
+    keys: &'a str,
+    /// More arguments of the peer.
+    peer: &'a [&'a str],
+}
+
+/// What came of both ends: the rack's exit code and its report, and the peer's output.
+fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> {
+    let python = python(test)?;
+    let place = std::process::id();
+    let network = format!("127.{}.{}", 64 + (place >> 8) % 64, place % 256);
+    let [a, b] = [1, 2].map(|end| format!("{network}.{}", 2 * case.number + end));
+    let file = scratch("peer.yaml");
+    let text = format!(
+        "name: with-a-peer\nshape: {{ring: {{nodes: 2}}}}\nwire: udp\nwatchdog: 60s\ntimers: {{heartbeat_interval: 500ms}}\n\
+         hosts:\n  A: {{nodes: [n0], address: {a}}}\n  B: {{nodes: [n1], address: {b}}}\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: 2}}}}\n{}",
+        case.keys
+    );
+    std::fs::write(&file, text).expect("the scratch folder can be written");
+    let mut rack = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+    rack.arg("run").arg(&file).args(["--host", "A"]).stdin(Stdio::null());
+    let mut peer = Command::new(python);
+    peer.arg(root().join("scripts/peer.py")).args(["--name", "with-a-peer", "--rounds", "2"]);
+    peer.args(["--listen", &b, "--connect", &a]).args(case.peer).stdin(Stdio::null());
+    peer.env("PYTHONDONTWRITEBYTECODE", "1");
+    let [rack, peer] = [rack, peer].map(|mut command| {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("both programs are there")
+    });
+    let peer = finished(peer);
+    let rack = finished(rack);
+    let said = String::from_utf8_lossy(&rack.stdout).into_owned() + &String::from_utf8_lossy(&rack.stderr);
+    Some((rack.status.code(), said, peer))
+}
+
+/// The output of a child that ends in time; one that does not is killed, and its test fails on its exit code.
+fn finished(mut child: Child) -> Output {
+    let pipes = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let read = |mut pipe: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            pipe.read_to_end(&mut text).expect("a pipe of a child can be read");
+            text
+        })
+    };
+    let [stdout, stderr] = [read(Box::new(pipes.0)), read(Box::new(pipes.1))];
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().expect("a child").is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let status = child.wait().expect("a child");
+    let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("it only reads"));
+    Output { status, stdout, stderr }
+}
+
+fn passes(test: &str, case: &Case<'_>) {
+    let Some((code, said, peer)) = played(test, case) else { return };
+    let words = String::from_utf8_lossy(&peer.stdout).into_owned() + &String::from_utf8_lossy(&peer.stderr);
+    assert_eq!(peer.status.code(), Some(0), "the peer: {words}\nthe rack: {said}");
+    assert_eq!(code, Some(0), "the rack: {said}\nthe peer: {words}");
+    assert!(said.contains("verdict: pass"), "{said}");
+    let verified =
+        words.split("passed: ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(verified > Some(1_000_000), "the peer has hardly verified anything: {words}");
+}
+
+#[test]
+fn a_node_written_from_the_page_passes_a_litmus() {
+    passes("a_node_written_from_the_page_passes_a_litmus", &Case { number: 0, keys: "", peer: &[] });
+}
+
+#[test]
+fn a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways() {
+    passes(
+        "a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways",
+        &Case { number: 1, keys: "link: {loss: 3%}\n", peer: &["--loss", "0.03"] },
+    );
+}
+
+#[test]
+fn a_peer_that_writes_other_bytes_fails() {
+    let case = Case { number: 2, keys: "", peer: &["--spoil"] };
+    let Some((code, said, _)) = played("a_peer_that_writes_other_bytes_fails", &case) else { return };
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("(store-posted of 1 bytes by n1"), "the wrong byte is not named: {said}");
+}
