@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Wake for Counted {
 fn a_future_without_room_is_polled_only_when_something_has_happened() {
     // Answers come 60 ms later, and until then nothing happens that could make room.
     let text = "name: far\nshape: {ring: {nodes: 2}}\nlink: {delay: 30ms}\n\
-                timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_max: 4s}\n";
+                timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_initial: 2s, timeout_max: 4s}\n";
     let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
     let [near, far] = fabric.nodes() else { unreachable!() };
     let region = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
@@ -48,7 +48,7 @@ fn a_future_without_room_is_polled_only_when_something_has_happened() {
     let seven = 7_u64.to_ne_bytes();
     let mut store = pin!(near.store(region.address(8), &seven));
     let mut polls = 0_u64;
-    while let Poll::Pending = store.as_mut().poll(&mut context).map(Result::unwrap) {
+    while store.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {
         polls += 1;
         std::thread::park_timeout(Duration::from_secs(10));
     }
