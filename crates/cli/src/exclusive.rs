@@ -8,7 +8,7 @@ use std::path::Path;
 /// Creates a file that must not exist. What an earlier process left under this name is removed first; a link is removed and not followed.
 ///
 /// # Errors
-/// What the system says. [`io::ErrorKind::AlreadyExists`] if somebody puts something there at the same moment.
+/// The error of the system; [`io::ErrorKind::AlreadyExists`] if another process creates the file at the same moment.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     match File::create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -19,11 +19,11 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file under a name that nobody can foresee and renames it when it is whole. A link under the final name is replaced and not
+/// Writes a file under an unpredictable name and renames it when it is whole. A link under the final name is replaced and not
 /// followed.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()

@@ -28,7 +28,7 @@ pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Repo
     report.failures = failures;
 }
 
-/// What refused accesses mean under a fault script, or without one.
+/// Returns how refused accesses are judged under a fault script, or without one.
 pub(crate) fn refusals(script: Option<&FaultScript>) -> Refusals {
     let provokes = |script: &FaultScript| script.refuses() || script.followed().next().is_some();
     if script.is_some_and(provokes) { Refusals::Scripted } else { Refusals::Unexpected }

@@ -125,7 +125,7 @@ impl Body {
         }
     }
 
-    /// What the host's scheduler kept from this member and its neighbours.
+    /// Processor time that this member and its neighbours waited for.
     fn shortage(&self) -> HostShortage {
         let seen = match self {
             Self::Endpoint(work) => work.runtime.shortage(),
@@ -364,7 +364,7 @@ impl Seat {
         }
     }
 
-    /// Another process is at the other end of the links to this member.
+    /// Sets the process at the other end of the links to this member.
     fn watch_newcomer(&mut self, newcomer: NodeId, process: u32) {
         let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
         ports.for_each(|(port, _)| self.body.watch_process(PortId(port as u16), Some(process)));

@@ -12,7 +12,7 @@ use crate::present::units;
 /// The cause of a link that went down because its neighbour was silent.
 const BY_HEARTBEATS: &str = "heartbeat-dead";
 
-/// What of a run decides, beside its report.
+/// Facts about a run that its report does not hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     /// A process ended, was killed, or gave no report.

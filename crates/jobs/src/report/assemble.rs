@@ -122,7 +122,7 @@ pub struct NodeReport {
     /// How late one of its timers was served at the most: the slack of its host's scheduler. Nothing in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_late_max_ns: Option<u64>,
-    /// What the host's scheduler kept from it and its neighbours. Nothing in virtual time.
+    /// Processor time that it and its neighbours waited for. Zero in virtual time.
     #[serde(default, skip_serializing_if = "HostShortage::is_none")]
     pub shortage: HostShortage,
 }

@@ -245,7 +245,7 @@ pub struct MemberReport {
     /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timer_late_max_ns: u64,
-    /// What the host's scheduler kept from it and its neighbours; nothing in virtual time.
+    /// Processor time that it and its neighbours waited for; zero in virtual time.
     #[serde(default, skip_serializing_if = "HostShortage::is_none")]
     pub shortage: HostShortage,
 }
@@ -265,7 +265,7 @@ pub struct HostShortage {
 }
 
 impl HostShortage {
-    /// Whether nothing was measured.
+    /// Returns true if all values are zero.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()

@@ -10,7 +10,7 @@ use crate::oracle::{Oracle, Verdicts};
 /// The kind of event that an owner reports.
 const REFUSED: &str = "access-refused";
 
-/// What refusals mean in a run.
+/// How refused accesses are judged in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusals {
     /// None may happen.
