@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rackloom::availability::Shortage;
 use rackloom::fabric::{
     Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
     NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice, Store,
@@ -57,7 +58,7 @@ types!(BOTH, send_and_sync:
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, Offered, PortsError, Settings, SharedMemoryDevice,
     UdpDevice,
-    Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
+    Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
     Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand,

@@ -146,9 +146,10 @@ pub struct RetryConfig {
     pub ack_spacing_bytes: u32,
     /// Longest time that an acknowledgement waits for the spacing to be reached or for a frame to ride on.
     pub ack_delay_ns: u64,
-    /// Time without progress after which everything unacknowledged is sent again.
+    /// Least time without progress after which everything unacknowledged is sent again.
     pub replay_timer_ns: u64,
-    /// Longest value of that time. It doubles with each replay that brings nothing, up to this; equal values mean that it never grows.
+    /// Longest value of that time. Up to this it follows the measured time from a frame to its acknowledgement, and doubles with each
+    /// replay that brings nothing; equal values mean that it is constant.
     pub replay_timer_max_ns: u64,
     /// Replays in a row that may bring nothing; [`RetryConfig::REPLAYS_UNLIMITED`] is without end.
     pub replay_count_max: u8,

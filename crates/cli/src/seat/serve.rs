@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use rackloom::availability::threads::own_waited_ns;
+use rackloom::availability::own_waited_ns;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_jobs::report::HostShortage;

@@ -12,7 +12,7 @@ use super::threads::{ProcessSample, ThreadSample, ThreadState};
 
 /// What is known of a silent process since its heartbeat became overdue.
 #[derive(Clone, Debug)]
-pub struct Suspicion {
+pub(crate) struct Suspicion {
     started_ticks: u64,
     threads: Vec<Track>,
 }
@@ -55,14 +55,14 @@ impl Track {
 impl Suspicion {
     /// The first sample of a process whose heartbeat is overdue.
     #[must_use]
-    pub fn begin(now: Instant, sample: &ProcessSample) -> Self {
+    pub(super) fn begin(now: Instant, sample: &ProcessSample) -> Self {
         let threads = sample.threads.iter().map(|thread| Track::begin(now, *thread)).collect();
         Self { started_ticks: sample.started_ticks, threads }
     }
 
     /// Adds a sample. Returns how long the process has waited for a processor since the first one, in nanoseconds: the longest
     /// of its threads, because any of them may be the one that serves its links. Zero if the number belongs to another process now.
-    pub fn observe(&mut self, now: Instant, sample: &ProcessSample) -> u64 {
+    pub(super) fn observe(&mut self, now: Instant, sample: &ProcessSample) -> u64 {
         if sample.started_ticks != self.started_ticks {
             self.threads.clear();
             return 0;

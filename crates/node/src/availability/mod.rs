@@ -8,9 +8,11 @@
 //! A neighbour on another host, or one whose `/proc` entry is hidden, gives no evidence; then only the watcher's own lateness counts.
 //! Nothing is read as long as all heartbeats are on time. One silence is excused for [`EXCUSE_NS_MAX`] at most.
 
-pub mod judge;
-pub mod steal;
-pub mod threads;
+mod judge;
+mod steal;
+mod threads;
+
+pub use threads::own_waited_ns;
 
 use rackloom_protocol::{Instant, Member, PortId};
 
@@ -22,6 +24,8 @@ pub const EXCUSE_NS_MAX: u64 = 60_000_000_000;
 const SAMPLE_INTERVAL_NS: u64 = 20_000_000;
 
 /// What a member has seen of its host, for its report.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Longest part of one neighbour's silence during which it had no processor.
@@ -32,7 +36,7 @@ pub struct Shortage {
 
 /// Watches the processes at the other ends of a member's links.
 #[derive(Debug, Default)]
-pub struct Availability {
+pub(crate) struct Availability {
     neighbours: Vec<Neighbour>,
     shortage: Shortage,
 }
@@ -54,7 +58,7 @@ struct Watch {
 
 impl Availability {
     /// Sets which process of this host is at the other end of a port. `None`: it is on another host, or unknown.
-    pub fn set_process(&mut self, port: PortId, process: Option<u32>) {
+    pub(crate) fn set_process(&mut self, port: PortId, process: Option<u32>) {
         if self.neighbours.len() <= port.index() {
             self.neighbours.resize_with(port.index() + 1, Neighbour::default);
         }
@@ -63,13 +67,13 @@ impl Availability {
 
     /// What was seen so far.
     #[must_use]
-    pub const fn shortage(&self) -> Shortage {
+    pub(crate) const fn shortage(&self) -> Shortage {
         self.shortage
     }
 
     /// Looks at the neighbours whose heartbeats are overdue and passes to the member what excuses them. To be called before the
     /// member's timeout is handled.
-    pub fn excuse(&mut self, now: Instant, member: &mut dyn Member) {
+    pub(crate) fn excuse(&mut self, now: Instant, member: &mut dyn Member) {
         for (index, neighbour) in self.neighbours.iter_mut().enumerate() {
             let port = PortId(index as u16);
             let Some(process) = neighbour.process else { continue };

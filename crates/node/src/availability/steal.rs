@@ -9,7 +9,7 @@ const STEAL_FIELD: usize = 7;
 
 /// Time stolen from the processor that lost the most of it, since boot. Zero where the kernel does not report it.
 #[must_use]
-pub fn stolen_max_ns() -> u64 {
+pub(super) fn stolen_max_ns() -> u64 {
     fs::read_to_string("/proc/stat").map_or(0, |text| parse(&text))
 }
 

@@ -12,7 +12,7 @@ const START_TIME_FIELD: usize = 19;
 
 /// What a thread does, as far as it says who is to blame for silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadState {
+pub(crate) enum ThreadState {
     /// It runs or waits for a processor.
     Runnable,
     /// A signal or a debugger has stopped it.
@@ -23,7 +23,7 @@ pub enum ThreadState {
 
 /// One thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadSample {
+pub(crate) struct ThreadSample {
     /// Its number.
     pub thread: u32,
     /// What it does.
@@ -36,7 +36,7 @@ pub struct ThreadSample {
 
 /// The threads of one process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessSample {
+pub(crate) struct ProcessSample {
     /// Start time in ticks since boot. Another value under the same number is another process.
     pub started_ticks: u64,
     /// Its threads.
@@ -45,7 +45,7 @@ pub struct ProcessSample {
 
 /// Reads the threads of a process. `None` if it is gone or may not be read.
 #[must_use]
-pub fn sample(process: u32) -> Option<ProcessSample> {
+pub(crate) fn sample(process: u32) -> Option<ProcessSample> {
     sample_in(Path::new("/proc"), process)
 }
 

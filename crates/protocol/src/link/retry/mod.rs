@@ -1,7 +1,7 @@
 //! Link-level retry (UEC-LLR-like): a frame that one hop loses is sent again over that hop, before anybody else notices.
 //!
 //! [`sender`] numbers routed frames and keeps copies ([`buffer`]) until [`receiver`] at the other end has acknowledged them;
-//! [`state`] is the table of the sender's states, [`hearing`] of the receiver's. Data and acknowledgements of the transport are protected alike: neither
+//! [`timer`] says when the sender stops waiting; [`state`] is the table of the sender's states, [`hearing`] of the receiver's. Data and acknowledgements of the transport are protected alike: neither
 //! waits for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always find room,
 //! so retry adds no wait that could close a circle. Control frames repeat themselves and are not numbered.
 //!
@@ -12,6 +12,7 @@ pub mod hearing;
 pub mod receiver;
 pub mod sender;
 pub mod state;
+pub mod timer;
 
 use crate::config::RetryConfig;
 use crate::time::Instant;

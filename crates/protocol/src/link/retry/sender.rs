@@ -8,6 +8,7 @@
 
 use super::buffer::{Recalled, ReplayBuffer};
 use super::state::{RetryState, RetryStimulus, next};
+use super::timer::ReplayTimer;
 use crate::config::{FlushPolicy, RetryConfig};
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
@@ -25,6 +26,7 @@ pub struct Sender {
     kept: ReplayBuffer,
     /// Which of the kept frames leaves next, in a replay.
     cursor: usize,
+    timer: ReplayTimer,
     timer_at: Option<Instant>,
     replays_in_vain: u8,
     /// The last refusal heeded. The neighbour says each once; a second one is a copy of a device's making.
@@ -48,6 +50,7 @@ impl Sender {
             sent: 0,
             kept: ReplayBuffer::new(bytes + frame_bytes_max),
             cursor: 0,
+            timer: ReplayTimer::new(&config),
             timer_at: None,
             replays_in_vain: 0,
             refused: None,
@@ -101,6 +104,7 @@ impl Sender {
     fn give_up(&mut self) -> usize {
         (self.cursor, self.replays_in_vain, self.waiting_bytes) = (0, 0, 0);
         (self.timer_at, self.refused) = (None, None);
+        self.timer.note_replay();
         self.kept.clear()
     }
 
@@ -185,7 +189,8 @@ impl Sender {
         } else {
             self.kept.fill_last(frame);
         }
-        self.timer_at.get_or_insert(now + self.patience_ns());
+        self.timer.note_sent(now, self.sent);
+        self.timer_at.get_or_insert(now + self.timer.wait_ns(self.replays_in_vain));
     }
 
     // ---- what the neighbour says -----------------------------------------------------------------------------------
@@ -198,12 +203,13 @@ impl Sender {
             return;
         }
         let count = number.wrapping_sub(acknowledged) as usize;
+        self.timer.note_acknowledged(now, number);
         self.kept.forget(count);
         self.cursor = self.cursor.saturating_sub(count);
         (self.replays_in_vain, self.waiting_bytes) = (0, 0);
         self.end_replay_if_over(now);
         if self.timer_at.is_some() {
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.patience_ns());
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
         }
     }
 
@@ -241,6 +247,7 @@ impl Sender {
         self.shift(stimulus);
         self.replays_in_vain = self.replays_in_vain.saturating_add(1);
         (self.cursor, self.timer_at) = (0, None);
+        self.timer.note_replay();
         counters.replays += 1;
         None
     }
@@ -268,18 +275,10 @@ impl Sender {
         Some(recalled)
     }
 
-    /// How long this end waits for an acknowledgement now: longer after each replay that brought nothing.
-    fn patience_ns(&self) -> u64 {
-        let RetryConfig { replay_timer_ns, replay_timer_max_ns, .. } = self.config;
-        let doublings = u32::from(self.replays_in_vain).min(u64::BITS - 1);
-        let grown_ns = replay_timer_ns.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
-        grown_ns.min(replay_timer_max_ns.max(replay_timer_ns))
-    }
-
     fn end_replay_if_over(&mut self, now: Instant) {
         if self.state == RetryState::Replay && self.cursor >= self.kept.len() {
             self.shift(RetryStimulus::Replayed);
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.patience_ns());
+            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
         }
     }
 

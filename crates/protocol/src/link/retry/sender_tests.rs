@@ -177,8 +177,10 @@ fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledge
         ..CONFIG
     };
     let (mut sender, mut counters) = advancing(config);
-    send(&mut sender, &mut counters, 2);
+    send(&mut sender, &mut counters, 3);
     let mut now = NOW;
+    // One measurement below the lower bound, so that the wait begins there.
+    sender.hear_ack(now, 1);
     for factor in [1, 2, 4, 4] {
         let due = now + factor * CONFIG.replay_timer_ns;
         assert_eq!(sender.deadline(), due, "after {factor} times the timer");
@@ -186,6 +188,6 @@ fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledge
         now = due;
         assert_eq!(replayed(&mut sender, &mut counters, now).len(), 2);
     }
-    sender.hear_ack(now, 1);
+    sender.hear_ack(now, 2);
     assert_eq!(sender.deadline(), now + CONFIG.replay_timer_ns);
 }

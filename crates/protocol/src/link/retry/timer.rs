@@ -1,0 +1,140 @@
+//! How long a sender waits for an acknowledgement before it sends everything again.
+//!
+//! The wait is bounded below by the control loop of the link. Between real processes a neighbour answers only once it has a processor, and
+//! no number of the plan states how long that takes, so the wait follows what is measured: twice the longest recent time from a frame to
+//! its acknowledgement. A frame that was sent more than once measures nothing, because its acknowledgement may answer either copy. Each
+//! replay that brings nothing doubles the wait. With equal bounds the wait is constant.
+
+use crate::config::RetryConfig;
+use crate::link::credits::is_ahead;
+use crate::time::Instant;
+
+/// Before anything is measured the wait is this many times its lower bound (ours).
+const FIRST_WAIT_FACTOR: u64 = 8;
+/// The wait is this many times the longest recent measurement (ours).
+const MARGIN: u64 = 2;
+/// Time in which the longest measurement loses half of its value (ours).
+const FADE_NS: u64 = 1_000_000_000;
+
+/// The wait of one sender. Times are in nanoseconds.
+#[derive(Debug)]
+pub struct ReplayTimer {
+    least_ns: u64,
+    most_ns: u64,
+    longest: Option<Measured>,
+    /// A frame that was sent once and is not acknowledged yet: its number, and when it was sent.
+    timed: Option<(u32, Instant)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    took_ns: u64,
+    at: Instant,
+}
+
+impl ReplayTimer {
+    /// Nothing is measured yet.
+    #[must_use]
+    pub fn new(config: &RetryConfig) -> Self {
+        let least_ns = config.replay_timer_ns;
+        Self { least_ns, most_ns: config.replay_timer_max_ns.max(least_ns), longest: None, timed: None }
+    }
+
+    /// A new frame with this number has been sent.
+    pub fn note_sent(&mut self, now: Instant, number: u32) {
+        self.timed.get_or_insert((number, now));
+    }
+
+    /// The neighbour has acknowledged everything up to this number.
+    pub fn note_acknowledged(&mut self, now: Instant, number: u32) {
+        let Some((_, sent_at)) = self.timed.filter(|(timed, _)| !is_ahead(*timed, number)) else { return };
+        self.timed = None;
+        let took_ns = now.since(sent_at).max(self.longest.map_or(0, |longest| longest.faded_ns(now)));
+        self.longest = Some(Measured { took_ns, at: now });
+    }
+
+    /// Frames are sent again, or given up: what is on its way measures nothing.
+    pub const fn note_replay(&mut self) {
+        self.timed = None;
+    }
+
+    /// The wait after this many replays in a row that brought nothing.
+    #[must_use]
+    pub fn wait_ns(&self, replays_in_vain: u8) -> u64 {
+        let measured_ns = match self.longest {
+            Some(longest) => longest.took_ns.saturating_mul(MARGIN),
+            None => self.least_ns.saturating_mul(FIRST_WAIT_FACTOR),
+        };
+        let factor = 1_u64.checked_shl(replays_in_vain.into()).unwrap_or(u64::MAX);
+        measured_ns.clamp(self.least_ns, self.most_ns).saturating_mul(factor).min(self.most_ns)
+    }
+}
+
+impl Measured {
+    /// What is left of the measurement after the time that has passed since.
+    fn faded_ns(&self, now: Instant) -> u64 {
+        let passed_ns = now.since(self.at).min(FADE_NS);
+        let lost = u128::from(self.took_ns) * u128::from(passed_ns) / (2 * u128::from(FADE_NS));
+        self.took_ns - lost as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::CONFIG;
+    use super::*;
+
+    const NOW: Instant = Instant(5_000);
+
+    fn timer(most: u64) -> ReplayTimer {
+        ReplayTimer::new(&RetryConfig { replay_timer_max_ns: most * CONFIG.replay_timer_ns, ..CONFIG })
+    }
+
+    #[test]
+    fn with_equal_bounds_the_wait_is_constant() {
+        let mut timer = timer(1);
+        timer.note_sent(NOW, 1);
+        timer.note_acknowledged(NOW + 50_000, 1);
+        assert_eq!([0, 1, 255].map(|vain| timer.wait_ns(vain)), [1_000; 3]);
+    }
+
+    #[test]
+    fn the_wait_is_long_until_something_is_measured_and_doubles_up_to_its_bound() {
+        let timer = timer(64);
+        let waits = [0, 1, 2, 3, 4, 63, 64, 255].map(|vain| timer.wait_ns(vain));
+        assert_eq!(waits, [8_000, 16_000, 32_000, 64_000, 64_000, 64_000, 64_000, 64_000]);
+    }
+
+    #[test]
+    fn the_wait_follows_the_longest_recent_measurement() {
+        let mut timer = timer(64);
+        timer.note_sent(NOW, 7);
+        timer.note_sent(NOW + 100, 8);
+        timer.note_acknowledged(NOW + 3_000, 6);
+        assert_eq!(timer.wait_ns(0), 8_000, "the frame is not acknowledged yet");
+        timer.note_acknowledged(NOW + 3_000, 8);
+        assert_eq!(timer.wait_ns(0), 6_000);
+        timer.note_sent(NOW + 4_000, 9);
+        timer.note_acknowledged(NOW + 4_010, 9);
+        assert_eq!(timer.wait_ns(0), 6_000, "a short one does not replace a long one");
+        for (seconds, expected_ns) in [(10, 3_000), (20, 1_500), (30, 1_000)] {
+            let late = NOW + seconds * FADE_NS;
+            timer.note_sent(late, 10);
+            timer.note_acknowledged(late + 10, 10);
+            assert_eq!(
+                timer.wait_ns(0),
+                expected_ns,
+                "a measurement halves what is left of an old one, down to the lower bound"
+            );
+        }
+    }
+
+    #[test]
+    fn a_frame_that_was_sent_twice_measures_nothing() {
+        let mut timer = timer(64);
+        timer.note_sent(NOW, 1);
+        timer.note_replay();
+        timer.note_acknowledged(NOW + 30_000, 1);
+        assert_eq!(timer.wait_ns(0), 8_000);
+    }
+}
