@@ -72,9 +72,9 @@ name: steady
 events:
   - {what: loss, where: all, rate: 0.5%, at: 100ms, for: 300ms, every: 1s}
   - {what: corrupt, where: n0--n1, rate: 1%, at: 500ms, for: 200ms, every: 1s}
-  - {what: duplicate, where: n2->n3, rate: 10%, at: 700ms, for: 200ms, every: 1s}
+  - {what: duplicate, where: n2:n3, rate: 10%, at: 700ms, for: 200ms, every: 1s}
   - {what: down, where: n1--n2, at: 1s, for: 100ms, every: 2s}
-  - {what: delay, where: n3->n0, by: 1ms, at: 2s, for: 50ms, every: 3s}
+  - {what: delay, where: n3:n0, by: 1ms, at: 2s, for: 50ms, every: 3s}
   - {what: pause, where: n3, at: 1500ms, for: 40ms, every: 3s}
 expect: {ends: right, happen: any}
 FAULTS

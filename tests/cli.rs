@@ -211,11 +211,35 @@ fn an_option_that_means_nothing_is_refused() {
         &["--collective", "sum"],
         &["--collective", "reduce", "--root", "n7"],
         &["--job", "litmus", "--input", "/"],
-        &["--job", "bandwidth", "--sizes", "8"],
+        &["--job", "bandwidth", "--sizes", "8.."],
         &["--collective", "all-reduce", "--bytes", "8B", "--input", "/"],
     ] {
         refused(&[&["run", ring][..], options].concat());
     }
+}
+
+#[test]
+fn injected_losses_stand_in_the_link_table_and_settings_in_place_of_the_file() {
+    let ring = topology("ring-4.yaml");
+    let ring = ring.to_str().expect("a plain path");
+    let ended = rackloom(&["sim", ring, "--set", "link.loss=5%", "--set", "name=set"]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let line = ended.stdout.lines().find(|line| line.starts_with("n0->n1")).expect("a link");
+    assert!(line.contains("injected "), "{line}");
+    let ended = rackloom(&["check", ring, "--set", "link.loss=500%"]).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains("--set link.loss=500%"), "{}", ended.stderr);
+    let one = ["--job", "latency", "--sizes", "64KiB", "--repetitions", "2", "--warm-up", "0"];
+    let ended = rackloom(&[&["sim", ring][..], &one].concat()).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("65536"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_figure_that_cannot_be_written_is_refused_before_the_experiment() {
+    let ended = rackloom(&["experiment", "size-sweep", "--svg", "/nowhere/sizes.svg"]).finish();
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stdout.is_empty() && ended.stderr.contains("cannot write"), "{}", ended.stderr);
 }
 
 /// Both numbers, for the job that will run and not for the one in the file.

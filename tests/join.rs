@@ -38,6 +38,18 @@ impl Rack {
         rack
     }
 
+    /// The same from a file of its own: four nodes in a ring, and `text`.
+    fn up_with(text: &str, more: &[&str]) -> Self {
+        let session = scratch("session");
+        std::fs::create_dir(&session).expect("the folder can be written");
+        let file = session.join("ring-4.yaml");
+        let text = format!("name: ring-4\nshape: {{ring: {{nodes: 4}}}}\n{text}");
+        std::fs::write(&file, text).expect("the folder can be written");
+        let rack = Self { session, name: "ring-4" };
+        rack.passes(&[&["up", file.to_str().expect("a plain path")], more].concat());
+        rack
+    }
+
     fn passes(&self, arguments: &[&str]) -> String {
         let ended = rackloom(arguments).in_run_directory(&self.session).finish();
         assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
@@ -238,4 +250,145 @@ fn what_cannot_be_taken_says_why() {
         assert!(why.contains(&format!("seat {seat}")), "{why}");
     }
     assert!(Path::new(&rack.directory()).exists());
+}
+
+/// What `down --json` says of one direction of a link.
+fn link_of<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let links = report["links"].as_array().expect("links");
+    links.iter().find(|link| link["name"] == name).expect("there is such a link")
+}
+
+impl Rack {
+    /// The report of the rack, which is down afterwards.
+    fn report(&self) -> Value {
+        let report = self.session.join("report.json");
+        let path = report.to_str().expect("a plain path");
+        let _ = rackloom(&["down", "--json", path]).in_run_directory(&self.session).finish();
+        serde_json::from_slice(&std::fs::read(report).expect("the report is written")).expect("JSON")
+    }
+
+    /// One fault, in words of the command line.
+    fn inject(&self, words: &[&str]) {
+        let told = self.passes(&[&["inject"], words].concat());
+        assert!(told.contains("1 fault injected"), "{told}");
+    }
+}
+
+fn lines_of(report: &Value, member: &str) -> Vec<String> {
+    let events = report["events"].as_array().expect("events");
+    let faults = events.iter().filter(|event| event["kind"] == "fault" && event["member"] == member);
+    faults.map(|event| event["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[test]
+fn faults_of_links_are_played_by_the_program_that_holds_the_seat() {
+    let rack = Rack::up_with("checks: always\n", &["--vacant", "n1,n2"]);
+    let [near, far] = ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other seat is taken");
+    far.wait_until_reached(&[near.id()], PATIENCE).expect("the other seat is taken");
+    let region = far.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    let store_all = |round: u64| {
+        for place in 0..300 {
+            let word = round * 1000 + place;
+            near.store(region.address(8 * place), &word.to_le_bytes()).wait().expect("it arrives in the end");
+            assert_eq!(region.get::<u64>(8 * place).expect("its own memory"), word);
+        }
+    };
+    for (round, words) in [
+        ["--loss", "10%"],
+        ["--corrupt", "10%"],
+        ["--duplicate", "20%"],
+        ["--reorder", "20%"],
+        ["--drop", "1,2,3"],
+        ["--delay", "2ms"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let begun = Instant::now();
+        let lasting: &[&str] = if words[0] == "--drop" { &[] } else { &["--for", "400ms"] };
+        rack.inject(&[&["link", "n1:n2"], &words[..], lasting].concat());
+        store_all(round as u64);
+        if words[0] == "--delay" {
+            // Stores wait for one another, and each goes there under the delay while it lasts.
+            assert!(begun.elapsed() >= Duration::from_millis(390), "{:?}", begun.elapsed());
+        }
+    }
+    for words in [["--down"], ["--unplug"]] {
+        rack.inject(&["link", "n1--n2/forward", words[0], "--for", "800ms"]);
+        within(PATIENCE, "the link is down", || (near.port_is_up(&rack) == 1).then_some(()));
+        store_all(90);
+        within(PATIENCE, "the link is up again", || (near.port_is_up(&rack) == 2).then_some(()));
+    }
+    let report = rack.report();
+    let link = link_of(&report, "n1->n2");
+    for what in ["dropped", "corrupted", "duplicated", "reordered"] {
+        assert!(link["injected"][what].as_u64() >= Some(3), "{what}: {link}");
+    }
+    assert_eq!(link["dropped"]["injected"], link["injected"]["dropped"], "{link}");
+    let lines = lines_of(&report, "n1");
+    for what in ["loss", "corrupt", "duplicate", "reorder", "drop", "delay", "down", "unplug"] {
+        assert!(lines.iter().any(|line| line.starts_with(&format!("{what} n1"))), "{what}: {lines:?}");
+    }
+}
+
+trait PortsUp {
+    fn port_is_up(&self, rack: &Rack) -> u64;
+}
+
+impl PortsUp for Node {
+    /// Links of n1 that carry data, as it says itself.
+    fn port_is_up(&self, rack: &Rack) -> u64 {
+        rack.member("n1")["links_up"].as_u64().unwrap_or(9)
+    }
+}
+
+#[test]
+fn faults_of_memory_are_played_by_the_program_that_holds_the_seat() {
+    let rack = Rack::up(&["--vacant", "n1,n2"]);
+    let [near, far] = ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other seat is taken");
+    far.wait_until_reached(&[near.id()], PATIENCE).expect("the other seat is taken");
+    let region = far.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    let store = || near.store(region.address(0), &7_u64.to_le_bytes()).wait();
+    store().expect("all is well");
+
+    rack.inject(&["node", "n2", "--slow-memory", "60ms", "--for", "2s"]);
+    within(PATIENCE, "a slow store", || {
+        let begun = Instant::now();
+        store().expect("slow is not broken");
+        (begun.elapsed() >= Duration::from_millis(60)).then_some(())
+    });
+    within(PATIENCE, "fast stores again", || {
+        let begun = Instant::now();
+        store().expect("all is well");
+        (begun.elapsed() < Duration::from_millis(60)).then_some(())
+    });
+    rack.inject(&["node", "n2", "--fail-memory", "100%", "--for", "300ms"]);
+    let error = within(PATIENCE, "a store that fails", || store().err());
+    assert!(format!("{error:?}").contains("Memory"), "{error:?}");
+    within(PATIENCE, "a store that works again", || store().ok());
+    rack.inject(&["node", "n2", "--revoke"]);
+    let error = within(PATIENCE, "a store that is refused", || store().err());
+    assert!(format!("{error:?}").contains("Revoked"), "{error:?}");
+}
+
+#[test]
+fn a_program_on_a_seat_stands_still_and_dies_by_a_fault() {
+    let rack = Rack::up(&["--vacant", "n1"]);
+    let mut sitter = sitter(&rack, "n1");
+    rack.wait_for("n1", "up");
+    let pid = sitter.id();
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+        stat.rsplit(')').next().expect("fields").trim().chars().next()
+    };
+    rack.inject(&["node", "n1", "--pause", "700ms"]);
+    within(PATIENCE, "it stands still", || (state() == Some('T')).then_some(()));
+    within(PATIENCE, "it goes on", || (state() != Some('T')).then_some(()));
+    rack.wait_for("n1", "up");
+    rack.inject(&["node", "n1", "--kill"]);
+    let ended = sitter.wait().expect("it ends");
+    assert_eq!(ended.signal(), Some(9), "{ended:?}");
+    rack.wait_for("n1", "lost");
 }

@@ -205,9 +205,13 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
         let json = scratch("down.json");
         let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
         assert!(said.contains("litmus: pass"), "{said}");
+        for part in ["operation", "goodput", "n0->n1", "verdict: pass"] {
+            assert!(said.contains(part), "the report that `run` prints: {said}");
+        }
         let report: Value =
             serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
         assert_eq!(report["verdict"], "pass");
+        assert!(report["notes"].is_array(), "notes are always there");
         assert_eq!(report["nodes"].as_array().expect("nodes").len(), 3);
         for link in report["links"].as_array().expect("links") {
             let strangers = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
@@ -319,7 +323,13 @@ fn a_stopped_member_is_silent_and_holds_up_nobody() {
     let rack = session.rack("ring-4");
     assert_eq!(member(&rack, "n2")["state"], "silent");
     assert_eq!(member(&rack, "n0")["state"], "up");
-    session.passes(&["down"]);
+    let json = scratch("down.json");
+    let ended = session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
+    // It could not come to rest. Text, file and code say the same.
+    assert_eq!((report["verdict"].as_str(), ended.code), (Some("fail"), Some(1)), "{}", ended.stdout);
+    assert!(ended.stdout.contains("verdict: fail"), "{}", ended.stdout);
     assert!(is_gone(stopped));
 }
 
@@ -508,11 +518,13 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
         (&["link", "n0--n1", "--corrupt", "1%"], "checks: always"),
         (&["node", "n7", "--kill"], "no member `n7`"),
         (&["link", "n0--n1"], "no fault is named"),
+        (&["link", "n0-", "--down"], "a shell takes `>`"),
         (&["link", "n0--n1", "--down", "--rack", "absent"], "no rack named absent"),
     ] {
         let ended = session.rackloom(&[&["inject"][..], words].concat());
         assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
         assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("the script:"), "nobody wrote a script: {}", ended.stderr);
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::here::Here;
 use crate::present::units;
 
-const HINT: &str = "make `memory` of the nodes or `ring_bytes` smaller, or name fewer nodes";
+const HINT: &str = "make `defaults.memory` or `ring_bytes` smaller, or name fewer nodes";
 
 /// What a rack may fill, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,8 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
 
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &Overrides::default())?.possible_work()?.plan;
+    let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
+    let plan = Source::read(&arguments.file, &overrides)?.possible_work()?.plan;
     capacity::warn_if_short(&plan);
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)

@@ -3,6 +3,8 @@
 //! Counters of the core cannot tell an injected loss from any other, and a fault that was repaired quietly leaves no
 //! other trace. Both engines write the same line, on behalf of the sending end.
 
+use std::collections::BTreeMap;
+
 use rackloom_jobs::report::EventRecord;
 use rackloom_protocol::{Instant, PortId};
 
@@ -19,17 +21,27 @@ pub(crate) struct InjectedFaults {
 pub(crate) const KIND: &str = "faults-injected";
 
 impl InjectedFaults {
+    fn counts(self) -> [(&'static str, u64); 4] {
+        [
+            ("dropped", self.dropped),
+            ("corrupted", self.corrupted),
+            ("duplicated", self.duplicated),
+            ("reordered", self.reordered),
+        ]
+    }
+
+    /// The counts for a port's report.
+    pub(crate) fn by_name(self) -> BTreeMap<String, u64> {
+        let occurred = self.counts().into_iter().filter(|(_, count)| *count > 0);
+        occurred.map(|(what, count)| (what.to_owned(), count)).collect()
+    }
+
     /// The line for a port of `member`; `None` if nothing was injected.
     pub(crate) fn record(self, now: Instant, member: &str, port: PortId) -> Option<EventRecord> {
         if self == Self::default() {
             return None;
         }
-        let counts = [
-            ("dropped", self.dropped),
-            ("corrupted", self.corrupted),
-            ("duplicated", self.duplicated),
-            ("reordered", self.reordered),
-        ];
+        let counts = self.counts();
         let words: Vec<_> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
         let counts = counts.iter().map(|(what, count)| ((*what).to_owned(), count.to_string()));
         Some(EventRecord {

@@ -66,6 +66,17 @@ pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Make sure, before the work, that files can be written into this directory, which is made if it does not exist.
+pub(crate) fn must_be_writable_in(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).and_then(|()| can_create_beside(&directory.join("probe"))).map_err(
+        |error| {
+            Failure::bad_input(format!("cannot write into this directory: {error}"))
+                .at_path(directory)
+                .hint("name a directory that you may write to")
+        },
+    )
+}
+
 /// Whether the folder of a file that does not exist yet takes one. The file itself is not touched: who waits for it would
 /// find it empty. Nothing is left behind should the run not come to a report.
 fn can_create_beside(path: &Path) -> io::Result<()> {
@@ -92,13 +103,18 @@ pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Ex
 }
 
 fn write_out(report: &Report, output: &Output) -> Result<(), Failure> {
+    print(report, output)?;
+    write(report, output)
+}
+
+/// Print the report for people.
+pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     let style = if output.json_on_stdout() {
         Style::for_stream(&io::stderr())
     } else {
         Style::for_stream(&io::stdout())
     };
-    say(output, &present::report(report, style))?;
-    write(report, output)
+    say(output, &present::report(report, style))
 }
 
 /// Write the report for machines, if they want it.

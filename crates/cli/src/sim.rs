@@ -221,7 +221,13 @@ fn injected(statistics: &LinkStatistics) -> InjectedFaults {
 fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortReport> {
     let ports = plan.graph().ports(node).into_iter().enumerate();
     ports
-        .map(|(port, (edge, ..))| PortReport::new(edge, simulation.counters(node, PortId(port as u16))))
+        .map(|(port, (edge, ..))| {
+            let link = &plan.links[usize::from(edge)];
+            let direction = if link.edge.a == node { Direction::Forward } else { Direction::Backward };
+            let injected = injected(simulation.link_statistics(edge, direction)).by_name();
+            let counters = simulation.counters(node, PortId(port as u16));
+            PortReport { injected, ..PortReport::new(edge, counters) }
+        })
         .collect()
 }
 

@@ -100,7 +100,7 @@ impl Source {
             .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
         Ok(Self {
             name: file.display().to_string(),
-            text,
+            text: rackloom_plan::with_settings(&text, &overrides.set),
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,

@@ -48,7 +48,7 @@ pub enum TraceError {
     /// It does not fit.
     #[error(
         "a trace with operations of up to {bytes} bytes needs {needed_bytes} bytes of memory at each of {ranks} nodes, there are \
-         {memory_bytes}; hint: raise the members' memory or split the longest lines"
+         {memory_bytes}; hint: raise `defaults.memory` in the rack file or split the longest lines"
     )]
     TooLarge {
         /// The longest operation.

@@ -44,6 +44,8 @@ pub struct Runtime<M, R = HostMemory> {
     traffic: Traffic,
     last_receive: Instant,
     last_turn: Instant,
+    /// When the next turn is due for a reason of the caller's own.
+    alarm: Instant,
     timer_late_max_ns: u64,
     /// Frames have been taken at once since the last drain, which then need not have had anything to do with them.
     has_taken: bool,
@@ -69,6 +71,7 @@ impl<M: Member, R: Memory> Runtime<M, R> {
             traffic: Traffic::default(),
             last_receive: Instant::ZERO,
             last_turn: Instant::ZERO,
+            alarm: Instant::NEVER,
             timer_late_max_ns: 0,
             has_taken: false,
             arrivals: None,
@@ -199,7 +202,13 @@ impl<M: Member, R: Memory> Runtime<M, R> {
     /// For a driver that sleeps by itself, after a turn that did nothing: when the next turn is due without a frame.
     pub(crate) fn next_turn(&self, now: Instant) -> Instant {
         let soonest = self.member.poll_timeout().min(self.ports.next_due());
-        if soonest <= self.last_turn { now + FULL_DEVICE_PATIENCE_NS } else { soonest }
+        let soonest = if soonest <= self.last_turn { now + FULL_DEVICE_PATIENCE_NS } else { soonest };
+        soonest.min(self.alarm)
+    }
+
+    /// Make a turn due at this time, for a reason of the caller's own; for [`Self::next_turn`].
+    pub(crate) const fn set_alarm(&mut self, at: Instant) {
+        self.alarm = at;
     }
 
     /// Whether a frame waits at a port, or memory has an answer to come, for which nobody rings.

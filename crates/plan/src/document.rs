@@ -10,6 +10,7 @@
 //! The tree knows nothing about racks.
 
 mod raw;
+pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
@@ -91,7 +92,9 @@ pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> 
         }
         Err(error) => return Err(placed(error)),
     };
-    Ok(Document { value, repetitions: keeper.repetitions.into_values().collect() })
+    let mut document = Document { value, repetitions: keeper.repetitions.into_values().collect() };
+    settings::apply(text, &mut document)?;
+    Ok(document)
 }
 
 fn raw(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Spanned<Raw>, serde_saphyr::Error> {

@@ -44,6 +44,7 @@ pub mod units;
 mod words;
 
 pub use channels::ChannelPlan;
+pub use document::settings::with_settings;
 pub use expect::{Expectations, ExpectedVerdict};
 pub use headers::HeaderProfile;
 pub use hosts::HostPlan;

@@ -7,6 +7,8 @@
 
 use core::fmt;
 
+use crate::document::settings;
+
 /// A range of characters in the file. Lines and columns count from one; line 0 is "nowhere in the file".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -126,8 +128,14 @@ impl<'text> Source<'text> {
     /// Give a complaint its place.
     pub(crate) fn mistake(&self, place: Option<Place>, complaint: Complaint) -> Mistake {
         let place = place.unwrap_or_default();
-        let snippet = self.snippet(place);
         let Complaint { message, hint, .. } = complaint;
+        let line = (place.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
+        if let Some(setting) = line.and_then(|line| settings::shown(line)) {
+            // It stands in no file.
+            let snippet = Some(snippet_of(&setting, " ", place));
+            return Mistake { message, line: 0, column: 0, hint, snippet };
+        }
+        let snippet = self.snippet(place);
         Mistake { message, line: place.line, column: place.column, hint, snippet }
     }
 
@@ -140,15 +148,19 @@ impl<'text> Source<'text> {
 
     fn snippet(&self, place: Place) -> Option<String> {
         let line = self.lines.get((place.line as usize).checked_sub(1)?)?;
-        let number = place.line.to_string();
-        let blank = " ".repeat(number.len());
-        let before = place.column.saturating_sub(1) as usize;
-        let room = line.chars().count().saturating_sub(before);
-        let carets = "^".repeat((place.length as usize).clamp(1, room.max(1)));
-        let padding = " ".repeat(before.min(line.chars().count()));
-        let shown = printable(line);
-        Some(format!("{blank} |\n{number} | {shown}\n{blank} | {padding}{carets}"))
+        Some(snippet_of(line, &place.line.to_string(), place))
     }
+}
+
+/// A line with its number and carets below the place.
+fn snippet_of(line: &str, number: &str, place: Place) -> String {
+    let blank = " ".repeat(number.len());
+    let before = place.column.saturating_sub(1) as usize;
+    let room = line.chars().count().saturating_sub(before);
+    let carets = "^".repeat((place.length as usize).clamp(1, room.max(1)));
+    let padding = " ".repeat(before.min(line.chars().count()));
+    let shown = printable(line);
+    format!("{blank} |\n{number} | {shown}\n{blank} | {padding}{carets}")
 }
 
 /// Text of the user for a message: quoted, and harmless to a terminal.

@@ -19,7 +19,7 @@ pub(crate) struct InjectArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Injected {
-    /// Faults of links: n0--n1, n0->n1 for one direction, a member for all of its links, "plane 0", or all
+    /// Faults of links: n0--n1, n0:n1 or n0--n1/forward for one direction, a member for all of its links, "plane 0", or all
     Link(Box<LinkFaults>),
     /// Faults of a member, a GPU node or a switch, and of a GPU node's memory
     Node(NodeFaults),
@@ -218,7 +218,7 @@ fn said(key: &str, value: &Option<String>, is_list: bool) -> Result<String, Fail
 
 /// Words that could end a value in a file are none that any value has.
 fn plain(value: &str) -> Result<&str, Failure> {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_".contains(character);
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_/".contains(character);
     match value.chars().find(|character| !is_plain(*character)) {
         None => Ok(value),
         Some(odd) => Err(Failure::bad_input(format!("{odd:?} is in no name, rate or time"))
@@ -281,11 +281,14 @@ mod tests {
                 "what: loss, rate: 1%, kinds: [ack,credit], where: n0--n1",
             ),
             (
-                "link n0->n1 --loss 1 --operations put,atomic --sequence 3,9 --ramp 1ms --for 2ms",
-                "what: loss, rate: 1, operations: [put,atomic], sequence: [3,9], where: n0->n1, for: 2ms, ramp: 1ms",
+                "link n0:n1 --loss 1 --operations put,atomic --sequence 3,9 --ramp 1ms --for 2ms",
+                "what: loss, rate: 1, operations: [put,atomic], sequence: [3,9], where: n0:n1, for: 2ms, ramp: 1ms",
             ),
             ("link all --corrupt 1% --part header", "what: corrupt, rate: 1%, part: header, where: all"),
-            ("link n0->n1 --drop 1,5 --at 3ms", "what: drop, frames: [1,5], where: n0->n1, at: 3ms"),
+            (
+                "link n0--n1/forward --drop 1,5 --at 3ms",
+                "what: drop, frames: [1,5], where: n0--n1/forward, at: 3ms",
+            ),
             ("node n1 --slow-memory 1ms --for 2ms", "what: slow-memory, by: 1ms, where: n1, for: 2ms"),
             ("node n1 --fail-memory 50%", "what: fail-memory, rate: 50%, where: n1"),
             ("node n1 --revoke", "what: revoke, where: n1"),

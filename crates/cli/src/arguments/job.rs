@@ -63,8 +63,8 @@ pub(crate) struct JobOptions {
     /// Size of the array or of one message, such as 1MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) bytes: Option<u64>,
-    /// Several sizes, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
-    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
+    /// One size, such as 64KiB, or several, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
+    #[arg(long, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
     pub(crate) sizes: Option<Range>,
     /// How often each size is measured
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -136,8 +136,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 fn sizes(text: &str) -> Result<Range, String> {
-    let shape = || "not a range of sizes; hint: write 8B..1MiB or 8B..1MiB*4".to_owned();
-    let (from, rest) = text.split_once("..").ok_or_else(shape)?;
+    let shape = || "not a size or a range of sizes; hint: write 64KiB, 8B..1MiB or 8B..1MiB*4".to_owned();
+    let Some((from, rest)) = text.split_once("..") else {
+        let one = size(text.trim()).ok().filter(|bytes| *bytes > 0).ok_or_else(shape)?;
+        return Ok(Range { from_bytes: one, to_bytes: one, factor: 2 });
+    };
     let (to, factor) = rest.split_once('*').unwrap_or((rest, "2"));
     let factor = factor.trim().parse().ok().filter(|factor| (2..=1024).contains(factor));
     let range = Range {
@@ -183,7 +186,8 @@ mod tests {
         let range = |from_bytes, to_bytes, factor| Ok(Range { from_bytes, to_bytes, factor });
         assert_eq!(sizes("8B..1KiB"), range(8, 1024, 2));
         assert_eq!(sizes("8..1KiB*4"), range(8, 1024, 4));
-        for bad in ["8", "8..", "..8", "0..8", "9..8", "8..16*1", "8..16*x", "8...16"] {
+        assert_eq!(sizes("64KiB"), range(65_536, 65_536, 2));
+        for bad in ["", "0", "some", "8..", "..8", "0..8", "9..8", "8..16*1", "8..16*x", "8...16"] {
             assert!(sizes(bad).is_err(), "{bad}");
         }
     }

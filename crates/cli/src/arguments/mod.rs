@@ -317,6 +317,9 @@ pub(crate) struct DecodeArguments {
 pub(crate) struct CheckArguments {
     /// The rack file
     pub(crate) file: PathBuf,
+    /// Another value for any key of the file, such as link.loss=1%; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -353,6 +356,10 @@ impl Output {
 pub(crate) struct Overrides {
     #[command(flatten)]
     pub(crate) job: JobOptions,
+    /// Another value for any key of the file, such as link.loss=1% or timers.heartbeat_interval=5ms; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    #[serde(skip)]
+    pub(crate) set: Vec<String>,
     /// Seed of the job's data and of every injected fault
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

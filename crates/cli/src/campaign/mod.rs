@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     let source = Source::read(&arguments.file, &arguments.overrides)?;
     let range = Range::prepare(source.possible_work()?)?;
     if let Some(directory) = &arguments.export {
-        std::fs::create_dir_all(directory).map_err(|error| cannot_write(error, directory))?;
+        crate::reporting::must_be_writable_in(directory)?;
     }
     let (diary, passed) = Diary::open(arguments.resume.as_deref())?;
     let begun = Instant::now();

@@ -54,6 +54,9 @@ pub(crate) struct Join {
 pub(crate) struct Inject {
     /// The text of a fault script; times count from now.
     pub(crate) script: String,
+    /// The text was made from words of a command line: mistakes are said without a place in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) inline: bool,
 }
 
 /// Faults that are on their way.

@@ -13,7 +13,7 @@ use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::say;
+use crate::reporting::{must_be_writable_at, must_be_writable_in, say};
 
 /// Run one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
@@ -24,6 +24,11 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     let chosen = chosen(arguments)?;
     let request = request(arguments)?;
     let is_all = arguments.name == "all";
+    match &arguments.svg {
+        Some(path) if is_all => must_be_writable_in(path)?,
+        Some(path) => must_be_writable_at(path)?,
+        None => {}
+    }
     let mut findings = Vec::new();
     for experiment in chosen {
         let found = experiment

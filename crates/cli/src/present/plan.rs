@@ -58,13 +58,18 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
         Column::Left("links to"),
     ]);
     let mut table = Table::new(&columns);
-    let graph = plan.graph();
+    // One look at all links: a full mesh has very many.
+    let mut linked = vec![Vec::new(); plan.members.len()];
+    for edge in plan.links.iter().map(|link| link.edge) {
+        linked[edge.a.index()].push((edge.a_port, edge.b));
+        linked[edge.b.index()].push((edge.b_port, edge.a));
+    }
     for (index, member) in plan.members.iter().enumerate() {
         let node = NodeId(index as u16);
-        let neighbours: Vec<_> = graph
-            .ports(node)
-            .into_iter()
-            .map(|(_, neighbour, _)| plan.members[neighbour.index()].name.clone())
+        linked[index].sort_unstable_by_key(|(port, _)| *port);
+        let neighbours: Vec<_> = linked[index]
+            .iter()
+            .map(|(_, neighbour)| plan.members[neighbour.index()].name.as_str())
             .collect();
         let mut cells = vec![member.name.clone(), role(member.role).to_owned()];
         cells.extend(pids.map(|pids| process(plan, node, pids)));

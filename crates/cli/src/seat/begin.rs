@@ -3,7 +3,7 @@
 //! Identity, tenant and regions come from the plan. The message only says which seat of the plan this is and under which
 //! numbers the wires were inherited.
 
-use rackloom::seat::wires;
+use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::collective::snapshot::Checkpoints;
@@ -11,7 +11,6 @@ use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
-use super::conduct::Faults;
 use super::lives::Lives;
 use super::memory;
 use super::observe::Observer;
@@ -42,9 +41,10 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let captured = Captured::begin(&plan, &config, &start)?;
     let drops = captured.as_ref().map(Captured::drop_watch);
     let watch_port = captured.map(Captured::port_watch);
-    let faults = Faults::of(faults.as_ref(), &plan, &config, &start.vacant, start.stays);
-    let (devices, cabling) =
-        wires::open(&plan, &config, &start.grant, exchanges, watch_port, &faults.edges())?;
+    let faults = FaultPlayer::new(faults.as_ref(), &plan, &config, &start.vacant);
+    // More may be injected into a rack that stays.
+    let scripted = if start.stays { faults.edges().to_vec() } else { faults.scripted_edges() };
+    let (devices, cabling) = wires::open(&plan, &config, &start.grant, exchanges, watch_port, &scripted)?;
     let mut ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
     observer.leads_abroad(&plan, &config, &start.grant);

@@ -156,6 +156,7 @@ impl Observer {
             .for_each(|line| events.push(line));
         let mut reports = PortReport::of_member(member, self.edges.iter().copied());
         for (number, report) in reports.iter_mut().enumerate() {
+            report.injected = injected(ports, PortId(number as u16)).by_name();
             report.dropped.extend(below_the_core(ports, PortId(number as u16)));
         }
         MemberReport {

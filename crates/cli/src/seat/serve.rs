@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use rackloom::availability::own_waited_ns;
+use rackloom::seat::FaultPlayer;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
 use rackloom_jobs::report::HostShortage;
@@ -15,7 +16,7 @@ use rackloom_plan::faults::{Deed, MemoryConditions};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, PortId, Switch};
 
 use super::afterwards::Afterwards;
-use super::conduct::Faults;
+use super::conduct::Notices;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
 use super::work::Work;
@@ -48,7 +49,7 @@ pub(super) enum Body {
 pub(super) struct Seat {
     body: Body,
     observer: Observer,
-    faults: Faults,
+    faults: FaultPlayer,
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
@@ -165,7 +166,7 @@ impl Seat {
     pub(super) fn new(
         body: Body,
         observer: Observer,
-        faults: Faults,
+        faults: FaultPlayer,
         cabling: Cabling,
         tells_events: bool,
         neighbours: Vec<NodeId>,
@@ -200,7 +201,7 @@ impl Seat {
 
     /// Live until the control socket ends.
     pub(super) fn serve(mut self, channel: &mut Channel) -> io::Result<()> {
-        self.faults.begin(self.body.ports_mut());
+        self.faults.prepare(self.body.ports_mut());
         if self.observer.is_lit() {
             // Every neighbour's seat is vacant.
             channel.say(&Notice::LinksUp)?;
@@ -267,12 +268,17 @@ impl Seat {
         match &mut self.body {
             Body::Endpoint(work) => {
                 let job = &work.job;
-                let deeds = self.faults.act(now, work.runtime.ports_mut(), || job.reached(), channel)?;
+                let deeds = self.faults.play(
+                    now,
+                    work.runtime.ports_mut(),
+                    || job.reached(),
+                    &mut Notices(channel),
+                )?;
                 deeds.iter().for_each(|deed| work.obey(now, deed, || self.faults.troubles()));
                 Ok(!deeds.is_empty())
             }
             Body::Switch(runtime) => {
-                let deeds = self.faults.act(now, runtime.ports_mut(), || None, channel)?;
+                let deeds = self.faults.play(now, runtime.ports_mut(), || None, &mut Notices(channel))?;
                 Ok(!deeds.is_empty())
             }
         }
@@ -285,7 +291,7 @@ impl Seat {
             if self.afterwards.as_mut().is_some_and(|afterwards| afterwards.hear(&event)) {
                 continue;
             }
-            self.faults.hear(now, &event);
+            self.faults.handle_event(now, &event);
             let seen = self.observer.see(now, &event);
             if seen.links_up {
                 channel.say(&Notice::LinksUp)?;
@@ -330,9 +336,11 @@ impl Seat {
                     channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::Inject { first, text }) => {
-                    self.faults.inject(now, first, &text, self.body.ports_mut());
+                    if let Err(error) = self.faults.inject(now, first, &text, self.body.ports_mut()) {
+                        tracing::error!("cannot read what was injected: {error}");
+                    }
                 }
-                Heard::Message(Order::SetOff { event }) => self.faults.told(now, event),
+                Heard::Message(Order::SetOff { event }) => self.faults.handle_set_off(now, event),
                 Heard::Message(Order::Heal { living }) => {
                     self.heal(now, &living);
                     channel.say(&Notice::Rested(self.rest()))?;

@@ -187,7 +187,7 @@ impl Keeper {
             Request::Subscribe(_) | Request::Job(_) => {}
             Request::Inject(inject) => {
                 let hint = "docs/fault-scripts.md says what a script may hold";
-                let answer = match self.supervisor.inject(&inject.script) {
+                let answer = match self.supervisor.inject(&inject.script, inject.inline) {
                     Ok(events) => Answer::Injected(Injection { events }),
                     Err(why) => Answer::refuse(why, Some(hint)),
                 };

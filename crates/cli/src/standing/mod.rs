@@ -18,10 +18,11 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackloom_jobs::report::{Report, Verdict};
 use rackloom_plan::{JobKind, Plan};
+use rackloom_protocol::NodeId;
 use serde::Serialize;
 
 pub(crate) use self::directory::{Claim, RunDirectory};
@@ -40,6 +41,9 @@ use crate::{present, reporting};
 
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
+/// How long `up` waits for links that have come up and have fallen back.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a rack may take to go: its members get time to report and time to leave.
 const DOWN_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -70,7 +74,7 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let stream = run.connect(&plan.name)?.ok_or_else(|| {
         Failure::new(Exit::NodeLost, format!("rack {} came up and is gone already", plan.name))
     })?;
-    let status = ask_status(&stream, &plan.name)?;
+    let status = settled_status(&stream, &plan, &keep.vacant)?;
     let took = present::units::time(status.uptime_ns);
     let text = format!(
         "{}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
@@ -81,6 +85,22 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     );
     reporting::say(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
+}
+
+/// The status once every link between members that are there carries data at both ends. A link may fall back for a moment on a
+/// busy host after it has come up. If that lasts, the status says so.
+fn settled_status(stream: &UnixStream, plan: &Plan, vacant: &[u16]) -> Result<RackStatus, Failure> {
+    let until = Instant::now() + SETTLE_PATIENCE;
+    let taken = |node: &NodeId| !vacant.contains(&node.0);
+    let expected = plan.links.iter().filter(|link| taken(&link.edge.a) && taken(&link.edge.b)).count();
+    loop {
+        let status = ask_status(stream, &plan.name)?;
+        // Of a rack of several hosts only links with an end here count.
+        if status.links_up >= expected.min(status.links_total) || Instant::now() >= until {
+            return Ok(status);
+        }
+        std::thread::sleep(SETTLE_INTERVAL);
+    }
 }
 
 /// `rackloom status`: how racks are.
@@ -132,9 +152,13 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
             client::wait_for_end(&supervisor, DOWN_PATIENCE);
         }
         let had_job = report.job != JobKind::None.name();
-        reporting::say(&arguments.output, &farewell(&name, &report, had_job))?;
-        if had_job && report.verdict == Verdict::Fail {
-            exit = Exit::Fail;
+        let farewell = farewell(&name, &report, had_job);
+        if had_job || report.verdict != Verdict::Pass {
+            reporting::print(&report, &arguments.output)?;
+        }
+        reporting::say(&arguments.output, &farewell)?;
+        if exit == Exit::Pass {
+            exit = reporting::exit_of(&report);
         }
         reporting::write(&report, &arguments.output)?;
     }
@@ -159,6 +183,7 @@ fn leave(run: &RunDirectory, arguments: &DownArguments, seat: &str) -> Result<Ex
 
 /// `rackloom inject`: faults into a rack that is up; returns once its members have been told.
 pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
+    let inline = !matches!(arguments.what, Injected::Script { .. });
     let script = match &arguments.what {
         Injected::Link(faults) => faults.script()?,
         Injected::Node(fault) => fault.script()?,
@@ -167,7 +192,7 @@ pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
     };
     let run = RunDirectory::open()?;
     let (name, stream) = only(&run, arguments.rack.as_deref())?;
-    let request = Request::Inject(Inject { script });
+    let request = Request::Inject(Inject { script, inline });
     match client::ask(&stream, &name, &request, STATUS_PATIENCE)? {
         Answer::Injected(Injection { events }) => {
             let faults = if events == 1 { "fault" } else { "faults" };
@@ -202,8 +227,7 @@ fn farewell(name: &str, report: &Report, had_job: bool) -> String {
     let uptime = present::units::time(report.elapsed_ns);
     let mut text = format!("rack {name} is down after {uptime}");
     if had_job {
-        let verdict = if report.verdict == Verdict::Pass { "pass" } else { "fail" };
-        text += &format!("; {}: {verdict}", report.job);
+        text += &format!("; {}: {}", report.job, report.verdict.name());
     }
     text
 }

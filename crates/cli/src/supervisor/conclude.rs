@@ -1,7 +1,8 @@
 //! From a rack that is over to its report and its exit code.
 
 use rackloom_jobs::Oracle;
-use rackloom_jobs::report::{MemberReport, MemberState, Refusals, Report, Verdict};
+use rackloom_jobs::report::{Context, MemberReport, MemberState, Refusals, Report, Verdict};
+use rackloom_plan::JobKind;
 
 use super::hosts::Hosts;
 use super::rack::{Ending, Rack, Seat};
@@ -86,7 +87,7 @@ impl Supervisor {
                 failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
             }
         }
-        let members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
+        let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
         let findings = Findings {
             failures,
             elapsed_ns,
@@ -95,7 +96,11 @@ impl Supervisor {
             trace_hash: None,
             events: fault_lines.into_records(),
         };
-        let mut report = Report::assemble(reporting::context(&plan, findings), &members);
+        let mut context = reporting::context(&plan, findings);
+        if ending == Ending::TakenDown && plan.job.kind == JobKind::None {
+            judge_no_job(&mut context, &mut members);
+        }
+        let mut report = Report::assemble(context, &members);
         let explained = report.failures.clone();
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
             expectations::judge(&plan, faults.as_ref(), &mut report);
@@ -117,6 +122,15 @@ impl Supervisor {
         };
         let exit = reporting::note_captures(&mut report, captured, exit);
         Ok(Conclusion { report, exit })
+    }
+}
+
+/// A rack that stays and has no job: programs come to its seats and go, so a member that is gone is no failure of the rack. The
+/// report names its state all the same.
+fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
+    context.members.iter_mut().for_each(|seat| seat.has_job = false);
+    for job in members.iter_mut().filter_map(|member| member.job.as_mut()) {
+        job.lost_nodes.clear();
     }
 }
 

@@ -356,11 +356,15 @@ impl Supervisor {
     }
 
     /// Let more faults befall the rack. Returns how many events there are; an error in words if they cannot.
-    pub(crate) fn inject(&mut self, text: &str) -> Result<usize, String> {
+    pub(crate) fn inject(&mut self, text: &str, inline: bool) -> Result<usize, String> {
         if !self.rack.is_running() {
             return Err("the rack is not up".to_owned());
         }
-        let script = FaultScript::parse(text, "the script", &self.plan).map_err(|error| error.to_string())?;
+        let script = FaultScript::parse(text, "the script", &self.plan).map_err(|error| match inline {
+            // The user has written no script, so no line of one is shown.
+            true => without_places(&error),
+            false => error.to_string(),
+        })?;
         if script.corrupts() && !self.plan.end_to_end_check() {
             return Err("the frames of this rack carry no check, so nobody would notice a flipped bit: it needs `checks: always`".to_owned());
         }
@@ -369,18 +373,15 @@ impl Supervisor {
         let struck = script.events.iter().flat_map(|event| event.fault.members()).copied();
         for node in senders.chain(struck) {
             let process = self.processes[node.index()].as_ref();
-            if !process.is_some_and(|process| process.is_ours && self.rack.seats[node.index()].is_alive()) {
+            if process.is_none() || !self.rack.seats[node.index()].is_alive() {
                 let name = &self.rack.seats[node.index()].name;
-                return Err(format!(
-                    "{name} cannot be told: no process that the rack has started sits there"
-                ));
+                return Err(format!("{name} cannot play a fault: no process sits there on this host"));
             }
         }
         let first = self.fault_events;
         self.fault_events += script.events.len();
         let text = text.to_owned();
-        let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
-        self.say_to_those(is_ours, || Order::Inject { first, text: text.clone() });
+        self.say_to_living(|| Order::Inject { first, text: text.clone() });
         Ok(script.events.len())
     }
 
@@ -511,6 +512,12 @@ impl Supervisor {
             self.wiring.wake(member);
         }
     }
+}
+
+/// The mistakes without their places.
+fn without_places(error: &rackloom_plan::PlanError) -> String {
+    let said = error.mistakes.iter().map(|mistake| format!("{}; hint: {}", mistake.message, mistake.hint));
+    said.collect::<Vec<_>>().join("\n")
 }
 
 /// How long links may take to come back, and credits to come home, once everything is healed.

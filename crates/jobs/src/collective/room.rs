@@ -93,7 +93,7 @@ pub enum CollectiveError {
     /// It does not fit.
     #[error(
         "{what} by {algorithm} needs {} bytes of memory at rank {rank} (input {}, output {}, working space {}, overhead {}), \
-         there are {memory_bytes}; hint: raise the members' memory or make the array smaller",
+         there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the array smaller",
         need.total_bytes(), need.input_bytes, need.output_bytes, need.scratch_bytes, need.overhead_bytes
     )]
     TooLarge {

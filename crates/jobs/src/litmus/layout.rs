@@ -113,7 +113,7 @@ pub(crate) struct Extent {
 /// The rack does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}; hint: raise the members' memory"
+    "litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file"
 )]
 pub struct LayoutError {
     needed_bytes: u64,

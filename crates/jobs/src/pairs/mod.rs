@@ -34,8 +34,7 @@ const PURPOSE: u64 = 0x7061_6972_7300;
 pub enum PairError {
     /// It does not fit.
     #[error(
-        "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; hint: raise the \
-         members' memory or make the messages smaller"
+        "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the messages smaller"
     )]
     TooLarge {
         /// The largest message.

@@ -167,7 +167,8 @@ pub struct LinkReport {
     pub bytes_on_wire: u64,
     /// Of the frames: packets that the sending end, being their source, sent again.
     pub retransmitted: u64,
-    /// Frames that the receiving end did not use, by reason.
+    /// Frames that the receiving end did not use, by reason; and under `injected` those that an injected fault took away on the
+    /// link.
     pub dropped: BTreeMap<String, u64>,
     /// What link-level retry did for this direction, by counter; nothing where it is off. `tx_ok`, `tx_replay`, `replays`
     /// and the like are the sending end's, `rx_ok`, `rx_missing_seq` and the like the receiving end's.
@@ -182,6 +183,9 @@ pub struct LinkReport {
     /// the acknowledgements over this link, for the node at its end, which told of marks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, u64>,
+    /// What injected faults did to this direction, by what it was: `dropped`, `corrupted`, `duplicated`, `reordered`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub injected: BTreeMap<String, u64>,
 }
 
 /// The report of a run.
@@ -233,8 +237,8 @@ pub struct Report {
     pub events_omitted: BTreeMap<String, u64>,
     /// Bytes that their owners or readers compared with what they must be, and found right.
     pub verified_bytes: u64,
-    /// What a reader should know, and what is no failure; what several members say is said once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What a reader should know, and what is no failure; what several members say is said once. Always there.
+    #[serde(default)]
     pub notes: Vec<String>,
     /// Completion, goodput and fairness, where the job is a pattern of traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,7 +435,12 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
         member.events.broken_promise().map(|what| format!("{name}: {what}")).into_iter().collect();
     // A dead switch is an event, not a failure: whether the job survived it is what its endpoints say.
     if member.state != MemberState::Finished && seat.has_job {
-        failures.push(format!("{name}: {}", member.state.name()));
+        failures.push(match member.state {
+            MemberState::Running => {
+                format!("{name}: its job had not ended when the run ended (state `running`)")
+            }
+            state => format!("{name}: {}", state.name()),
+        });
     }
     match &member.job {
         Some(job) => {
@@ -490,15 +499,19 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
         (None, None) => (0, 0),
     };
+    let injected = sender.map(|sender| sender.injected.clone()).unwrap_or_default();
+    let mut dropped = receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default();
+    dropped.extend(injected.get("dropped").map(|count| ("injected".to_owned(), *count)));
     LinkReport {
         name,
         frames,
         bytes_on_wire,
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
-        dropped: receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default(),
+        dropped,
         retry: of_ends(sender, receiver, |port| &port.retry, RETRY_OF_RECEIVER),
         pause: of_ends(sender, receiver, |port| &port.pause, &["tx_pause", "tx_resume", "held_bytes_max"]),
         marks: of_ends(sender, receiver, |port| &port.marks, &["rx_marked", "rx_echo"]),
+        injected,
     }
 }
 

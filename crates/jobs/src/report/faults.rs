@@ -66,14 +66,12 @@ impl EventRecord {
     /// The line that the event with this number begins or ends at `member`.
     #[must_use]
     pub fn of_fault(now: Instant, member: &str, number: usize, event: &FaultEvent, begins: bool) -> Self {
-        let FaultEvent { label, line, .. } = event;
-        let verb = if begins { "begins" } else { "ends" };
         let fields = [("event", (number + 1).to_string()), ("begins", begins.to_string())];
         Self {
             at_ns: now.0,
             member: member.to_owned(),
             kind: KIND.to_owned(),
-            text: format!("{label} {verb} (line {line})"),
+            text: event.line_text(begins),
             fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         }
     }

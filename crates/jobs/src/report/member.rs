@@ -181,6 +181,10 @@ pub struct PortReport {
     /// Marks of congestion, by counter; what did not occur is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, u64>,
+    /// What injected faults did to frames that were sent here, by what it was (`dropped`, `corrupted`, `duplicated`,
+    /// `reordered`); what did not occur is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub injected: BTreeMap<String, u64>,
 }
 
 impl PortReport {
@@ -209,6 +213,7 @@ impl PortReport {
             retry: occurred(counters.retry.named()),
             pause: occurred(counters.pause.named()),
             marks: occurred(counters.marks.named()),
+            injected: BTreeMap::new(),
         }
     }
 

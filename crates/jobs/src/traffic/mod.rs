@@ -61,7 +61,7 @@ pub enum TrafficError {
     /// It does not fit.
     #[error(
         "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; \
-         hint: raise the members' memory or make the messages smaller"
+         hint: raise `defaults.memory` in the rack file or make the messages smaller"
     )]
     TooLarge {
         /// One message.

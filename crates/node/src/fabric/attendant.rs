@@ -4,7 +4,7 @@
 //! not need it to run, so a rack whose supervisor is stopped goes on. `docs/control-socket.md` says what the lines mean.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,21 +12,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rackloom_protocol::{Member, NodeId, PortId};
+use rackloom_plan::Plan;
+use rackloom_protocol::{Member, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::core::Core;
 use super::ear::Ear;
 use super::engine::Engine;
+use super::faults::SeatFaults;
 use super::report;
+use super::voice::{self, Voice};
 use crate::seat::wires::Cabling;
-use crate::seat::{NewCable, descriptors};
+use crate::seat::{FaultPlayer, NewCable, descriptors};
 
 /// How often it looks whether all links are up, until they are.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A supervisor that does not read its answers for so long is stopped; it can ask again.
-const DEAFNESS_MAX: Duration = Duration::from_secs(1);
 /// A longer order is a mistake.
 const ORDER_BYTES_MAX: usize = 1 << 20;
 
@@ -42,6 +43,15 @@ enum Order {
         process: u32,
     },
     Report,
+    /// More faults, numbered from `first` on.
+    Inject {
+        first: usize,
+        text: String,
+    },
+    /// Another member has seen the trigger of this event of the fault script.
+    SetOff {
+        event: usize,
+    },
     /// News that a node without a job and without directly mapped memory has no use for.
     #[serde(other)]
     Other,
@@ -79,8 +89,8 @@ pub(super) struct Attendance {
     pub(super) cabling: Cabling,
     /// Who hears wires that do not ring.
     pub(super) ear: Option<Ear>,
-    /// By port: the link of the plan.
-    pub(super) edges: Vec<u16>,
+    pub(super) plan: Plan,
+    pub(super) config: MemberConfig,
     /// By port: who is at the other end.
     pub(super) neighbours: Vec<NodeId>,
     /// What the rack file gives the seat.
@@ -96,18 +106,20 @@ impl Attendance {
     /// Begin, on the connection on which the seat was taken.
     pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
-        stream.set_write_timeout(Some(DEAFNESS_MAX))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, ear, edges, neighbours, memory_bytes, expected, rest, later } = self;
+        let Self { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later } = self;
+        let voice = Arc::new(Voice::new(stream.try_clone()?));
         let talk = Talk {
             name,
             cabling,
             ear,
-            edges,
+            plan,
+            config,
             neighbours,
             memory_bytes,
             expected,
             stream,
+            voice,
             engine: Arc::clone(engine),
             heard: rest,
             came: later.into(),
@@ -121,11 +133,13 @@ struct Talk {
     name: String,
     cabling: Cabling,
     ear: Option<Ear>,
-    edges: Vec<u16>,
+    plan: Plan,
+    config: MemberConfig,
     neighbours: Vec<NodeId>,
     memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
+    voice: Arc<Voice>,
     engine: Arc<Engine>,
     heard: Vec<u8>,
     came: VecDeque<OwnedFd>,
@@ -202,8 +216,23 @@ impl Talk {
                     // A wire that cannot be listened to is looked at now and then.
                     let _ = wires.iter().try_for_each(|wire| ear.listen_to(wire));
                 }
-                // Without a cable the port stays dark, and the node lives on.
-                let _ = self.cabling.exchange(&cable, wires);
+                let faults = self
+                    .engine
+                    .hold()
+                    .core()
+                    .faults
+                    .as_ref()
+                    .and_then(|faults| faults.conditions(cable.port()).cloned());
+                // Without a cable the port stays dark, and the node goes on.
+                let _ = self.cabling.exchange_under(&cable, wires, faults.as_ref());
+                Ok(())
+            }
+            Order::Inject { first, text } => self.inject(first, &text),
+            Order::SetOff { event } => {
+                let mut held = self.engine.hold();
+                if let Core { member: Some(member), faults: Some(faults), .. } = held.core() {
+                    faults.handle_set_off(member, event);
+                }
                 Ok(())
             }
             Order::Seated { member, process } => {
@@ -227,13 +256,38 @@ impl Talk {
     }
 
     fn say(&mut self, notice: &Value) -> io::Result<()> {
-        self.stream.write_all(format!("{notice}\n").as_bytes())
+        self.voice.say(notice)
+    }
+
+    /// Play these faults from now on.
+    fn inject(&mut self, first: usize, text: &str) -> io::Result<()> {
+        let mut held = self.engine.hold();
+        let Core { member: Some(member), faults, .. } = held.core() else { return Ok(()) };
+        let faults = faults.get_or_insert_with(|| {
+            let player = FaultPlayer::new(None, &self.plan, &self.config, &[]);
+            Box::new(SeatFaults::new(player, Arc::clone(&self.voice)))
+        });
+        let now = member.now();
+        match faults.inject(member, first, text) {
+            Ok(()) => Ok(()),
+            Err(why) => {
+                let why = voice::unplayed(&self.plan, self.config.node.index(), now.0, &why);
+                drop(held);
+                self.say(&why)
+            }
+        }
     }
 
     /// What passed through the ports; nothing once the node has left.
     fn ports(&self) -> Value {
         let mut held = self.engine.hold();
-        held.core().member().map_or_else(|_| json!([]), |member| report::ports(member.member(), &self.edges))
+        held.core().member().map_or_else(
+            |_| json!([]),
+            |member| {
+                let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
+                report::ports(member.member(), member.ports(), &edges)
+            },
+        )
     }
 
     /// How much memory the regions are; null once the node has left.

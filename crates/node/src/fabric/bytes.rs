@@ -9,9 +9,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use rackloom_plan::faults::{MemoryConditions, Troubles};
 use rackloom_protocol::{
-    Following, FrameRange, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,
-    RegionId,
+    Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
+    MemoryToken, RegionId,
 };
 
 use super::element::Element;
@@ -129,6 +130,8 @@ pub(super) struct RegionMemory {
     /// Where regions lie that have no address here; opened with the first of them.
     device: Option<Arc<DeviceMemory>>,
     account: Account,
+    /// Faults of memory, once there were any, and what time it is.
+    trouble: Option<Box<(Instant, Troubles)>>,
     scratch: [u8; READ_BYTES_MAX],
 }
 
@@ -157,7 +160,14 @@ impl Account {
 impl RegionMemory {
     pub(super) const fn new() -> Self {
         let account = Account { bytes: 0, bytes_high: 0, added: 0, removed: 0 };
-        Self { regions: Vec::new(), retired: Vec::new(), device: None, account, scratch: [0; READ_BYTES_MAX] }
+        Self {
+            regions: Vec::new(),
+            retired: Vec::new(),
+            device: None,
+            account,
+            trouble: None,
+            scratch: [0; READ_BYTES_MAX],
+        }
     }
 
     /// The device, once there is one.
@@ -174,6 +184,33 @@ impl RegionMemory {
     fn on_device(&self, region: RegionId) -> Option<&DeviceBytes> {
         self.device.as_ref()?;
         self.regions.iter().find(|(known, _)| *known == region).and_then(|(_, bytes)| bytes.device())
+    }
+
+    /// Names of all regions.
+    pub(super) fn names(&self) -> Vec<RegionId> {
+        self.regions.iter().map(|(region, _)| *region).collect()
+    }
+
+    /// Answer requests of others as a fault script says from now on. [`Self::set_time`] has to follow from then on.
+    pub(super) fn trouble(
+        &mut self,
+        now: Instant,
+        conditions: &MemoryConditions,
+        new: impl FnOnce() -> Troubles,
+    ) {
+        self.trouble.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
+    }
+
+    /// Set what time it is, for answers that come late.
+    pub(super) fn set_time(&mut self, now: Instant) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.0 = now;
+        }
+    }
+
+    /// When the next late answer is due; [`Instant::NEVER`] if none is.
+    pub(super) fn next_due(&self) -> Instant {
+        self.trouble.as_ref().map_or(Instant::NEVER, |trouble| trouble.1.next_due())
     }
 
     pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
@@ -254,8 +291,9 @@ impl RegionMemory {
     }
 }
 
-impl Memory for RegionMemory {
-    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+impl RegionMemory {
+    /// Answer a request, without faults.
+    fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         let region = request.region;
         if let Some(bytes) = self.on_device(region) {
             return bytes.execute(request, frame).map(MemoryDone::Failed);
@@ -273,9 +311,25 @@ impl Memory for RegionMemory {
         };
         Some(done.unwrap_or_else(MemoryDone::Failed))
     }
+}
+
+impl Memory for RegionMemory {
+    fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
+        let Some(mut trouble) = self.trouble.take() else { return self.carry_out(request, frame) };
+        let (now, troubles) = &mut *trouble;
+        let (fails, delays) = (troubles.fails(), troubles.delays());
+        if delays && !fails {
+            let done = self.carry_out(request, frame);
+            done.into_iter().for_each(|done| troubles.keep(*now, request.token, &done));
+            self.trouble = Some(trouble);
+            return None;
+        }
+        self.trouble = Some(trouble);
+        if fails { Some(MemoryDone::Failed(MemoryFault::Device)) } else { self.carry_out(request, frame) }
+    }
 
     fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.write_ranges(region, ranges, frame).is_ok()
+        self.trouble.is_none() && self.write_ranges(region, ranges, frame).is_ok()
     }
 
     fn reads_at_once(&self) -> bool {
@@ -283,7 +337,14 @@ impl Memory for RegionMemory {
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        self.device.as_ref()?.poll_done(&mut self.scratch)
+        let Self { trouble, device, scratch, .. } = self;
+        if let Some(trouble) = trouble
+            && trouble.1.next_due() <= trouble.0
+        {
+            let (now, troubles) = &mut **trouble;
+            return troubles.poll(*now);
+        }
+        device.as_ref()?.poll_done(scratch)
     }
 
     fn is_busy(&self) -> bool {
@@ -304,6 +365,11 @@ impl Memory for RegionMemory {
         out: &mut [u8],
         following: Following,
     ) -> Result<(), MemoryFault> {
+        if let Some(trouble) = &mut self.trouble
+            && trouble.1.fails_to_read()
+        {
+            return Err(MemoryFault::Device);
+        }
         match self.on_device(region) {
             Some(bytes) => bytes.read_in_row(offset, out, following),
             None => self.window(region)?.read(offset, out),

@@ -13,6 +13,7 @@ use rackloom_protocol::{Endpoint, Instant, RegionId};
 use super::activity::Activities;
 use super::bytes::RegionMemory;
 use super::error::Error;
+use super::faults::SeatFaults;
 use super::order::Company;
 use super::table::Table;
 use crate::runtime::Runtime;
@@ -34,6 +35,8 @@ pub(super) struct Core {
     pub(super) driver_asleep: Option<u64>,
     /// Who waits while somebody else drives.
     pub(super) standby: Vec<Waker>,
+    /// Tasks whose operation found no room: woken when something has happened, because that may have made room.
+    awaiting_room: Vec<Waker>,
     /// Threads asleep at the doorbell, and until when at most.
     pub(super) asleep: usize,
     pub(super) asleep_until: Instant,
@@ -57,6 +60,8 @@ pub(super) struct Core {
     /// Since the last turn.
     pub(super) company: Company,
     pub(super) activities: Activities,
+    /// Faults that this seat plays, once there were any.
+    pub(super) faults: Option<Box<SeatFaults>>,
     /// Turns so far, and those of the background thread among them.
     pub(super) turns: u64,
     pub(super) background_turns: u64,
@@ -70,6 +75,7 @@ impl Core {
             has_driver: false,
             driver_asleep: None,
             standby: Vec::new(),
+            awaiting_room: Vec::new(),
             asleep: 0,
             asleep_until: Instant::NEVER,
             is_called: false,
@@ -83,6 +89,7 @@ impl Core {
             has_handler: false,
             company: Company::default(),
             activities: Activities::default(),
+            faults: None,
             turns: 0,
             background_turns: 0,
         }
@@ -93,17 +100,35 @@ impl Core {
         self.turns += 1;
         self.has_turned = true;
         self.company = Company::default();
-        let Self { member: Some(member), table, .. } = self else { return false };
+        let Self { member: Some(member), table, faults, .. } = self else { return false };
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
-        let progress = member.turn(now, &mut |event| table.hear(event));
+        let progress = match faults {
+            None => member.turn(now, &mut |event| table.hear(event)),
+            Some(faults) => faults.poll(now, member, table),
+        };
         if table.ended_count != before {
             member.memory_mut().sweep(&table.uses);
         }
         if !self.activities.is_empty() {
             self.advance_activities();
         }
+        if progress {
+            self.wake_those_awaiting_room();
+        }
         progress
+    }
+
+    /// Wake this task once something has happened at the node: its operation found no room.
+    pub(super) fn await_room(&mut self, waker: &Waker) {
+        if !self.awaiting_room.iter().any(|known| known.will_wake(waker)) {
+            self.awaiting_room.push(waker.clone());
+        }
+    }
+
+    /// Wake all tasks that wait for room. Each tries again, and waits again if there is none.
+    pub(super) fn wake_those_awaiting_room(&mut self) {
+        self.table.to_wake.append(&mut self.awaiting_room);
     }
 
     /// A turn of somebody who has only come to look, unless somebody else is awake and makes one anyway.
@@ -128,11 +153,13 @@ impl Core {
             return;
         }
         self.company = Company::default();
-        let Self { member: Some(member), table, activities, .. } = self else { return };
+        let Self { member: Some(member), table, activities, faults, .. } = self else { return };
         self.has_turned = true;
         let now = member.look_at_stopwatch();
-        if activities.is_empty() && now < member.last_receive() + UNHEARD_NS_MAX {
-            member.finish(now, &mut |event| table.hear(event));
+        if activities.is_empty() && faults.is_none() && now < member.last_receive() + UNHEARD_NS_MAX {
+            if member.finish(now, &mut |event| table.hear(event)) {
+                self.wake_those_awaiting_room();
+            }
         } else {
             self.turn();
         }

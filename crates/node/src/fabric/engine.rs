@@ -234,6 +234,7 @@ impl Engine {
         core.has_left = true;
         let member = core.member.take();
         core.table.end_all();
+        core.wake_those_awaiting_room();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
         self.wake_from_rest();

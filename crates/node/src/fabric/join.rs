@@ -227,22 +227,22 @@ fn sit(
     let config = plan.member_config(id, Incarnation(start.incarnation));
     let clock = Clock::with_origin(start.origin_monotonic_ns);
     let policy = WaitPolicy::for_members(plan.members.len());
-    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &[])?;
+    let edges: Vec<_> = config.ports.iter().map(|port| port.edge).collect();
+    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &edges)?;
     let (own, ear) = listening.unzip();
     let bell = own.or_else(|| cabling.doorbell().cloned()).ok_or("the seat came without a doorbell")?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
-    let edges = config.ports.iter().map(|port| port.edge).collect();
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
     let expected = neighbours.iter().map(|neighbour| !start.vacant.contains(&neighbour.0)).collect();
-    let mut runtime = Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
+    let mut runtime = Runtime::new(Endpoint::new(config.clone()), ports, RegionMemory::new(), clock, policy);
     for (port, neighbour) in neighbours.iter().enumerate() {
         let process = start.processes.get(neighbour.index()).copied().flatten();
         runtime.watch_process(PortId(port as u16), process);
     }
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
-    let (name, memory_bytes) = (member.name.clone(), member.memory_bytes);
+    let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
     let attendance =
-        Attendance { name, cabling, ear, edges, neighbours, memory_bytes, expected, rest, later };
+        Attendance { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later };
     let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
     Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
 }

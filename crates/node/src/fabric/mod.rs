@@ -60,6 +60,7 @@ mod ear;
 mod element;
 mod engine;
 mod error;
+mod faults;
 mod group;
 mod handled;
 mod held;
@@ -77,6 +78,7 @@ mod report;
 mod request;
 mod table;
 mod uses;
+mod voice;
 
 pub use crate::memory::DeviceChoice;
 pub use batch::Batch;

@@ -10,11 +10,33 @@ use rackloom_protocol::{DropReason, Member, PortId};
 use serde_json::{Value, json};
 
 use super::bytes::Account;
+use crate::wires::{DeviceCounters, Ports};
 
 /// What has passed through every port, in port order; `edges` are the links of the plan that they lead to.
-pub(super) fn ports(member: &impl Member, edges: &[u16]) -> Value {
+pub(super) fn ports(member: &impl Member, devices: &Ports, edges: &[u16]) -> Value {
     let ports = edges.iter().take(member.port_count()).enumerate();
-    ports.map(|(port, edge)| of_port(*edge, member.port_counters(PortId(port as u16)))).collect()
+    ports
+        .map(|(port, edge)| {
+            let port = PortId(port as u16);
+            let mut said = of_port(*edge, member.port_counters(port));
+            let injected = injected(&devices.counters(port));
+            if !injected.is_empty() {
+                said["injected"] = json!(injected);
+            }
+            said
+        })
+        .collect()
+}
+
+/// What injected faults did to frames that were sent, by what it was.
+fn injected(counters: &DeviceCounters) -> BTreeMap<&'static str, u64> {
+    let counts = [
+        ("dropped", counters.injected_drops),
+        ("corrupted", counters.injected_corruptions),
+        ("duplicated", counters.injected_duplicates),
+        ("reordered", counters.injected_reorders),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 fn of_port(edge: u16, counters: &PortCounters) -> Value {

@@ -283,12 +283,11 @@ impl<T: Outcome> Future for Request<'_, T> {
         if let Some(result) = core.visit_for(|core| this.look(core)) {
             return Poll::Ready(result.map(T::of));
         }
+        if this.begun.is_none() {
+            core.await_room(context.waker());
+        }
         this.register(core, context.waker());
         held.entrust();
-        if this.begun.is_none() {
-            // No room towards the peer, and nobody to tell when there is some: ask again.
-            context.waker().wake_by_ref();
-        }
         Poll::Pending
     }
 }

@@ -5,9 +5,11 @@
 //! follows them; programs use [`crate::fabric`].
 
 pub mod answer;
+mod conduct;
 pub mod descriptors;
 mod grant;
 pub mod place;
 pub mod wires;
 
+pub use conduct::{FaultLine, FaultNotices, FaultPlayer};
 pub use grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};

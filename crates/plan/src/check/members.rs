@@ -91,7 +91,7 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
             shown(needed, Unit::Bytes),
             shown(member.memory_bytes, Unit::Bytes)
         );
-        let hint = "give the nodes more memory, or the job smaller sizes";
+        let hint = "raise `defaults.memory`, or give the job smaller sizes";
         // Not at the word `job`: the sizes that it stands for are written nowhere.
         let paths: Vec<&str> = paths.into_iter().filter(|path| *path != "job").collect();
         check.complain(&paths, Complaint::about(message).hint(hint));

@@ -65,6 +65,15 @@ pub struct FaultEvent {
     pub line: u32,
 }
 
+impl FaultEvent {
+    /// The sentence that reports have for its beginning or its end.
+    #[must_use]
+    pub fn line_text(&self, begins: bool) -> String {
+        let verb = if begins { "begins" } else { "ends" };
+        format!("{} {verb} (line {})", self.label, self.line)
+    }
+}
+
 /// What a fault does, and to whom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {

@@ -1,6 +1,6 @@
 //! Where a fault strikes: words of the file as directions of links and as members of a plan.
 //!
-//! `n0--n1` is both directions, `n0->n1` one, a member's name all links of it, `plane 0` all links of a plane, `all` every
+//! `n0--n1` is both directions; `n0:n1`, `n0--n1/forward` and `n0->n1` are one, a member's name all links of it, `plane 0` all links of a plane, `all` every
 //! link. What a word cannot mean is said with what it was probably meant to be.
 
 use rackloom_protocol::{MemberRole, NodeId};
@@ -24,11 +24,17 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
         let of_plane = links_where(&|link| link.edge.plane.0.to_string() == plane.trim());
         return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
     }
-    if word.contains("->") {
+    if names_a_direction(word) {
         return way(plan, word).map(|way| vec![way]);
     }
     if word.contains("--") {
         return link(plan, word).map(|(edge, _)| both(edge).to_vec());
+    }
+    if let Some(start) = word.strip_suffix('-').filter(|start| plan.node_named(start).is_some()) {
+        let complaint = Complaint::about(format!("{} ends in the middle of a link's name", quoted(word)));
+        return Err(complaint.hint(format!(
+            "a shell takes `>` and what follows it for a file: write `{start}:n1` in place of `{start}->n1`"
+        )));
     }
     let member = member(plan, word)?;
     Ok(links_where(&|link| link.edge.a == member || link.edge.b == member))
@@ -36,12 +42,32 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
 
 /// The one direction that a word names.
 pub(super) fn way(plan: &Plan, word: &str) -> Result<Way, Complaint> {
-    if !word.contains("->") {
-        let complaint = Complaint::about(format!("{} is no direction of a link", quoted(word)));
-        return Err(complaint.hint("write who sends to whom, like `n0->n1`"));
+    if let Some((name, direction)) = word.split_once('/') {
+        let (edge, is_as_named) = link(plan, name)?;
+        let is_forward = match direction {
+            "forward" => is_as_named,
+            "backward" => !is_as_named,
+            _ => {
+                let complaint = Complaint::about(format!("{} is no direction of a link", quoted(direction)));
+                return Err(complaint.hint("write `n0--n1/forward` or `n0--n1/backward`"));
+            }
+        };
+        return Ok(Way {
+            edge,
+            direction: if is_forward { Direction::Forward } else { Direction::Backward },
+        });
     }
-    let (edge, is_as_named) = link(plan, &word.replace("->", "--"))?;
+    if !names_a_direction(word) {
+        let complaint = Complaint::about(format!("{} is no direction of a link", quoted(word)));
+        return Err(complaint.hint("write who sends to whom, like `n0:n1`"));
+    }
+    let (edge, is_as_named) = link(plan, &word.replace("->", "--").replacen(':', "--", 1))?;
     Ok(Way { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
+}
+
+/// Whether a word has the form of one direction: `n0:n1`, `n0--n1/forward` or `n0->n1`.
+fn names_a_direction(word: &str) -> bool {
+    word.contains("->") || word.contains(':') || word.contains('/')
 }
 
 /// The links between these members and all others, both ways.

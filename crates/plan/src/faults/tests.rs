@@ -75,7 +75,7 @@ expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
         (9, "`times` without `every`", "add `every`"),
         (10, "begin again before it has ended", "shorter"),
         (11, "`at` and `after` both say when", "leave one"),
-        (11, "is no direction of a link", "n0->n1"),
+        (11, "is no direction of a link", "n0:n1"),
         (12, "counts frames from 1", "number 1"),
         (12, "cannot last", "leave `for` out"),
         (13, "`rigth` is not a choice", "did you mean `right`?"),

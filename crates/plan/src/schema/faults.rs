@@ -19,7 +19,7 @@ pub(crate) static AFTER: Table = table(
     "events.after",
     &[
         key("frames", Kind::Count(1, FRAMES_MAX), REQUIRED, "So many data frames have been sent."),
-        key("way", Kind::Way, REQUIRED, "In this direction of a link: `n0->n1`."),
+        key("way", Kind::Way, REQUIRED, "In this direction of a link: `n0:n1`."),
     ],
 );
 pub(crate) static WHEN: Table = table(
@@ -49,7 +49,7 @@ const EVENT_KEYS: &[Key] = &[
         "where",
         Kind::Where,
         REQUIRED,
-        "Links: `n0--n1` for both directions, `n0->n1` for one, a member's name for all of its links, `plane 0`, or \
+        "Links: `n0--n1` for both directions, `n0:n1` for one (`where: n0--n1/forward` and `n0->n1` mean the same, and a shell takes an unquoted `>` for a file), a member's name for all of its links, `plane 0`, or \
          `all`. For `partition`, `pause` and `kill`: members, by name; for what befalls memory: GPU nodes.",
     ),
     key(

@@ -409,10 +409,10 @@ impl Future for GroupRequest<'_> {
         }
         this.register(core, context.waker());
         this.remind(core, context.waker());
-        held.entrust();
         if this.must_ask_again() {
-            context.waker().wake_by_ref();
+            core.await_room(context.waker());
         }
+        held.entrust();
         Poll::Pending
     }
 }

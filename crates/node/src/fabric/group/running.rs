@@ -217,7 +217,7 @@ impl Running {
         }
     }
 
-    /// Whether something was not taken that nobody will wake for.
+    /// Whether something was not taken for want of room towards its peer.
     pub(super) fn must_ask_again(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }

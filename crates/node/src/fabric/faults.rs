@@ -1,0 +1,73 @@
+//! The faults that a taken seat plays, and a poll of the node under them.
+//!
+//! They exist only once faults were injected, so a node without faults pays nothing for them.
+
+use rackloom_plan::faults::{Conditions, Deed};
+use rackloom_protocol::Instant;
+use std::sync::Arc;
+
+use super::core::Member;
+use super::table::Table;
+use super::voice::Voice;
+use crate::seat::FaultPlayer;
+
+/// The player of one seat and its way to the supervisor.
+#[derive(Debug)]
+pub(super) struct SeatFaults {
+    player: FaultPlayer,
+    voice: Arc<Voice>,
+}
+
+impl SeatFaults {
+    pub(super) const fn new(player: FaultPlayer, voice: Arc<Voice>) -> Self {
+        Self { player, voice }
+    }
+
+    /// Add faults whose times count from now. The next poll plays them.
+    pub(super) fn inject(&mut self, member: &mut Member, first: usize, text: &str) -> Result<(), String> {
+        let now = member.now();
+        self.player.inject(now, first, text, member.ports_mut())?;
+        member.set_alarm(now);
+        Ok(())
+    }
+
+    /// Another member has seen the trigger of this event.
+    pub(super) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
+        let now = member.now();
+        self.player.handle_set_off(now, event);
+        member.set_alarm(now);
+    }
+
+    /// The conditions that a new cable at this port has to get.
+    pub(super) fn conditions(&self, port: usize) -> Option<&Conditions> {
+        self.player.conditions(port)
+    }
+
+    /// One poll of the node, and what is due then. Returns whether anything happened.
+    pub(super) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
+        let Self { player, voice } = self;
+        member.memory_mut().set_time(now);
+        let progress = member.turn(now, &mut |event| {
+            player.handle_event(now, &event);
+            table.hear(event);
+        });
+        // A broken connection ends the seat; its attendant finds that.
+        let _ = voice.flush();
+        let deeds = player.play(now, member.ports_mut(), || None, &mut &**voice).unwrap_or_default();
+        for deed in &deeds {
+            match deed {
+                Deed::Memory(conditions) => {
+                    member.memory_mut().trouble(now, conditions, || player.troubles());
+                }
+                Deed::Revoke => {
+                    let regions = member.memory_mut().names();
+                    regions.into_iter().for_each(|region| member.member_mut().revoke(region));
+                }
+                _ => {}
+            }
+        }
+        let due = player.next_due(now).min(member.memory_mut().next_due());
+        member.set_alarm(due);
+        progress || !deeds.is_empty()
+    }
+}

@@ -1,0 +1,246 @@
+//! Plays the fault script of one seat: applies it to the seat's ports and to its process.
+//!
+//! After every poll of the member the seat calls [`FaultPlayer::play`]. Faults of links change the seat's own devices. A pause
+//! stops the process, as SIGSTOP does; a kill ends it, as SIGKILL does. The supervisor gets a notice first, because only it can
+//! continue a stopped process, and a dead one reports nothing. The command's seats and the seats that a program takes
+//! ([`crate::fabric::Node::join`]) use the same code and differ in how notices leave ([`FaultNotices`]).
+//!
+//! Faults of memory and revocations are returned to the caller, which owns the memory.
+
+use std::cell::RefCell;
+use std::io;
+
+use rackloom_plan::Plan;
+use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultEvent, FaultScript, Place, Troubles, Way};
+use rackloom_protocol::{Event, Instant, MemberConfig, NodeId, PortId};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::wires::{FaultHand, Ports};
+
+/// One event of a fault script that begins or ends at a member.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultLine<'a> {
+    /// When.
+    pub at: Instant,
+    /// Name of the member.
+    pub member: &'a str,
+    /// Number of the event in the script, from 0.
+    pub number: usize,
+    /// The event.
+    pub event: &'a FaultEvent,
+    /// `false`: it ends.
+    pub begins: bool,
+}
+
+/// How a seat sends its supervisor notices about faults.
+pub trait FaultNotices {
+    /// An event begins or ends here.
+    ///
+    /// # Errors
+    /// If the connection to the supervisor is broken, here and below.
+    fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()>;
+    /// The trigger of an event was seen here, and other members take part in the event.
+    fn set_off(&mut self, event: usize) -> io::Result<()>;
+    /// The process is about to stop itself and has to be continued after this time.
+    fn pausing(&mut self, for_ns: u64) -> io::Result<()>;
+    /// The process is about to kill itself, and a new one is to follow after this time.
+    fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()>;
+}
+
+/// The faults of one seat. It does nothing while the script has none for the seat.
+#[derive(Debug)]
+pub struct FaultPlayer {
+    plan: Plan,
+    node: NodeId,
+    /// Links of the plan, by port.
+    edges: Vec<u16>,
+    conductor: Option<Conductor>,
+}
+
+impl FaultPlayer {
+    /// The part that this member has in `script`. `vacant`: members whose links do not come up with the rack.
+    #[must_use]
+    pub fn new(script: Option<&FaultScript>, plan: &Plan, config: &MemberConfig, vacant: &[u16]) -> Self {
+        let mut conductor = script.and_then(|script| Conductor::new(script, plan, config.node));
+        if let Some(conductor) = &mut conductor {
+            let ports = (0..).zip(&config.ports);
+            let dark = ports.filter(|(_, port)| vacant.contains(&port.neighbour.0));
+            conductor.does_not_await(dark.map(|(port, _)| PortId(port)));
+        }
+        let edges = config.ports.iter().map(|port| port.edge).collect();
+        Self { plan: plan.clone(), node: config.node, edges, conductor }
+    }
+
+    /// Links of all ports.
+    #[must_use]
+    pub fn edges(&self) -> &[u16] {
+        &self.edges
+    }
+
+    /// Links whose frames the script touches when they leave here.
+    #[must_use]
+    pub fn scripted_edges(&self) -> Vec<u16> {
+        self.conductor.iter().flat_map(Conductor::ways).map(|way| way.edge).collect()
+    }
+
+    /// Whether there are faults to play.
+    #[must_use]
+    pub const fn has_faults(&self) -> bool {
+        self.conductor.is_some()
+    }
+
+    /// The conditions that hold at a port now. A new cable there has to get them too.
+    #[must_use]
+    pub fn conditions(&self, port: usize) -> Option<&Conditions> {
+        self.conductor.as_ref()?.conditions(*self.edges.get(port)?)
+    }
+
+    /// Make the ports count and judge their frames, if there are faults to play.
+    pub fn prepare(&self, ports: &mut Ports) {
+        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
+            if let Some(hand) = ports.faults(port) {
+                hand.begin();
+            }
+        }
+    }
+
+    /// Add faults whose times count from now and whose numbers begin at `first`.
+    ///
+    /// # Errors
+    /// In words, if the text is no fault script for this plan. The supervisor has checked it before.
+    pub fn inject(
+        &mut self,
+        now: Instant,
+        first: usize,
+        text: &str,
+        ports: &mut Ports,
+    ) -> Result<(), String> {
+        let script = FaultScript::parse(text, "inject", &self.plan).map_err(|error| error.to_string())?;
+        let Self { plan, node, conductor, .. } = self;
+        let conductor = conductor.get_or_insert_with(|| Conductor::without_faults(plan, *node));
+        conductor.add(first, &script.events, plan, *node, Some(now));
+        self.prepare(ports);
+        Ok(())
+    }
+
+    /// End all faults of links, and forget the script. Returns whether there was one.
+    pub fn heal(&mut self, ports: &mut Ports) -> bool {
+        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
+            if let Some(hand) = ports.faults(port) {
+                hand.set(&Conditions::default());
+            }
+        }
+        self.conductor.take().is_some()
+    }
+
+    /// An event of the member.
+    pub fn handle_event(&mut self, now: Instant, event: &Event) {
+        if let Some(conductor) = &mut self.conductor {
+            conductor.hear(now, event);
+        }
+    }
+
+    /// Another member has seen the trigger of this event.
+    pub fn handle_set_off(&mut self, now: Instant, event: usize) {
+        if let Some(conductor) = &mut self.conductor {
+            conductor.told(now, event);
+        }
+    }
+
+    /// When [`Self::play`] has to be called next.
+    #[must_use]
+    pub fn next_due(&self, now: Instant) -> Instant {
+        self.conductor.as_ref().map_or(Instant::NEVER, |conductor| conductor.next_due(now))
+    }
+
+    /// Play what is due after a poll of the member in which the job came to `place`. Returns what was played; faults of memory
+    /// and revocations are left to the caller.
+    ///
+    /// # Errors
+    /// If a notice cannot be sent.
+    pub fn play(
+        &mut self,
+        now: Instant,
+        ports: &mut Ports,
+        place: impl FnOnce() -> Option<Place>,
+        notices: &mut impl FaultNotices,
+    ) -> io::Result<Vec<Deed>> {
+        let Self { conductor: Some(conductor), edges, .. } = self else { return Ok(Vec::new()) };
+        let hands = RefCell::new(&mut *ports);
+        let frames = |way: Way| {
+            let mut ports = hands.borrow_mut();
+            port_of(edges, way).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
+        };
+        conductor.look(now, frames, place);
+        while let Some(event) = conductor.poll_tell() {
+            notices.set_off(event)?;
+        }
+        let deeds: Vec<_> = std::iter::from_fn(|| conductor.poll()).collect();
+        for deed in &deeds {
+            self.apply(now, deed, ports, notices)?;
+        }
+        Ok(deeds)
+    }
+
+    /// The plan of the rack.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The random numbers for faults of this member's memory.
+    #[must_use]
+    pub fn troubles(&self) -> Troubles {
+        Troubles::new(self.plan.seed, self.name())
+    }
+
+    fn name(&self) -> &str {
+        &self.plan.members[self.node.index()].name
+    }
+
+    fn line(&self, at: Instant, number: usize, begins: bool) -> Option<FaultLine<'_>> {
+        let event = self.conductor.as_ref()?.event(number)?;
+        Some(FaultLine { at, member: self.name(), number, event, begins })
+    }
+
+    fn apply(
+        &self,
+        now: Instant,
+        deed: &Deed,
+        ports: &mut Ports,
+        notices: &mut impl FaultNotices,
+    ) -> io::Result<()> {
+        let mut hand = |way: Way, act: &dyn Fn(&mut dyn FaultHand)| {
+            if let Some(hand) = port_of(&self.edges, way).and_then(|port| ports.faults(port)) {
+                act(hand);
+            }
+        };
+        match deed {
+            Deed::Say { event: number, begins } => {
+                if let Some(line) = self.line(now, *number, *begins) {
+                    notices.fault(line)?;
+                }
+            }
+            Deed::Set { way, conditions } => hand(*way, &|hand| hand.set(conditions)),
+            Deed::Drop { way, numbers } => hand(*way, &|hand| hand.drop_from_now(numbers)),
+            Deed::Memory(_) | Deed::Revoke => {}
+            Deed::Pause { for_ns } => {
+                notices.pausing(*for_ns)?;
+                // A process may always signal itself.
+                let _ = kill_process(getpid(), Signal::STOP);
+            }
+            Deed::Kill { event, restart_after_ns } => {
+                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, *event, false)) {
+                    notices.returning(after_ns, ends)?;
+                }
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn port_of(edges: &[u16], way: Way) -> Option<PortId> {
+    let port = edges.iter().position(|edge| *edge == way.edge)?;
+    Some(PortId(port as u16))
+}

@@ -1,0 +1,59 @@
+//! A future whose operation finds no room is woken when there may be some, and is not polled in between.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use rackloom::fabric::{Error, Fabric, Plan, Queue, RegionOptions};
+
+const KEY: u64 = 0x5eed;
+
+/// Counts how often it is woken, and wakes the thread that polls.
+struct Counted {
+    wakes: AtomicU64,
+    thread: Thread,
+}
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+#[test]
+fn a_future_without_room_is_polled_only_when_something_has_happened() {
+    // Answers come 60 ms later, and until then nothing happens that could make room.
+    let text = "name: far\nshape: {ring: {nodes: 2}}\nlink: {delay: 30ms}\n\
+                timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_initial: 2s, timeout_max: 4s}\n";
+    let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
+    let [near, far] = fabric.nodes() else { unreachable!() };
+    let region = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
+    let queue = Queue::with_capacity(1 << 20);
+    let mut given = 0_u64;
+    loop {
+        match near.store(region.address(0), &given.to_ne_bytes()).submit(&queue, given) {
+            Ok(_) => given += 1,
+            Err(Error::Busy { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let counted = Arc::new(Counted { wakes: AtomicU64::new(0), thread: std::thread::current() });
+    let waker = Waker::from(Arc::clone(&counted));
+    let mut context = Context::from_waker(&waker);
+    let seven = 7_u64.to_ne_bytes();
+    let mut store = pin!(near.store(region.address(8), &seven));
+    let mut polls = 0_u64;
+    while store.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {
+        polls += 1;
+        std::thread::park_timeout(Duration::from_secs(10));
+    }
+    assert_eq!(region.get::<u64>(8).unwrap(), 7);
+    // Some frames of acknowledgements arrive meanwhile, and each may wake it once. Polled in a loop it would be some 100000.
+    assert!(polls <= 200, "{polls} polls for {given} stores in the queue");
+    assert!(counted.wakes.load(Ordering::Relaxed) <= 400);
+}

@@ -1,0 +1,96 @@
+//! Settings of the command line (`--set link.loss=1%`) as lines at the end of a rack file's text.
+//!
+//! They travel with the text, so every process that reads it builds the same plan, and a mistake in one is found by the reader
+//! that finds it in the file. A YAML reader takes the lines for comments.
+
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use super::{Content, Document, Entry, Keeper, Value, raw};
+use crate::mistake::{Complaint, Place};
+
+/// What such a line begins with. As long as [`SHOWN`], so that columns are the same in messages.
+const MARK: &str = "#!set ";
+/// What messages show instead.
+const SHOWN: &str = "--set ";
+
+/// The text of a rack file with these settings, each `KEY=VALUE`, in place of the keys that it has. Keys of nested tables are
+/// joined by dots: `timers.heartbeat_interval=5ms`.
+#[must_use]
+pub fn with_settings(text: &str, settings: &[String]) -> String {
+    let mut text = text.to_owned();
+    for setting in settings {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        // One setting is one line.
+        text += &format!("{MARK}{}\n", setting.replace(['\n', '\r'], " "));
+    }
+    text
+}
+
+/// A line of the text as messages show it, if it is a setting.
+pub(crate) fn shown(line: &str) -> Option<String> {
+    line.strip_prefix(MARK).map(|setting| format!("{SHOWN}{setting}"))
+}
+
+/// Put the settings of the text in place of what the document says.
+pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<Place>, Complaint)> {
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some(setting) = line.strip_prefix(MARK) else { continue };
+        let at = |column: usize, length: usize| Place {
+            line: number,
+            column: (MARK.len() + column + 1) as u32,
+            length: length.max(1) as u32,
+        };
+        let Some((path, value)) = setting.split_once('=').filter(|(path, _)| !path.trim().is_empty()) else {
+            let complaint = Complaint::about("a setting has a key and a value");
+            return Err((
+                Some(at(0, setting.chars().count())),
+                complaint.hint("write KEY=VALUE, such as `--set link.loss=1%`"),
+            ));
+        };
+        let place = at(path.chars().count() + 1, value.chars().count());
+        let mut value = read(value, place)?;
+        put_at(&mut value, place);
+        let keys: Vec<_> = path.split('.').map(str::trim).collect();
+        put(&mut document.value, &keys, value, at(0, path.chars().count()));
+    }
+    Ok(())
+}
+
+fn read(text: &str, place: Place) -> Result<Value, (Option<Place>, Complaint)> {
+    let read =
+        raw(text, DuplicateKeyPolicy::Error).map_err(|error| (Some(place), super::in_our_words(&error)))?;
+    Ok(Keeper { text, repetitions: std::collections::BTreeMap::new() }.keep(read))
+}
+
+/// Everything in this value stands on the line of the setting.
+fn put_at(value: &mut Value, place: Place) {
+    value.place = place;
+    match &mut value.content {
+        Content::Empty | Content::Text(_) => {}
+        Content::List(items) => items.iter_mut().for_each(|item| put_at(item, place)),
+        Content::Table(entries) => entries.iter_mut().for_each(|entry| {
+            entry.key_place = place;
+            put_at(&mut entry.value, place);
+        }),
+    }
+}
+
+/// Put `value` at the path `keys` below `table`; tables that are missing on the way are made.
+fn put(table: &mut Value, keys: &[&str], value: Value, key_place: Place) {
+    let Some((key, rest)) = keys.split_first() else {
+        *table = value;
+        return;
+    };
+    if !matches!(table.content, Content::Table(_)) {
+        *table = Value { place: key_place, content: Content::Table(Vec::new()) };
+    }
+    let Content::Table(entries) = &mut table.content else { return };
+    let found = entries.iter().position(|entry| entry.key == *key).unwrap_or_else(|| {
+        let value = Value { place: key_place, content: Content::Empty };
+        entries.push(Entry { key: (*key).to_owned(), key_place, value, is_of_repetition: false });
+        entries.len() - 1
+    });
+    put(&mut entries[found].value, rest, value, key_place);
+}
