@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism};
 use std::time::Duration;
 
-use rackloom::availability::threads::sample;
 use rustix::process::{Pid, Signal, setpriority_process};
 use support::{Members, monotonic_ns, rack_file, run, send, within};
 
@@ -64,8 +63,12 @@ fn starve(member: Pid) {
 
 /// How long the threads of a process have waited for a processor.
 fn waited_ns(member: Pid) -> u64 {
-    let sample = sample(member.as_raw_nonzero().get() as u32).expect("the member lives");
-    sample.threads.iter().map(|thread| thread.waited_ns).max().unwrap_or(0)
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member lives");
+    let waited = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    });
+    waited.max().unwrap_or(0)
 }
 
 /// Waits until a member has waited on a run queue for this long.
