@@ -63,7 +63,8 @@ fn starve(member: Pid) {
 
 /// How long the threads of a process have waited for a processor.
 fn waited_ns(member: Pid) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member lives");
+    let tasks =
+        std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member lives");
     let waited = tasks.filter_map(|task| {
         let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
         text.split_whitespace().nth(1)?.parse().ok()

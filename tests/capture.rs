@@ -116,6 +116,26 @@ fn the_simulators_captures_hold_every_frame_and_every_fault() {
     assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "nobody else was on the link");
 }
 
+/// Without corruption frames carry their payload by reference, and a capture shows the bytes all the same.
+#[test]
+fn a_simulated_capture_without_corruption_changes_nothing_and_holds_the_bytes() {
+    for (more, options) in [
+        ("", &["--collective", "all-reduce", "--bytes", "64KiB", "--repetitions", "2"][..]),
+        ("", &["--loss", "1%", "--duplicate", "1%", "--reorder", "1%"][..]),
+        ("link: {rate: 100Gbit/s, llr: on, loss: 0.5%}\n", &[]),
+        ("checks: always\n", &[]),
+        ("payload: shadow\njob: {bandwidth: {bytes: 64KiB, repetitions: 4}}\n", &[]),
+    ] {
+        let directory = scratch("captures");
+        let file = rack_file(&format!("{RING}{more}"));
+        let hash =
+            |more: &[&str]| sim(&file).with(options).with(more).finish().passed()["trace_hash"].clone();
+        assert_eq!(hash(&["--capture", text(&directory)]), hash(&[]), "{more} {options:?}");
+        let frames = all_frames(&directory);
+        assert!(commented(&frames, "dropped by n0-p0: hop-check") == 0, "{more} {options:?}");
+    }
+}
+
 #[test]
 fn a_simulated_capture_changes_nothing_and_repeats_to_the_byte() {
     let file = rack_file(RING);

@@ -55,7 +55,9 @@ impl Exit {
             Self::Fail => "fail: a check failed, or an operation ended in an unexpected error",
             Self::BadInput => "bad input: the command line or the rack file; nothing was started",
             Self::CouldNotStart => "could not start: a process, a wire or a namespace could not be made",
-            Self::NodeLost => "node lost: a GPU node died during the run",
+            Self::NodeLost => {
+                "node lost: a GPU node died during the run, and neither fault script nor rack file says that it may"
+            }
             Self::Stalled => "stalled: no node made progress for the plan's watchdog time",
             Self::Interrupted => {
                 "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down"

@@ -7,6 +7,7 @@
 use rackloom_jobs::report::{MemberState, Refusals, Report, Verdict, faults};
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{Expectations, ExpectedVerdict, Plan};
+use rackloom_protocol::NodeId;
 
 use crate::present::units;
 
@@ -26,6 +27,14 @@ pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Repo
     failures.extend(of_nodes(plan, report));
     report.verdict = if failures.is_empty() { Verdict::Pass } else { Verdict::Fail };
     report.failures = failures;
+}
+
+/// Whether the fault script, or without one the rack file, says that this node may be lost.
+pub(crate) fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool {
+    match faults {
+        Some(script) => script.may_lose(node),
+        None => plan.expect.nodes_lost.contains(&node),
+    }
 }
 
 /// Returns how refused accesses are judged under a fault script, or without one.

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use rackloom_jobs::Job;
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
+use rackloom_jobs::{Job, JobResult};
 use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
@@ -162,7 +162,7 @@ pub(crate) fn report(
                 name: member.name.clone(),
                 pid: None,
                 state: state(simulation.state(node), has_job),
-                job: if has_job { jobs.next().map(|mut job| job.result()) } else { None },
+                job: if has_job { jobs.next().map(|job| result(job, node, simulation)) } else { None },
                 ports: port_reports(plan, simulation, node),
                 events,
                 timer_late_max_ns: 0,
@@ -177,10 +177,18 @@ pub(crate) fn report(
     report
 }
 
+/// What a rank's job has found, with the paths of its operations.
+fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobResult {
+    let mut result = job.result();
+    result.paths = simulation.paths(node);
+    result.notes.extend(simulation.path_notes(node));
+    result
+}
+
 fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
     let line = |one: &Happening| {
         let member = &plan.members[one.member.index()].name;
-        EventRecord::of_fault(one.at, member, one.event, &script.events[one.event], one.begins)
+        EventRecord::of_fault(one.at, member, (one.event, one.time), &script.events[one.event], one.begins)
     };
     simulation.happenings().iter().map(line).collect()
 }

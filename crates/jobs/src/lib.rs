@@ -4,7 +4,7 @@
 //! [`rackloom_protocol::Memory`]. It knows no clock but the `now` it is given, so the same job runs in real
 //! processes and in virtual time.
 //!
-//! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
+//! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`local`] (which operations need no frame) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
 //! [`pairs`] and [`traffic`] (how fast is it, alone and in a crowd?) · [`oracle`] (what must never happen) · [`rest`] (how members are when all is healed) · `survivors` (who goes on with those who are left) · [`report`] (what both engines hand in and hand out).
 
 pub mod arrays;
@@ -14,6 +14,7 @@ mod crew;
 mod idle;
 pub mod job;
 pub mod litmus;
+pub mod local;
 pub mod measure;
 pub mod oracle;
 pub mod pairs;

@@ -18,6 +18,7 @@ use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::local::LocalPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::of_link::OwnChannels;
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, ShareBy, TenantPlan};
@@ -81,6 +82,7 @@ fn settings(plan: &Plan, text: &mut String) {
         switch,
         wire,
         force_wire,
+        local,
         checks,
         timers,
         transport,
@@ -106,6 +108,9 @@ fn settings(plan: &Plan, text: &mut String) {
     // Said only where it is not the default, so that racks of before it hash as they did.
     if *force_wire {
         line(text, format_args!("force_wire"));
+    }
+    if *local != LocalPlan::default() {
+        line(text, format_args!("local {local:?}"));
     }
     if *udp_port != defaults::UDP_PORT {
         line(text, format_args!("udp_port {udp_port}"));

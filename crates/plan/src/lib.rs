@@ -23,6 +23,7 @@ mod hosts;
 mod hub;
 pub mod impair;
 mod job;
+mod local;
 mod loss;
 mod mistake;
 mod objection;
@@ -53,6 +54,7 @@ pub use job::{
     AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName,
     PatternName, Sizes, Sweep, TrafficPlan,
 };
+pub use local::{LocalPath, LocalPlan};
 pub use loss::{Burst, LossByKind};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};

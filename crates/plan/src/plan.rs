@@ -24,6 +24,7 @@ use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::local::LocalPlan;
 use crate::loss::{Burst, LossByKind};
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
@@ -59,6 +60,8 @@ pub struct Plan {
     pub wire: WireKind,
     /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
     pub force_wire: bool,
+    /// The paths between memories of nodes of one server; in virtual time.
+    pub local: LocalPlan,
     /// When the end-to-end check is on.
     pub checks: Checks,
     /// Liveness of links.

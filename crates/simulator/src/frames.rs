@@ -104,6 +104,8 @@ pub(crate) struct FrameSlab {
     alive: usize,
     alive_max: usize,
     blank: Blank,
+    /// The frame that a witness was shown last.
+    shown: Vec<u8>,
 }
 
 impl FrameSlab {
@@ -118,6 +120,7 @@ impl FrameSlab {
             alive: 0,
             alive_max: 0,
             blank: Blank::new(large_room_bytes),
+            shown: Vec::new(),
         }
     }
 

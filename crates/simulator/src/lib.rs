@@ -21,6 +21,7 @@ mod ledger;
 mod link;
 mod lists;
 mod loans;
+mod local;
 mod memories;
 mod payload;
 mod queue;

@@ -51,6 +51,13 @@ impl Loans {
         }
     }
 
+    /// Keep a loan's bytes from now on, whether the owner writes over them or not.
+    pub(crate) fn keep_one(&mut self, number: u32, bytes: &[u8]) {
+        if let Some(lent) = self.lent.get_mut(number as usize) {
+            lent.kept = Some(Box::from(bytes));
+        }
+    }
+
     /// One more frame holds it.
     pub(crate) fn share(&mut self, number: u32) {
         if let Some(lent) = self.lent.get_mut(number as usize).filter(|lent| lent.holders > 0) {

@@ -8,15 +8,16 @@
 use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
+use rackloom_plan::PayloadMode;
 use rackloom_plan::faults::Troubles;
 use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
+use rackloom_protocol::{Event, Instant, Memory, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
 use crate::loans::{Loaned, range};
-use crate::payload::{Books, Payload};
+use crate::payload::{Books, PAYLOAD_BYTES_MIN, Payload};
 use crate::seat_memory::SeatMemory;
-use crate::shadow::Shadow;
+use crate::shadow::{Shadow, write_fingerprints};
 use crate::spans::Spans;
 use crate::takings::{Place, Taking, Takings};
 
@@ -142,6 +143,53 @@ impl Memories {
             self.settle(node);
         }
         self.copy(node, &taking);
+        Ok(())
+    }
+
+    /// Write bytes into a node's memory on behalf of another node, without a frame.
+    pub(crate) fn store(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let number = self.node_mut(node).takings.number();
+        self.of_turn(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
+        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, bytes.len() as u64));
+        self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
+        Ok(())
+    }
+
+    /// Copy bytes from one node's memory to another's, without a frame, or what stands in for them.
+    pub(crate) fn copy_over(
+        &mut self,
+        (source, from): (NodeId, Place),
+        (node, to): (NodeId, Place),
+        length: u64,
+    ) -> Result<(), MemoryFault> {
+        let is_moved = self.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
+        if !is_moved {
+            return self.stand_in((source, from), (node, to), length);
+        }
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
+        self.of_turn(source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
+        self.store(node, to, &bytes)
+    }
+
+    /// Note the fingerprints of bytes that another node has, or only that there are such.
+    fn stand_in(
+        &mut self,
+        (source, from): (NodeId, Place),
+        (node, to): (NodeId, Place),
+        length: u64,
+    ) -> Result<(), MemoryFault> {
+        let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
+        let there = range(&self.node(source).bytes, from.region, from.offset, bytes);
+        let there = there.ok_or(MemoryFault::NotMapped)?;
+        let mut stand_in = Vec::new();
+        if self.books.mode == PayloadMode::Shadow {
+            write_fingerprints(there, &mut stand_in);
+        }
+        range(&self.node(node).bytes, to.region, to.offset, bytes).ok_or(MemoryFault::NotMapped)?;
+        if self.books.mode == PayloadMode::Shadow {
+            self.node_mut(node).shadow.note(to.region, to.offset, length, &stand_in);
+        }
+        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, length));
         Ok(())
     }
 

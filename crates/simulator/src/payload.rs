@@ -7,8 +7,8 @@
 //!
 //! A link that repeats what it loses keeps frames as short as they travel ([`crate::frames`]).
 //!
-//! Where somebody looks at whole frames (a check, a capture, a flipped bit), `full` does without all
-//! this and bytes are moved; in the other modes such frames have stand-ins and zeros.
+//! Where whole frames are needed (a check, a flipped bit), `full` does without all this and bytes are moved; in the other modes such frames
+//! have stand-ins and zeros. A capture does not need them: it is shown a copy of the lent bytes.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,7 +17,7 @@ use rackloom_protocol::NodeId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::ledger::Ledger;
-use crate::loans::Loans;
+use crate::loans::{Loaned, Loans};
 use crate::shadow::{stand_in_bytes, write_fingerprints};
 
 /// Shorter payloads are moved in every mode: a stand-in would save nothing.
@@ -52,6 +52,8 @@ pub(crate) struct Books {
     pub(crate) mode: PayloadMode,
     /// Somebody looks at whole frames under way, or turns their bits over.
     pub(crate) is_watched: Cell<bool>,
+    /// A witness is shown frames with their lent bytes, so that these are kept from the start.
+    pub(crate) is_witnessed: Cell<bool>,
     /// Some link sums up whole frames, so that they must be the same at both of its ends.
     pub(crate) is_summed: Cell<bool>,
     /// By node.
@@ -69,6 +71,7 @@ impl Books {
         Self {
             mode,
             is_watched: Cell::new(false),
+            is_witnessed: Cell::new(false),
             is_summed: Cell::new(false),
             loans: RefCell::new((0..members).map(|_| Loans::default()).collect()),
             stand_in: RefCell::default(),
@@ -104,6 +107,15 @@ impl Books {
 
     pub(crate) fn give_back(&self, payload: &Payload) {
         self.of(payload, |loans| loans.give_back(payload.loan));
+    }
+
+    /// Put the lent bytes of a frame into what a witness is shown of it, where bytes are lent.
+    pub(crate) fn show(&self, payload: &Payload, frame: &mut [u8]) {
+        let loans = self.loans.borrow();
+        let loans = loans.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
+        if let Some(Loaned::Kept(bytes)) = loans.and_then(|loans| loans.loaned(payload.loan)) {
+            frame[usize::from(payload.at)..payload.end()].copy_from_slice(bytes);
+        }
     }
 
     fn of(&self, payload: &Payload, change: impl FnOnce(&mut Loans)) {

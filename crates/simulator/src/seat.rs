@@ -6,10 +6,11 @@
 
 use std::rc::Rc;
 
-use rackloom_jobs::{Job, Progress};
+use rackloom_jobs::{Job, PathReport, Progress};
 use rackloom_plan::faults::Troubles;
 use rackloom_protocol::{
-    Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, PortId, RegionConfig, Switch, drain,
+    Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, PortId, RegionConfig,
+    Switch, drain,
 };
 
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
@@ -18,9 +19,11 @@ use crate::fabric::Fabric;
 use crate::frames::FrameId;
 use crate::leases::Leases;
 use crate::link::ChannelId;
+use crate::local::{Local, Surroundings, Taken};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
 use crate::payload::Books;
+use crate::queue::Occurrence;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
@@ -106,6 +109,10 @@ pub(crate) struct Seat {
     pub(crate) node: NodeId,
     pub(crate) job: Option<Box<dyn Job>>,
     pub(crate) life: Life,
+    /// Its path to the memory of nodes of the same server, if it has such peers.
+    pub(crate) local: Option<Box<Local>>,
+    /// Operations of the job by path, where other nodes of the server could share memory.
+    pub(crate) paths: Option<PathReport>,
     /// What a fault script makes of its memory.
     pub(crate) troubles: Option<Box<Troubles>>,
     /// The job has ended.
@@ -130,9 +137,11 @@ pub(crate) struct Seat {
     job_progress: u64,
 }
 
-/// An endpoint whose commands the ledger hears of.
+/// An endpoint and its local path. The ledger hears of all commands.
 struct Overheard<'a> {
     endpoint: &'a mut Endpoint,
+    local: Option<&'a mut Local>,
+    paths: Option<&'a mut PathReport>,
     books: Rc<Books>,
     node: NodeId,
     /// Given until now, refused ones included.
@@ -142,7 +151,19 @@ struct Overheard<'a> {
 impl rackloom_jobs::Seat for Overheard<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
         self.commands += 1;
-        self.endpoint.handle_command(now, command)?;
+        let taken = match &mut self.local {
+            Some(local) => local.command(now, &command, self.endpoint)?,
+            None => Taken::NotHere,
+        };
+        if taken == Taken::NotHere {
+            self.endpoint.handle_command(now, command)?;
+        }
+        if let Some(paths) = &mut self.paths {
+            match taken {
+                Taken::Here => paths.count_direct(&command),
+                Taken::NotHere => paths.count_frames(&command),
+            }
+        }
         self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
         Ok(())
     }
@@ -172,6 +193,8 @@ impl Seat {
             node,
             job: None,
             life: Life::Alive,
+            local: None,
+            paths: None,
             troubles: None,
             finished: false,
             timer_at: Instant::NEVER,
@@ -274,9 +297,24 @@ impl Seat {
         let mut requests = self.memory_requests;
         let mut is_settled = false;
         for _ in 0..ROUNDS_MAX {
+            let told = events.len();
+            let of_advance = trouble.as_deref_mut().map(|troubles| (now, troubles));
+            let mut memory = memories.of_turn(self.node, &mut requests, of_advance);
+            let commands = self.advance(now, &mut memory, &mut turn);
+            if self.local.is_some() {
+                is_settled = false;
+                let around = Surroundings {
+                    memories,
+                    requests: &mut requests,
+                    troubles: trouble.as_deref_mut(),
+                    events,
+                    touched: &mut Vec::new(),
+                };
+                self.work_locally(now, fabric, around);
+            }
+            let has_ended = events.len() > told;
             let trouble = trouble.as_deref_mut().map(|troubles| (now, troubles));
             let mut memory = memories.of_turn(self.node, &mut requests, trouble);
-            let commands = self.advance(now, &mut memory, &mut turn);
             if is_settled && commands == 0 {
                 // A build with assertions asks nevertheless.
                 if !cfg!(debug_assertions) {
@@ -285,7 +323,6 @@ impl Seat {
             } else if self.body.member().poll_timeout() <= now {
                 self.body.member_mut().handle_timeout(now);
             }
-            let told = events.len();
             let mut wires = MemberWires {
                 fabric,
                 now,
@@ -293,7 +330,7 @@ impl Seat {
                 outgoing: &self.outgoing,
                 leases: &mut self.leases,
             };
-            let progress = self.body.drain(now, &mut wires, &mut memory, events);
+            let progress = self.body.drain(now, &mut wires, &mut memory, events) || has_ended;
             self.memory_requests = requests;
             if !progress {
                 return turn;
@@ -303,12 +340,31 @@ impl Seat {
             let is_simple = matches!(self.body, Body::Endpoint(_)) && self.outgoing.len() == 1;
             is_settled = is_simple && events.len() == told;
             memories.tell(now, self.node, &events[told..]);
+            if let Some(local) = &mut self.local {
+                events[told..].iter().for_each(|event| local.hear(event));
+            }
             if let Some(job) = &mut self.job {
                 events[told..].iter().for_each(|event| job.handle_event(now, event));
             }
         }
         turn.wake_at = Some(now);
         turn
+    }
+
+    /// Carry out what is due on the local path. Nodes whose memory changes get a turn at the same time.
+    fn work_locally(&mut self, now: Instant, fabric: &mut Fabric, mut around: Surroundings<'_>) {
+        let (Some(local), Body::Endpoint(endpoint)) = (&mut self.local, &mut self.body) else { return };
+        local.poll(now, &mut around);
+        let Surroundings { events, touched, .. } = around;
+        while let Some(flush) = local.take_flush() {
+            let (operation, target) = flush;
+            // The flush was taken before: a refusal, which only a lost target brings, is its end.
+            if endpoint.handle_command(now, Command::Flush { operation, target }).is_err() {
+                events.push(Event::Completed { operation, result: Err(OperationError::Unreachable) });
+            }
+        }
+        touched.dedup();
+        touched.drain(..).for_each(|node| fabric.queue.push(now, Occurrence::Wake(node)));
     }
 
     /// The job's turn; how many commands it gave.
@@ -318,7 +374,8 @@ impl Seat {
             return 0;
         }
         let books = Rc::clone(&memory.memories.books);
-        let mut overheard = Overheard { endpoint, books, node: self.node, commands: 0 };
+        let (local, paths) = (self.local.as_deref_mut(), self.paths.as_mut());
+        let mut overheard = Overheard { endpoint, local, paths, books, node: self.node, commands: 0 };
         match job.advance(now, &mut overheard, memory) {
             Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {

@@ -92,7 +92,7 @@ impl SeatMemory<'_> {
         Ok(())
     }
 
-    fn put_in(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(crate) fn put_in(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.before_write(region, offset, bytes.len() as u64);
         self.own().bytes.write(region, offset, bytes)
     }
@@ -205,7 +205,12 @@ impl Memory for SeatMemory<'_> {
             PayloadMode::Full if is_whole || books.is_watched.get() || books.is_summed.get() => None,
             PayloadMode::Full => {
                 let mut loans = books.loans.borrow_mut();
-                Some(Loan(loans.get_mut(self.node.index())?.lend(region, offset, length)))
+                let loans = loans.get_mut(self.node.index())?;
+                let loan = loans.lend(region, offset, length);
+                if books.is_witnessed.get() {
+                    loans.keep_one(loan, bytes);
+                }
+                Some(Loan(loan))
             }
             PayloadMode::Shadow => {
                 books.make_stand_in(bytes);

@@ -39,6 +39,23 @@ fn another_plan_is_another_run() {
 }
 
 #[test]
+fn nodes_of_one_server_repeat_the_whole_run_and_send_fewer_frames() {
+    let run = |force_wire: bool| {
+        let text = format!(
+            "{{name: box, shape: {{ring: {{nodes: 4}}}}, servers: {{a: [n0, n1, n2]}}, force_wire: {force_wire}, \
+             link: {{rate: 100Gbit/s, delay: 1us}}, job: {{litmus: {{bytes_max: 4KiB, rounds: 2}}}}}}"
+        );
+        let plan = plan(&text);
+        let jobs =
+            (0..4).map(|rank| rackloom_jobs::build(&plan, rackloom_protocol::NodeId(rank), 7)).collect();
+        Simulation::new(&plan, 7, jobs).run().unwrap_or_else(|stalled| panic!("{stalled}"))
+    };
+    let local = run(false);
+    assert_eq!(local, run(false));
+    assert!(local.statistics.frames_sent < run(true).statistics.frames_sent);
+}
+
+#[test]
 fn every_fetch_add_counts_once_under_every_fault() {
     let mut simulation = Simulation::new(&plan(LOSSY), 3, Counting::jobs(4, 50));
     simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));

@@ -101,6 +101,17 @@ fn modes_differ_in_nothing_but_bytes_where_links_lose_double_and_reorder() {
     ));
 }
 
+/// Two nodes to a server: what they do to each other's memory takes no frame, and the same time in every mode.
+#[test]
+fn modes_differ_in_nothing_but_bytes_on_the_local_path() {
+    let servers = "shape: {ring: {nodes: 4}}, servers: {a: [n0, n1], b: [n2, n3]}, link: {rate: 100Gbit/s}";
+    let all = "pattern: all-to-all";
+    must_agree(&format!("{servers}, job: {{traffic: {{{all}, bytes: 10000B, messages: 20}}}}"));
+    must_agree(&format!("{servers}, job: {{traffic: {{{all}, bytes: 48B, messages: 100}}}}"));
+    let sizes = "sizes: {from: 300B, to: 100KiB, factor: 7}, repetitions: 3";
+    must_agree(&format!("{servers}, job: {{bandwidth: {{{sizes}}}}}"));
+}
+
 #[test]
 fn a_witness_of_frames_changes_nothing_else() {
     let text = "shape: {star: {nodes: 4}}, link: {rate: 100Gbit/s, loss: 1%}, job: {traffic: {bytes: 9000B}}";

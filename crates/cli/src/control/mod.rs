@@ -152,6 +152,8 @@ pub(crate) enum Notice {
         /// After how long.
         for_ns: u64,
     },
+    /// It is about to kill itself, because the fault script says so.
+    Dying,
     /// It is about to kill itself, and somebody is to sit in its place.
     Returning {
         /// After how long.

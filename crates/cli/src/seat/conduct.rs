@@ -30,8 +30,12 @@ impl FaultNotices for Notices<'_> {
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
         self.0.say(&Notice::Returning { after_ns, ends: record(ends) })
     }
+
+    fn dying(&mut self) -> io::Result<()> {
+        self.0.say(&Notice::Dying)
+    }
 }
 
 fn record(line: FaultLine<'_>) -> EventRecord {
-    EventRecord::of_fault(line.at, line.member, line.number, line.event, line.begins)
+    EventRecord::of_fault(line.at, line.member, (line.number, line.time), line.event, line.begins)
 }

@@ -28,8 +28,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interruption::Interruption;
 
-pub(crate) use self::sharing::is_possible as sharing_is_possible;
-
 /// Be a seat until the control socket ends.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let mut channel = Channel::of_stdin("`rackloom run FILE`")?;

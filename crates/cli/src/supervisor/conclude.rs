@@ -2,7 +2,9 @@
 
 use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{Context, MemberReport, MemberState, Refusals, Report, Verdict};
-use rackloom_plan::JobKind;
+use rackloom_plan::faults::FaultScript;
+use rackloom_plan::{JobKind, Plan};
+use rackloom_protocol::NodeId;
 
 use super::hosts::Hosts;
 use super::rack::{Ending, Rack, Seat};
@@ -62,11 +64,7 @@ impl Supervisor {
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
         }
-        let node_lost = rack
-            .seats
-            .iter()
-            .any(|seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty()));
-        let node_lost = node_lost || !missed.is_empty();
+        let node_lost = has_unplanned_death(&plan, faults.as_ref(), &rack) || !missed.is_empty();
         let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
         let limit_ns =
             if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
@@ -116,7 +114,7 @@ impl Supervisor {
             Ending::Interrupted => Exit::Interrupted,
             _ if report.verdict == Verdict::Starved => Exit::Starved,
             Ending::Stalled => Exit::Stalled,
-            // Who expects a loss and sees it has what was asked for.
+            // A loss that the script or the file expects is no reason of its own, in either engine.
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
             _ => reporting::exit_of(&report),
         };
@@ -132,6 +130,13 @@ fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
     for job in members.iter_mut().filter_map(|member| member.job.as_mut()) {
         job.lost_nodes.clear();
     }
+}
+
+/// Whether a GPU node died that neither the fault script nor, without one, the rack file mentions.
+fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -> bool {
+    let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
+    let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
+    dead.any(|(node, _)| !expectations::may_lose(plan, faults, node))
 }
 
 /// Say farewell to other hosts; who of them is missed, and who never came.

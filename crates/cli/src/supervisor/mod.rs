@@ -54,7 +54,7 @@ use crate::control::{Order, SharedServer, Start};
 use crate::failure::Failure;
 use crate::here::Here;
 use crate::progress::Headway;
-use crate::seat::sharing_is_possible;
+
 use crate::source::Source;
 use crate::standing::Claim;
 
@@ -206,7 +206,7 @@ impl Supervisor {
 
     /// Let seats of one server map each other's memory, by way of a private directory.
     pub(crate) fn share_in(&mut self, directory: &Path) {
-        if sharing_is_possible(&self.plan) {
+        if self.plan.has_local_paths() {
             self.run_directory = Some(directory.to_owned());
         }
     }

@@ -302,6 +302,10 @@ impl Rack {
             Notice::Fault(record) => return vec![Step::Fault(record)],
             Notice::SetOff { event } => return vec![Step::SetOff(member, event)],
             Notice::Pausing { for_ns } => return vec![Step::ResumeAfter(member, for_ns)],
+            Notice::Dying => {
+                seat.dies_by_script = true;
+                return Vec::new();
+            }
             Notice::Returning { after_ns, ends } => {
                 seat.followed = Followed::Later { after_ns, ends: Box::new(ends) };
                 return Vec::new();
@@ -347,7 +351,10 @@ impl Rack {
             let seat = &self.seats[member];
             let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
             steps.extend(self.end(Ending::CouldNotStart(what)));
-        } else if self.phase == Phase::Opening && !self.seats[member].links_up {
+        } else if self.phase == Phase::Opening
+            && !self.seats[member].links_up
+            && !self.seats[member].dies_by_script
+        {
             // The fabric will never be whole, and who was never met cannot be missed. Who had met everybody may have died in its job, before
             // the others came to say that they had, too; they will miss it.
             let seat = &self.seats[member];

@@ -10,7 +10,7 @@ use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::seat::sharing_is_possible;
+
 use crate::source::Source;
 use crate::standing::{Claim, RunDirectory};
 use crate::{exclusive, present, reporting};
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 /// A directory of this run's own, if nodes of one server will look for each other's memory in it.
 fn claim(plan: &Plan) -> Result<Option<Claim>, Failure> {
-    if !sharing_is_possible(plan) {
+    if !plan.has_local_paths() {
         return Ok(None);
     }
     RunDirectory::open()?.claim(&format!("run-{}", std::process::id())).map(Some)

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use self::expected::{of_counts, of_ending, of_happening, of_losses, of_times};
 use self::heartbeats::of_heartbeats;
-use self::history::{beginnings_beyond, detection, edges_of, last_switch, recovery, stretches};
+use self::history::{
+    beginnings_beyond, detection, edges_of, last_beginning, last_switch, recovery, stretches,
+};
 use super::assemble::{Report, Verdict};
 use super::events::EventRecord;
 use crate::report::is_zero;
@@ -34,6 +36,9 @@ pub struct FaultReport {
     pub what: String,
     /// How often it began.
     pub times: u64,
+    /// Beginnings that were over before their member looked; none in virtual time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed: u64,
     /// When it began first; absent if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ns: Option<u64>,
@@ -63,10 +68,16 @@ pub struct FaultReport {
 }
 
 impl EventRecord {
-    /// The line that the event with this number begins or ends at `member`.
+    /// The line that the event with this number begins or ends at `member`, for the time that is counted from one.
     #[must_use]
-    pub fn of_fault(now: Instant, member: &str, number: usize, event: &FaultEvent, begins: bool) -> Self {
-        let fields = [("event", (number + 1).to_string()), ("begins", begins.to_string())];
+    pub fn of_fault(
+        now: Instant,
+        member: &str,
+        (number, time): (usize, u64),
+        event: &FaultEvent,
+        begins: bool,
+    ) -> Self {
+        let fields = event.line_fields(number, time, begins);
         Self {
             at_ns: now.0,
             member: member.to_owned(),
@@ -123,11 +134,13 @@ fn explains_refusal(script: &FaultScript, plan: &Plan, line: &str) -> bool {
 fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event: usize) -> FaultReport {
     let FaultEvent { fault, label, line, .. } = &script.events[event];
     let stretches = stretches(events, event);
+    let times = stretches.len() as u64 + beginnings_beyond(events, event);
     let mut report = FaultReport {
         event: event + 1,
         line: *line,
         what: label.clone(),
-        times: stretches.len() as u64 + beginnings_beyond(events, event),
+        times,
+        missed: last_beginning(events, event).saturating_sub(times),
         at_ns: stretches.first().map(|stretch| stretch.from_ns),
         ..FaultReport::default()
     };

@@ -75,6 +75,10 @@ impl FaultNotices for &Voice {
         self.say(&json!({ "notice": "pausing", "for_ns": for_ns }))
     }
 
+    fn dying(&mut self) -> io::Result<()> {
+        self.say(&json!({ "notice": "dying" }))
+    }
+
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
         self.say(&json!({ "notice": "returning", "after_ns": after_ns, "ends": record(ends) }))
     }
@@ -82,10 +86,15 @@ impl FaultNotices for &Voice {
 
 /// The event as a line of the report (`docs/cli.md`).
 fn record(line: FaultLine<'_>) -> Value {
-    let FaultLine { at, member, number, event, begins } = line;
+    let FaultLine { at, member, number, event, time, begins } = line;
+    let fields: serde_json::Map<_, _> = event
+        .line_fields(number, time, begins)
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect();
     json!({
         "at_ns": at.0, "member": member, "kind": "fault", "text": event.line_text(begins),
-        "fields": { "event": (number + 1).to_string(), "begins": begins.to_string() },
+        "fields": fields,
     })
 }
 

@@ -453,6 +453,11 @@ impl HostMemory {
         }
     }
 
+    /// Whether a look at a word of this memory fails now, as a fault script says. It counts as a request.
+    pub fn fails_to_look(&mut self) -> bool {
+        self.trouble.as_mut().is_some_and(|trouble| trouble.1.fails())
+    }
+
     /// When the next late answer is due; [`Instant::NEVER`] if none is.
     #[must_use]
     pub fn next_due(&self) -> Instant {

@@ -28,6 +28,8 @@ pub struct FaultLine<'a> {
     pub number: usize,
     /// The event.
     pub event: &'a FaultEvent,
+    /// Which beginning of the event, counted from 1.
+    pub time: u64,
     /// `false`: it ends.
     pub begins: bool,
 }
@@ -43,6 +45,8 @@ pub trait FaultNotices {
     fn set_off(&mut self, event: usize) -> io::Result<()>;
     /// The process is about to stop itself and has to be continued after this time.
     fn pausing(&mut self, for_ns: u64) -> io::Result<()>;
+    /// The process is about to kill itself.
+    fn dying(&mut self) -> io::Result<()>;
     /// The process is about to kill itself, and a new one is to follow after this time.
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()>;
 }
@@ -198,9 +202,9 @@ impl FaultPlayer {
         &self.plan.members[self.node.index()].name
     }
 
-    fn line(&self, at: Instant, number: usize, begins: bool) -> Option<FaultLine<'_>> {
+    fn line(&self, at: Instant, (number, time): (usize, u64), begins: bool) -> Option<FaultLine<'_>> {
         let event = self.conductor.as_ref()?.event(number)?;
-        Some(FaultLine { at, member: self.name(), number, event, begins })
+        Some(FaultLine { at, member: self.name(), number, event, time, begins })
     }
 
     fn apply(
@@ -216,8 +220,8 @@ impl FaultPlayer {
             }
         };
         match deed {
-            Deed::Say { event: number, begins } => {
-                if let Some(line) = self.line(now, *number, *begins) {
+            Deed::Say { event: number, begins, time } => {
+                if let Some(line) = self.line(now, (*number, *time), *begins) {
                     notices.fault(line)?;
                 }
             }
@@ -230,7 +234,9 @@ impl FaultPlayer {
                 let _ = kill_process(getpid(), Signal::STOP);
             }
             Deed::Kill { event, restart_after_ns } => {
-                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, *event, false)) {
+                notices.dying()?;
+                if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, (*event, 1), false))
+                {
                     notices.returning(after_ns, ends)?;
                 }
                 let _ = kill_process(getpid(), Signal::KILL);

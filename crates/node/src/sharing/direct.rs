@@ -192,6 +192,18 @@ impl Direct {
         });
     }
 
+    /// The words of a region cannot be read: waits on them end with [`OperationError::MemoryFailed`].
+    pub fn fail_waits(&mut self, region: RegionId, events: &mut impl FnMut(Event)) {
+        self.waits.retain(|wait| {
+            let is_over = wait.region == region;
+            if is_over {
+                let result = Err(OperationError::MemoryFailed);
+                events(Event::Completed { operation: wait.operation, result });
+            }
+            !is_over
+        });
+    }
+
     /// Whether somebody waits for a word.
     #[must_use]
     pub fn has_waits(&self) -> bool {

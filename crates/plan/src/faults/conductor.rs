@@ -23,6 +23,8 @@ pub enum Deed {
         event: usize,
         /// Or ends.
         begins: bool,
+        /// Which beginning of the event it is, counted from one. Beginnings that were over before the member looked are counted too.
+        time: u64,
     },
     /// Frames that leave in this direction meet these conditions from now on.
     Set {
@@ -320,16 +322,17 @@ impl Conductor {
         let Some(since) = part.since.filter(|_| part.has_a_part()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
+        let say = |begins, time| Deed::Say { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
-            self.deeds.push_back(Deed::Say { event: number, begins: false });
+            self.deeds.push_back(say(false, part.begun));
         }
         if begins {
-            self.deeds.push_back(Deed::Say { event: number, begins: true });
+            self.deeds.push_back(say(true, begun));
             self.deeds.extend(strike(part, is_on.then(|| now.since(since))));
         }
         // A look that comes late finds an event over that it never saw on; it has begun and ended all the same.
         if begins && !is_on {
-            self.deeds.push_back(Deed::Say { event: number, begins: false });
+            self.deeds.push_back(say(false, begun));
         }
         (part.begun, part.is_on) = (begun, is_on);
     }

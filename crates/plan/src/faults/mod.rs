@@ -66,11 +66,24 @@ pub struct FaultEvent {
 }
 
 impl FaultEvent {
+    /// The field that names which beginning a line is about, where the event may begin more than once.
+    pub const TIME_FIELD: &'static str = "time";
+
     /// The sentence that reports have for its beginning or its end.
     #[must_use]
     pub fn line_text(&self, begins: bool) -> String {
         let verb = if begins { "begins" } else { "ends" };
         format!("{} {verb} (line {})", self.label, self.line)
+    }
+
+    /// The fields that reports have beside that sentence. `number` counts events from 0, `time` their beginnings from 1.
+    #[must_use]
+    pub fn line_fields(&self, number: usize, time: u64, begins: bool) -> Vec<(&'static str, String)> {
+        let mut fields = vec![("event", (number + 1).to_string()), ("begins", begins.to_string())];
+        if self.timing.every_ns.is_some() {
+            fields.push((Self::TIME_FIELD, time.to_string()));
+        }
+        fields
     }
 }
 
@@ -312,6 +325,14 @@ impl FaultScript {
         let brief = self.events.iter().filter(|event| event.timing.for_ns.is_some());
         let killed = brief.filter(|event| matches!(event.fault, Fault::Kill(_)));
         killed.flat_map(|event| event.fault.members()).copied()
+    }
+
+    /// Whether it kills this member, for good or for a time, or expects it to be lost.
+    #[must_use]
+    pub fn may_lose(&self, node: NodeId) -> bool {
+        let kills =
+            |event: &FaultEvent| matches!(&event.fault, Fault::Kill(members) if members.contains(&node));
+        self.expect.lost.contains(&node) || self.events.iter().any(kills)
     }
 
     /// The members that it kills for good, in ascending order.

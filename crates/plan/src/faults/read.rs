@@ -181,7 +181,11 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timi
         let complaint = Complaint::about("`times` without `every` says nothing");
         reader.complain(place_of("times"), complaint.hint("add `every`, the time between two beginnings"));
     }
-    if every_ns.is_some() && for_ns.is_none() && !kind.is_moment() {
+    if every_ns.is_some() && kind == FaultKind::Kill {
+        let complaint =
+            Complaint::about("`kill` happens once: no event reaches who follows in the member's place");
+        reader.complain(place_of("every"), complaint.hint("leave `every` and `times` out"));
+    } else if every_ns.is_some() && for_ns.is_none() && !kind.is_moment() {
         let complaint = Complaint::about("what begins again must have ended: `every` without `for`");
         reader.complain(place_of("every"), complaint.hint("add `for`, shorter than `every`"));
     }

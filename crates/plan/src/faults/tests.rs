@@ -209,12 +209,12 @@ fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let cut = Conditions { is_cut: true, ..Conditions::default() };
     let (on, off) =
         (Deed::Set { way, conditions: cut }, Deed::Set { way, conditions: Conditions::default() });
-    let say = |begins| Deed::Say { event: 0, begins };
+    let say = |begins, time| Deed::Say { event: 0, begins, time };
     for (now, expected, next) in [
-        (1_200, vec![say(true), on.clone()], 1_500),
-        (1_500, vec![say(false), off.clone()], 2_200),
-        (2_200, vec![say(true), on], 2_500),
-        (2_600, vec![say(false), off], u64::MAX),
+        (1_200, vec![say(true, 1), on.clone()], 1_500),
+        (1_500, vec![say(false, 1), off.clone()], 2_200),
+        (2_200, vec![say(true, 2), on], 2_500),
+        (2_600, vec![say(false, 2), off], u64::MAX),
     ] {
         assert_eq!(deeds(&mut conductor, now, 0, None), expected, "at {now}");
         assert_eq!(conductor.next_due(Instant(now)), Instant(next), "at {now}");
@@ -248,7 +248,7 @@ fn a_member_is_struck_where_its_job_is_and_others_are_told() {
     let at = |run, step| Some(Place { run, step });
     assert_eq!(deeds(&mut first, 2_000, 0, at(2, 2)), []);
     let kill = Deed::Kill { event: 0, restart_after_ns: None };
-    let begins = Deed::Say { event: 0, begins: true };
+    let begins = Deed::Say { event: 0, begins: true, time: 1 };
     assert_eq!(deeds(&mut first, 2_001, 0, at(2, 4)), [begins.clone(), kill.clone()], "a step may be missed");
     assert_eq!((first.poll_tell(), first.poll_tell()), (Some(0), None));
 
@@ -268,7 +268,7 @@ fn frames_are_counted_where_they_leave() {
     dropper.told(Instant(2_002), 0);
     let way = script.events[0].fault.ways()[0];
     let drop = Deed::Drop { way, numbers: vec![2] };
-    let over = Deed::Say { event: 0, begins: true };
+    let over = Deed::Say { event: 0, begins: true, time: 1 };
     assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
 }
 
@@ -284,7 +284,7 @@ fn what_is_added_later_counts_from_then_and_joins_what_is_there() {
     assert_eq!(conductor.next_due(Instant(9_049)), Instant(9_050));
     let way = script.events[0].fault.ways()[0];
     let set = |loss| Deed::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
-    let say = |begins| Deed::Say { event: 7, begins };
+    let say = |begins| Deed::Say { event: 7, begins, time: 1 };
     assert_eq!(deeds(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
     assert_eq!(deeds(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
     assert_eq!(conductor.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));

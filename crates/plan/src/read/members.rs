@@ -4,16 +4,17 @@
 //! its group), or by the list of the server; two words that differ are a mistake. A member's server is its own unless
 //! the file says otherwise, so traffic really crosses the links.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 use crate::defaults;
-use crate::document::Entry;
+use crate::document::{Content, Entry, Value};
+use crate::local::{LocalPath, LocalPlan};
 use crate::mistake::{Complaint, Place, quoted};
 use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
-use crate::quantity::{bytes, whole};
-use crate::read::fields::{Fields, Reader, prefixed, with_range};
+use crate::quantity::{bytes, nanoseconds, rate, whole};
+use crate::read::fields::{Fields, Reader, in_range, prefixed, with_range};
 use crate::read::seats::{Wishes, server_name, wishes};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
@@ -98,7 +99,18 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
             reader.complain(entry.key_place, complaint);
         }
         let path = format!("servers.{}", entry.key);
-        for item in reader.items(Some(&entry.value), &path) {
+        let (value, path) = if matches!(entry.value.content, Content::Table(_)) {
+            // Its `local` is read with the rack's.
+            let fields = reader.open(Some(&entry.value), path, &schema::SERVER);
+            (fields.find("nodes"), fields.path_of("nodes"))
+        } else {
+            (Some(&entry.value), path)
+        };
+        if value.is_none() {
+            let complaint = Complaint::about(format!("the server {} has no nodes", quoted(&entry.key)));
+            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+        }
+        for item in reader.items(value, &path) {
             let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &path)) else {
                 continue;
             };
@@ -109,6 +121,38 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
                 said[member.index()].listed_server = Some((entry.key.clone(), item.place));
             }
         }
+    }
+}
+
+/// `local` of the rack and of single servers.
+pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
+    let fields = reader.open_under(rack, "local", &schema::LOCAL);
+    let of_rack = local_path(reader, &fields, LocalPath::default());
+    let mut of_servers = BTreeMap::new();
+    // Keys that a server does not have are complained about where its nodes are read.
+    for entry in rack.find("servers").map(entries_of).unwrap_or_default() {
+        let path = format!("servers.{}.local", entry.key);
+        let Some(own) = entries_of(&entry.value).iter().find(|inner| inner.key == "local") else { continue };
+        let fields = reader.open(Some(&own.value), path, &schema::LOCAL);
+        of_servers.insert(entry.key.clone(), local_path(reader, &fields, of_rack));
+    }
+    LocalPlan { of_rack, of_servers }
+}
+
+/// The lines of a table; none of anything else.
+fn entries_of(value: &Value) -> &[Entry] {
+    if let Content::Table(entries) = &value.content { entries } else { &[] }
+}
+
+fn local_path(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LocalPath) -> LocalPath {
+    let latency = |text: &str| in_range(&schema::LOCAL, "latency", nanoseconds(text)?);
+    let speed = |text: &str| match rate(text)? {
+        Some(bits_per_s) => in_range(&schema::LOCAL, "rate", bits_per_s).map(Some),
+        None => Ok(None),
+    };
+    LocalPath {
+        latency_ns: reader.value(fields, "latency", base.latency_ns, latency),
+        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, speed),
     }
 }
 

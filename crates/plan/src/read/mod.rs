@@ -63,6 +63,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.place);
     let members = members::read(reader, &rack, shape.as_ref());
+    let local = members::local(reader, &rack);
     let hosts = hosts::read(reader, &rack, shape.as_ref());
     let tenants = members::tenants(reader, &rack);
     let profiles = links::read(reader, &rack, shape.as_ref());
@@ -95,6 +96,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         switch,
         wire: wire(reader, &rack),
         force_wire: reader.flag(&rack, "force_wire", false),
+        local,
         checks: checks(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),

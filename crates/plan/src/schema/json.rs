@@ -90,7 +90,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::Table(below) => reference(below, tables),
         Kind::List(below) => list(reference(below, tables)),
         Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
-        Kind::NamesByServer => by_name(NAME, list(name())),
+        Kind::Servers(below) => by_name(NAME, json!({"anyOf": [list(name()), reference(below, tables)]})),
         Kind::LinkNames => list(pattern(&By::Link.pattern())),
         Kind::NameByLink => by_name(&By::Link.pattern(), name()),
         Kind::CountsByDirection => {

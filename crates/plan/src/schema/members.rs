@@ -6,6 +6,7 @@ use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 /// A node's memory at the least and at the most.
 const MEMORY_SIZE: Kind = Kind::Size(4 << 10, 64 << 30);
 const NUMA_NODE_MAX: u64 = 1023;
+const MILLISECOND_NS: u64 = 1_000_000;
 
 const MEMORY_FORMS: Kind = Kind::Either(&[MEMORY_SIZE, Kind::Table(&MEMORY)]);
 const TENANT_NUMBER: Kind = Kind::Count(0, u16::MAX as u64);
@@ -39,6 +40,30 @@ pub(crate) static MEMORY: Table = table(
             Kind::Device,
             "no device",
             "The GPU whose kernels read and write memory of the host in place.",
+        ),
+    ],
+);
+pub(crate) static SERVER: Table = table(
+    "servers",
+    &[
+        key("nodes", Kind::Names, REQUIRED, "Members that sit in the server, switches included."),
+        key("local", Kind::Table(&LOCAL), "as in `local` of the rack", "The local path of this server."),
+    ],
+);
+pub(crate) static LOCAL: Table = table(
+    "local",
+    &[
+        key(
+            "latency",
+            Kind::Time(0, MILLISECOND_NS),
+            "`150ns` (ours)",
+            "Time from the end of an operation's transfer until its bytes are visible and the operation ends.",
+        ),
+        key(
+            "rate",
+            Kind::Rate(1_000_000, 100_000_000_000_000),
+            "`320Gbit/s` (ours)",
+            "Bits per second that all operations of the server share, one after the other.",
         ),
     ],
 );

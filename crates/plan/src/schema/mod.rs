@@ -24,7 +24,7 @@ pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN}
 pub(crate) use hosts::HOST;
 pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES, TRAFFIC};
 pub(crate) use link::{BURST, LINK, LINK_CHANNELS, LINK_CREDITS, LLR, LOSS_BY_KIND, PFC};
-pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SWITCH, TENANT};
+pub(crate) use members::{DEFAULTS, GROUP, LOCAL, MEMORY, NODE, SERVER, SWITCH, TENANT};
 pub(crate) use protocol::{
     BUFFER, CREDITS, FORWARDING, PACKING, PATHS, TIMERS, TRANSPORT, WINDOW_PACKETS_MAX,
 };
@@ -99,8 +99,8 @@ pub(crate) enum Kind {
     List(&'static Table),
     /// Tables by the names of things.
     TableBy(By, &'static Table),
-    /// Lists of names, by server.
-    NamesByServer,
+    /// By server: a list of names, or a table that holds one.
+    Servers(&'static Table),
     /// A list of links by name.
     LinkNames,
     /// A name by link.
@@ -207,7 +207,6 @@ impl Kind {
             Self::Names => "list of names",
             Self::Counts => "list of counts",
             Self::Probability => "probability",
-            Self::NamesByServer => "lists of names by server",
             Self::LinkNames => "list of links",
             Self::NameByLink => "name by link",
             Self::CountsByDirection => "lists of counts by direction",
@@ -224,6 +223,9 @@ impl Kind {
             Self::Table(table) => return format!("table, see {}", table.anchor()),
             Self::List(table) => return format!("list of tables, see {}", table.anchor()),
             Self::TableBy(by, table) => return format!("table by {}, see {}", by.word(), table.anchor()),
+            Self::Servers(table) => {
+                return format!("list of names, or table, by server, see {}", table.anchor());
+            }
             Self::Either([first, second]) => return format!("{}; or {}", first.words(), second.words()),
         };
         let (least, most, unit) = self.range().unwrap_or((0, u64::MAX, Unit::Count));

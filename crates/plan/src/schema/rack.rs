@@ -6,8 +6,8 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 use crate::job::JobKind;
 use crate::plan::PayloadMode;
 use crate::schema::{
-    By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, NODE,
-    PACKING, PATHS, REQUIRED, SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
+    By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
+    NODE, PACKING, PATHS, REQUIRED, SERVER, SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
 };
 
 /// Headers of a data frame, Ethernet header included.
@@ -39,10 +39,17 @@ const KEYS: &[Key] = &[
     key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
     key(
         "servers",
-        Kind::NamesByServer,
+        Kind::Servers(&SERVER),
         "",
         "Members that sit in one server: `{box0: [n0, n1], box1: [n2, n3]}`. A server may also be named by a group or \
-         by the member itself, but not differently.",
+         by the member itself, but not differently. A table sets the server's own local path: \
+         `{box0: {nodes: [n0, n1], local: {latency: 1us}}}`.",
+    ),
+    key(
+        "local",
+        Kind::Table(&LOCAL),
+        "",
+        "The path between the memories of nodes of one server, in virtual time. `servers` sets it for single servers.",
     ),
     key(
         "hosts",
@@ -76,8 +83,8 @@ const KEYS: &[Key] = &[
         "force_wire",
         Kind::Flag,
         "`false`",
-        "Whether GPU nodes of one server talk in frames only. Otherwise real processes map each other's memory and use it \
-         directly; virtual time has frames only.",
+        "Whether GPU nodes of one server talk in frames only. Otherwise they use each other's memory without a frame: real \
+         processes map it, and virtual time takes the server's local path (see [local](#local)).",
     ),
     key(
         "checks",

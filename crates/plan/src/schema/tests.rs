@@ -20,7 +20,9 @@ fn tables(table: &'static Table, found: &mut Vec<&'static Table>) {
 
 fn below(kind: &'static Kind, found: &mut Vec<&'static Table>) {
     match kind {
-        Kind::Table(table) | Kind::List(table) | Kind::TableBy(_, table) => tables(table, found),
+        Kind::Table(table) | Kind::List(table) | Kind::TableBy(_, table) | Kind::Servers(table) => {
+            tables(table, found);
+        }
         Kind::Either(forms) => forms.iter().for_each(|form| below(form, found)),
         _ => {}
     }
@@ -78,7 +80,8 @@ fn a_default_that_is_spelled_out_changes_nothing() {
     let base = "name: r\nshape: {ring: {nodes: 4}}\n";
     let hash = |text: &str| Plan::parse(text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash;
     let mut spelled_out = 0;
-    let tables = [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT];
+    let tables =
+        [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT, &LOCAL];
     let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH, &TRAFFIC];
     for table in tables.into_iter().chain(jobs) {
         // With no settings of its own, a job is what its word means.

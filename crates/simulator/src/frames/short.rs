@@ -100,6 +100,20 @@ impl FrameSlab {
         self.full(id)
     }
 
+    /// The frame with the bytes that are lent to it, for a witness. What only stands in for bytes is followed by zeros.
+    pub(crate) fn shown(&mut self, id: FrameId) -> &[u8] {
+        let payload = self.payload(id);
+        if payload.is_none() {
+            return self.bytes(id);
+        }
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.clear();
+        shown.extend_from_slice(self.full(id));
+        self.books.show(&payload, &mut shown);
+        self.shown = shown;
+        &self.shown
+    }
+
     /// The lent bytes that a frame carries.
     pub(crate) fn payload(&self, id: FrameId) -> Payload {
         self.frames[id.index()].payload

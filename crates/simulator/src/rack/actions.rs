@@ -108,6 +108,9 @@ impl Simulation {
             self.awaited -= 1;
         }
         seat.life = Life::Dead;
+        if let Some(owner) = self.owners.as_ref().and_then(|owners| owners.get(member.index())) {
+            owner.die();
+        }
         let parked = std::mem::take(&mut seat.parked);
         seat.leases.take_all().for_each(|frame| self.fabric.frames.release(frame));
         for channel in &seat.outgoing {

@@ -4,7 +4,7 @@
 //! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
 
 use rackloom_jobs::collective::Inputs;
-use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultScript, Troubles, Way};
+use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultScript, MemoryConditions, Troubles, Way};
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
@@ -12,6 +12,7 @@ use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId}
 use super::actions::Action;
 use super::{Simulation, body_of, incarnation, seat_job};
 use crate::link::{ChannelId, LinkStatistics};
+use crate::local::Owner;
 use crate::queue::Occurrence;
 use crate::seat::{Body, Life, Seat};
 
@@ -26,6 +27,8 @@ pub struct Happening {
     pub event: usize,
     /// It began, or ended.
     pub begins: bool,
+    /// Which beginning of the event it is, counted from one.
+    pub time: u64,
 }
 
 /// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
@@ -120,8 +123,8 @@ impl Simulation {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
         while let Some(deed) = conductor.poll() {
             match deed {
-                Deed::Say { event, begins } => {
-                    script.happenings.push(Happening { at: self.now, member, event, begins });
+                Deed::Say { event, begins, time } => {
+                    script.happenings.push(Happening { at: self.now, member, event, begins, time });
                 }
                 Deed::Set { way, conditions } => self.set_conditions(member, way, &conditions),
                 Deed::Drop { way, numbers } => {
@@ -130,6 +133,8 @@ impl Simulation {
                     }
                 }
                 Deed::Memory(conditions) => {
+                    let has_trouble = conditions != MemoryConditions::default();
+                    self.owner(member).into_iter().for_each(|owner| owner.withhold(has_trouble));
                     let seat = &mut self.seats[member.index()];
                     let new = || Box::new(Troubles::new(script.seed, &self.names[member.index()]));
                     seat.troubles.get_or_insert_with(new).set(&conditions);
@@ -173,6 +178,7 @@ impl Simulation {
 
     /// The job's keys open nothing any more; what peers meet by keeps its own.
     fn revoke(&mut self, member: NodeId) {
+        self.owner(member).into_iter().for_each(Owner::revoke);
         let seat = &mut self.seats[member.index()];
         let (Some(job), Body::Endpoint(endpoint)) = (&seat.job, &mut seat.body) else { return };
         rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
@@ -220,11 +226,12 @@ impl Simulation {
             }
             self.awaited += usize::from(seat.is_awaited());
             self.seats[member.index()] = seat;
+            self.owner(member).into_iter().for_each(Owner::begin_anew);
             self.fabric.queue.push(self.now, Occurrence::Wake(member));
             let until = self.now + script.patience_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let happening = Happening { at: self.now, member, event: one.event, begins: false };
+                let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
                 script.happenings.push(happening);
                 self.fabric.queue.push(until, Occurrence::Wake(member));
             }

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rackloom_jobs::Job;
+use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -28,6 +28,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::fabric::{Fabric, FrameWitness};
 use crate::frames::FrameId;
 use crate::link::ChannelId;
+use crate::local::{self, Local, Owner, Owners};
 use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
 use crate::payload::Books;
@@ -88,6 +89,8 @@ pub struct Simulation {
     /// Somebody wants to know what must never happen.
     is_watched: bool,
     ahead: Ahead,
+    /// All members as their peers of the same server see them, where servers have peers.
+    owners: Option<Owners>,
 }
 
 impl Simulation {
@@ -123,11 +126,38 @@ impl Simulation {
             Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, room_bytes, books);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
+        let local = local::paths(plan, &jobs);
+        if plan.has_memory_peers() {
+            simulation.count_paths(plan);
+        }
         for (seat, job) in simulation.seats.iter_mut().zip(jobs) {
             seat_job(seat, simulation.memories.bytes_mut(seat.node), job);
         }
+        simulation.join_servers(local);
         simulation.awaited = simulation.seats.iter().filter(|seat| seat.is_awaited()).count();
         simulation
+    }
+
+    /// Let nodes of one server use each other's memory. They run together then: an operation of one concerns another at once.
+    fn join_servers(&mut self, local: Option<(Vec<Option<Local>>, Owners)>) {
+        let Some((locals, owners)) = local else { return };
+        for (seat, local) in self.seats.iter_mut().zip(locals) {
+            seat.local = local.map(Box::new);
+        }
+        self.owners = Some(owners);
+        self.ahead.is_forbidden = true;
+    }
+
+    /// Count the operations of each node that could share memory with another one.
+    fn count_paths(&mut self, plan: &Plan) {
+        let ranks = self.seats.iter_mut().take(plan.endpoint_count());
+        let ranks = ranks.filter(|seat| !plan.memory_peers(seat.node).is_empty());
+        ranks.for_each(|seat| seat.paths = Some(PathReport::default()));
+    }
+
+    /// The member as its peers of the same server see it, where servers have peers.
+    fn owner(&self, member: NodeId) -> Option<&Owner> {
+        self.owners.as_ref()?.get(member.index())
     }
 
     /// Members in their seats, joined by links, at time 0.
@@ -165,6 +195,7 @@ impl Simulation {
             script: None,
             is_watched: false,
             ahead,
+            owners: None,
         }
     }
 
@@ -403,8 +434,11 @@ impl Simulation {
         if turn.job_advanced {
             self.watchdog.job_progress(self.now);
         }
-        let late = self.seats[member.index()].troubles.as_ref().map(|troubles| troubles.next_due());
-        if let Some(at) = turn.wake_at.into_iter().chain(late.filter(|at| *at < Instant::NEVER)).min() {
+        let seat = &self.seats[member.index()];
+        let late = seat.troubles.as_ref().map(|troubles| troubles.next_due());
+        let local = seat.local.as_ref().map(|local| local.next_due());
+        let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
+        if let Some(at) = turn.wake_at.into_iter().chain(due).min() {
             self.wake(member, at);
         }
         self.arm(member);
@@ -452,7 +486,10 @@ impl Simulation {
             name: self.names.get(seat.node.index()).cloned().unwrap_or_else(|| seat.node.to_string()),
             job: seat.job.as_ref().filter(|_| seat.is_awaited()).map(|job| job.waiting_for()),
             endpoint: match &seat.body {
-                Body::Endpoint(endpoint) => endpoint.waiting_for(),
+                Body::Endpoint(endpoint) => {
+                    let local = seat.local.iter().flat_map(|local| local.waiting_for());
+                    endpoint.waiting_for().into_iter().chain(local).collect()
+                }
                 _ => Vec::new(),
             },
         });

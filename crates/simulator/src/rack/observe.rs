@@ -1,6 +1,6 @@
 //! Looking at a rack: members, memory, counters, what happened.
 
-use rackloom_jobs::Job;
+use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -41,6 +41,18 @@ impl Simulation {
             Body::Endpoint(endpoint) => endpoint,
             _ => panic!("{node} is not an endpoint"),
         }
+    }
+
+    /// How the operations of an endpoint's job were carried; `None` where no other node could share memory with it.
+    #[must_use]
+    pub fn paths(&self, node: NodeId) -> Option<PathReport> {
+        self.seat(node).paths
+    }
+
+    /// What a reader should know of an endpoint's path to memory of its server.
+    #[must_use]
+    pub fn path_notes(&self, node: NodeId) -> Vec<String> {
+        self.seat(node).local.iter().flat_map(|local| local.notes()).collect()
     }
 
     /// A member's memory.

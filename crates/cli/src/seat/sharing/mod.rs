@@ -16,10 +16,11 @@ use rackloom::HostMemory;
 use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
 use rackloom::wires::Doorbell;
 use rackloom_jobs::collective::Inputs;
-use rackloom_jobs::{PathCount, PathReport, Seat};
+use rackloom_jobs::local::{is_shared, memory_of, withheld_note};
+use rackloom_jobs::{PathReport, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Command, CommandRefused, Endpoint, Event, Instant, Member, MemberRole, NodeId, RegionConfig, RegionId,
+    Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, RegionConfig, RegionId,
 };
 use rustix::fs::{Mode, OFlags, open};
 
@@ -49,6 +50,8 @@ struct Ways {
     look_due: Instant,
     has_doorbell: bool,
     exported: Vec<RegionConfig>,
+    /// Regions in which memory has refused an access of another node, so that a look at their words may fail as well.
+    doubted: Vec<RegionId>,
     /// What there was to tell of peers that withheld their memory when this seat let go of it.
     had_withheld: Vec<String>,
 }
@@ -71,7 +74,7 @@ impl Sharing {
         own: Own<'_>,
         memory: &mut HostMemory,
     ) -> Result<Self, String> {
-        let peers = peers(plan, own.node);
+        let peers = plan.memory_peers(own.node);
         let has_peers = !peers.is_empty();
         let ways = match own.server {
             Some(server) if has_peers => Some(Ways::open(plan, inputs, &peers, server, own, memory)?),
@@ -91,6 +94,11 @@ impl Sharing {
         if now >= ways.look_due {
             ways.look_due = now + LOOK_INTERVAL_NS;
             ways.look(now, memory);
+        }
+        for region in ways.doubted.drain(..) {
+            if memory.fails_to_look() {
+                ways.direct.fail_waits(region, &mut |event| events.push(event));
+            }
         }
         ways.direct.poll(now, memory, &mut |event| events.push(event));
     }
@@ -122,6 +130,10 @@ impl Sharing {
     /// The endpoint says how a peer is.
     pub(super) fn hear(&mut self, now: Instant, event: &Event) {
         let Self { ways: Some(ways), events, .. } = self else { return };
+        if let Event::AccessRefused { region, error: OperationError::MemoryFailed, .. } = *event {
+            // Who waits for a word there would see it change no more.
+            ways.doubted.push(region);
+        }
         let (Event::NodeLost { node } | Event::NodeRestarted { node }) = *event else { return };
         ways.direct.node_lost(node, &mut |event| events.push(event));
         let Some(place) = ways.place(node) else { return };
@@ -230,7 +242,6 @@ impl Ways {
         let mut found = Vec::new();
         for node in peers {
             let regions = rackloom_jobs::build_on(plan, *node, plan.seed, inputs).regions();
-            let regions = regions.into_iter().filter(is_shared).collect();
             let name = plan.members[node.index()].name.clone();
             found.push(Peer::new(*node, name, regions, is_there(*node)));
         }
@@ -245,6 +256,7 @@ impl Ways {
             look_due,
             has_doorbell,
             exported,
+            doubted: Vec::new(),
             had_withheld: Vec::new(),
         })
     }
@@ -266,12 +278,7 @@ impl Ways {
     /// Peers that have withheld their memory.
     fn withheld(&self) -> impl Iterator<Item = String> {
         let withheld = self.peers.iter().filter(|peer| self.direct.is_withheld(peer.node));
-        withheld.map(|peer| {
-            format!(
-                "memory of {} is reached in frames since a fault of the script has struck it",
-                peer.name()
-            )
-        })
+        withheld.map(|peer| withheld_note(peer.name()))
     }
 
     fn name(&self, node: NodeId) -> &str {
@@ -283,7 +290,7 @@ impl Ways {
     }
 
     fn way(&self, command: &Command<'_>) -> Way {
-        let Some(target) = target(command) else { return Way::Direct };
+        let Some(target) = memory_of(command) else { return Way::Direct };
         let Some(place) = self.place(target) else { return Way::Wire };
         match self.peers[place].way(command) {
             // Nobody answers there any more; the wire says how that ends.
@@ -302,7 +309,6 @@ pub(super) struct OnSeat<'a> {
 
 impl Seat for OnSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
-        let size = bytes(&command);
         let Sharing { ways, counts, events, .. } = &mut *self.sharing;
         if let Some(ways) = ways {
             match ways.way(&command) {
@@ -313,7 +319,7 @@ impl Seat for OnSeat<'_> {
                     let taken =
                         direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
                     if taken == Taken::Here {
-                        count(&mut counts.direct, size);
+                        counts.count_direct(&command);
                         return Ok(());
                     }
                 }
@@ -324,30 +330,12 @@ impl Seat for OnSeat<'_> {
             self.memory.settle();
         }
         self.endpoint.handle_command(now, command)?;
-        count(&mut self.sharing.counts.frames, size);
+        self.sharing.counts.count_frames(&command);
         Ok(())
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {
         Endpoint::is_reachable(self.endpoint, node)
-    }
-}
-
-fn count(counter: &mut PathCount, bytes: Option<u64>) {
-    let Some(bytes) = bytes else { return };
-    counter.operations += 1;
-    counter.bytes += bytes;
-}
-
-/// The node whose memory a command is about.
-fn target(command: &Command<'_>) -> Option<NodeId> {
-    match *command {
-        Command::Store { target, .. }
-        | Command::Load { target, .. }
-        | Command::Atomic { target, .. }
-        | Command::Put { target, .. }
-        | Command::Get { target, .. } => Some(target.node),
-        _ => None,
     }
 }
 
@@ -357,42 +345,6 @@ fn tells_something(command: &Command<'_>) -> bool {
         command,
         Command::Store { .. } | Command::Put { .. } | Command::Atomic { .. } | Command::Send { .. }
     )
-}
-
-/// What an operation on another node's memory moves; nothing for what concerns only this side.
-fn bytes(command: &Command<'_>) -> Option<u64> {
-    match *command {
-        Command::Store { data, .. } => Some(data.len() as u64),
-        Command::Atomic { atomic, .. } => Some(atomic.width.bytes()),
-        Command::Put { source: range, .. }
-        | Command::Load { into: range, .. }
-        | Command::Get { into: range, .. }
-        | Command::Send { source: range, .. } => Some(range.length),
-        _ => None,
-    }
-}
-
-fn is_shared(region: &RegionConfig) -> bool {
-    region.access.read || region.access.write || region.access.atomic
-}
-
-/// The GPU nodes that may map this one's memory: same server, same tenant.
-fn peers(plan: &Plan, node: NodeId) -> Vec<NodeId> {
-    let own = &plan.members[node.index()];
-    let others = (0..).map(NodeId).zip(&plan.members).filter(|(other, member)| {
-        *other != node && member.role == MemberRole::Endpoint && member.tenant == own.tenant
-    });
-    // A device opens what lies on a device of its kind; between the host and a device everything goes in frames.
-    let kind =
-        |node: NodeId| plan.members[node.index()].memory.device.map(|device| std::mem::discriminant(&device));
-    let others = others.map(|(other, _)| other).filter(|other| plan.same_server(node, *other));
-    others.filter(|other| kind(node) == kind(*other)).collect()
-}
-
-/// Whether any two GPU nodes of a plan may map each other's memory.
-pub(crate) fn is_possible(plan: &Plan) -> bool {
-    let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
-    !plan.force_wire && ranks.into_iter().any(|rank| !peers(plan, rank).is_empty())
 }
 
 /// A name of the directory that fits into a socket's address, for as long as this process lives.

@@ -4,11 +4,11 @@
 //! reached in frames altogether, and the report says why. Nothing here waits.
 
 use rackloom::sharing::{Direct, ImportError, ImportedRegion, Importer, PendingImport, Refusal};
-use rackloom_protocol::{Command, Instant, NodeId, RegionConfig, RemoteAddress, Signal};
+use rackloom_jobs::local::LocalPeer;
+use rackloom_protocol::{Command, Instant, NodeId, RegionConfig};
 
 /// How long a peer may take to answer, from its first frame of life to its last excuse.
 const PATIENCE_NS: u64 = 10_000_000_000;
-const WORD_BYTES: u64 = 8;
 
 /// Where a command goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub(super) enum Way {
 pub(super) struct Peer {
     pub(super) node: NodeId,
     name: String,
-    /// What its job shares, in the order of the job.
-    regions: Vec<RegionConfig>,
+    /// What its job shares.
+    shared: LocalPeer,
     state: State,
 }
 
@@ -52,7 +52,7 @@ impl State {
 impl Peer {
     pub(super) fn new(node: NodeId, name: String, regions: Vec<RegionConfig>, is_there: bool) -> Self {
         let state = if is_there { State::asking() } else { State::Vacant };
-        Self { node, name, regions, state }
+        Self { node, name, shared: LocalPeer::new(node, regions), state }
     }
 
     /// Begin to ask for its memory, from the first region on.
@@ -97,7 +97,7 @@ impl Peer {
         let State::Asking { until, pending, mapped } = &mut self.state else { return };
         let until = *until.get_or_insert(now + PATIENCE_NS);
         let outcome = loop {
-            let Some(region) = self.regions.get(mapped.len()) else { break Ok(()) };
+            let Some(region) = self.shared.regions().get(mapped.len()) else { break Ok(()) };
             match step(importer, self.node, region, pending) {
                 Ok(Some(imported)) => mapped.push(imported),
                 Ok(None) if now < until => return,
@@ -119,45 +119,9 @@ impl Peer {
     pub(super) fn way(&self, command: &Command<'_>) -> Way {
         match self.state {
             State::Asking { .. } => Way::NotYet,
-            State::Direct if self.would_be_granted(command) => Way::Direct,
+            State::Direct if self.shared.allows(command) => Way::Direct,
             _ => Way::Wire,
         }
-    }
-
-    /// Whether the owner would grant the access. If not, it shall hear of it, which only a frame can tell.
-    fn would_be_granted(&self, command: &Command<'_>) -> bool {
-        match *command {
-            Command::Store { target, data, .. } => {
-                self.holds(target, data.len() as u64, |region| region.access.write)
-            }
-            Command::Load { target, into, .. } | Command::Get { target, into, .. } => {
-                self.holds(target, into.length, |region| region.access.read)
-            }
-            Command::Atomic { target, atomic, .. } => {
-                let width = atomic.width.bytes();
-                target.offset.is_multiple_of(width)
-                    && self.holds(target, width, |region| region.access.atomic)
-            }
-            Command::Put { target, source, signal, .. } => {
-                self.holds(target, source.length, |region| region.access.write)
-                    && signal.is_none_or(|signal| self.holds_signal(signal))
-            }
-            _ => false,
-        }
-    }
-
-    fn holds_signal(&self, signal: Signal) -> bool {
-        let Signal { region, offset, key, .. } = signal;
-        let word = RemoteAddress { node: self.node, region, offset, key };
-        offset.is_multiple_of(WORD_BYTES) && self.holds(word, WORD_BYTES, |region| region.access.write)
-    }
-
-    fn holds(&self, target: RemoteAddress, length: u64, allows: impl Fn(&RegionConfig) -> bool) -> bool {
-        let region = self.regions.iter().find(|region| region.region == target.region);
-        region.is_some_and(|region| {
-            let end = target.offset.checked_add(length);
-            region.key == target.key && end.is_some_and(|end| end <= region.length) && allows(region)
-        })
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Seat {
     /// How it was, once everything was healed, when it was asked last.
     pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
+    /// It has said that a fault script makes it kill itself.
+    pub(super) dies_by_script: bool,
     pub(super) followed: Followed,
     /// It was asked to leave; it goes once it has reported.
     pub(super) leaves: bool,

@@ -70,7 +70,8 @@ impl Rack {
     /// What follows from what is known now.
     pub(super) fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
-        if self.phase == Phase::Opening && self.seats.iter().all(|seat| seat.is_vacant || seat.links_up) {
+        let is_up = |seat: &Seat| seat.is_vacant || seat.links_up || (seat.ended && seat.dies_by_script);
+        if self.phase == Phase::Opening && self.seats.iter().all(is_up) {
             self.phase = Phase::Running;
             steps.push(Step::LinksUp);
         }

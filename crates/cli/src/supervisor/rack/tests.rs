@@ -260,6 +260,16 @@ fn a_death_before_the_links_are_up_ends_the_run_at_once() {
 }
 
 #[test]
+fn a_death_that_the_script_asks_for_is_no_failure_to_start() {
+    let mut rack = rack();
+    rack.heard(0, Notice::LinksUp);
+    assert_eq!(rack.heard(1, Notice::Dying), []);
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), []);
+    assert_eq!(rack.ending, None);
+    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp], "the dead are not waited for");
+}
+
+#[test]
 fn a_death_in_the_job_counts_as_one_though_others_have_not_said_yet_that_links_are_up() {
     let mut rack = rack();
     rack.heard(1, Notice::LinksUp);

@@ -76,16 +76,25 @@ pub(super) fn of_happening(script: &FaultScript, plan: &Plan, report: &Report) -
         return Vec::new();
     }
     let events = report.faults.iter().zip(&script.events);
-    let missing = events
-        .filter(|(fault, event)| fault.times == 0 && !is_elsewhere(event, plan, report))
-        .map(|(fault, _)| fault);
-    let line = |fault: &FaultReport| {
-        let FaultReport { event, line, what, .. } = fault;
-        format!(
-            "event {event} ({what}, line {line}) did not happen: the run was over first, and shows nothing about it"
-        )
+    let here = events.filter(|(_, event)| !is_elsewhere(event, plan, report));
+    here.filter_map(|(fault, event)| missing_times(fault, event)).collect()
+}
+
+/// What an event lacks of the times that it should have begun: once, or as often as the script says.
+fn missing_times(fault: &FaultReport, event: &FaultEvent) -> Option<String> {
+    let FaultReport { event: number, line, what, times, missed, .. } = fault;
+    let wanted = event.timing.times.unwrap_or(1);
+    let begun = times + missed;
+    if begun >= wanted {
+        return None;
+    }
+    let happened = match begun {
+        0 => "did not happen: the run was over first, and shows nothing about it".to_owned(),
+        _ => format!(
+            "happened {begun} of {wanted} times: the run was over first, and shows nothing about the others"
+        ),
     };
-    missing.map(line).collect()
+    Some(format!("event {number} ({what}, line {line}) {happened}"))
 }
 
 pub(super) fn of_times(script: &FaultScript, report: &Report) -> Vec<String> {

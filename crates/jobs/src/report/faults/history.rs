@@ -3,7 +3,7 @@
 //! Nothing here judges.
 
 use rackloom_plan::Plan;
-use rackloom_plan::faults::Fault;
+use rackloom_plan::faults::{Fault, FaultEvent};
 use rackloom_protocol::NodeId;
 
 use super::KIND;
@@ -59,6 +59,15 @@ pub(super) fn beginnings_beyond(events: &[EventRecord], event: usize) -> u64 {
     let Some(first) = events.iter().find(is_beginning) else { return 0 };
     let own = events.iter().filter(is_beginning).filter(|record| record.member == first.member);
     own.filter_map(|record| record.fields.get(STANDS_FOR)?.parse::<u64>().ok()).sum()
+}
+
+/// The number of its last beginning that a member saw; 0 where the event begins once at most or never did.
+pub(super) fn last_beginning(events: &[EventRecord], event: usize) -> u64 {
+    let mut own = events.iter().filter(|record| is_of(record, event)).peekable();
+    // As for the count: of several members that apply it, the first one.
+    let Some(first) = own.peek().map(|record| record.member.clone()) else { return 0 };
+    let own = own.filter(|record| record.member == first);
+    own.filter_map(|record| record.fields.get(FaultEvent::TIME_FIELD)?.parse().ok()).max().unwrap_or(0)
 }
 
 pub(super) fn edges_of(fault: &Fault, plan: &Plan) -> Vec<u16> {

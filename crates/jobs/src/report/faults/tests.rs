@@ -20,13 +20,13 @@ fn record(at_ns: u64, member: &str, kind: &str, fields: &[(&str, &str)]) -> Even
 fn after_a_cut(script: &FaultScript) -> Report {
     let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
     report.events = vec![
-        EventRecord::of_fault(Instant(100), "n0", 0, &script.events[0], true),
-        EventRecord::of_fault(Instant(101), "n1", 0, &script.events[0], true),
+        EventRecord::of_fault(Instant(100), "n0", (0, 1), &script.events[0], true),
+        EventRecord::of_fault(Instant(101), "n1", (0, 1), &script.events[0], true),
         record(120, "n2", "link-changed", &[("port", "port0"), ("to", "down")]),
         record(150, "n1", "link-changed", &[("port", "port1"), ("to", "down")]),
         record(160, "n0", "path-changed", &[]),
         record(170, "n1", "path-changed", &[]),
-        EventRecord::of_fault(Instant(200), "n0", 0, &script.events[0], false),
+        EventRecord::of_fault(Instant(200), "n0", (0, 1), &script.events[0], false),
         record(290, "n0", "link-changed", &[("port", "port0"), ("to", "up")]),
         record(300, "n0", "path-changed", &[]),
         record(310, "n1", "link-changed", &[("port", "port1"), ("to", "up")]),
@@ -96,7 +96,7 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
             let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
             let fields = [("port", "port0"), ("to", "down"), ("cause", cause)];
             report.events = vec![
-                EventRecord::of_fault(Instant(100), "n0", 0, &script.events[0], true),
+                EventRecord::of_fault(Instant(100), "n0", (0, 1), &script.events[0], true),
                 record(100 + took_ns, "n0", "link-changed", &fields),
             ];
             report.clock = clock.to_owned();
@@ -215,10 +215,48 @@ fn beginnings_that_are_kept_as_a_number_count() {
     let script = script("ends: right");
     let mut lines = FaultLines::default();
     for number in 0..1_000 {
-        lines.push(EventRecord::of_fault(Instant(number), "n0", 0, &script.events[0], number % 2 == 0));
+        lines.push(EventRecord::of_fault(
+            Instant(number),
+            "n0",
+            (0, number / 2 + 1),
+            &script.events[0],
+            number % 2 == 0,
+        ));
     }
     let report = fault_report(&script, &plan(), &lines.into_records(), 0);
     assert_eq!((report.times, report.at_ns), (500, Some(0)));
+}
+
+/// A script whose one event is to happen twice, and what is said of a run in which its lines are these: time, which beginning, begins.
+fn judged_twice(said: &[(u64, u64, bool)]) -> (u64, Vec<String>) {
+    let text = "name: twice\nevents: [{what: down, where: n0--n1, for: 1us, every: 1ms, times: 2}]\n";
+    let script = FaultScript::parse(text, "twice", &plan()).expect("a script");
+    let line = |(at_ns, time, begins): &(u64, u64, bool)| {
+        EventRecord::of_fault(Instant(*at_ns), "n0", (0, *time), &script.events[0], *begins)
+    };
+    let mut report = after_a_cut(&script);
+    (report.events, report.failures) = (said.iter().map(line).collect(), Vec::new());
+    report.verdict = Verdict::Pass;
+    judge(&script, &plan(), &mut report);
+    (report.faults[0].missed, report.failures)
+}
+
+#[test]
+fn an_event_that_is_to_happen_twice_has_not_happened_when_it_began_once() {
+    let (missed, failures) = judged_twice(&[(1, 1, true), (2, 1, false)]);
+    assert_eq!(missed, 0);
+    assert_eq!(
+        failures,
+        [
+            "event 1 (down n0--n1, line 2) happened 1 of 2 times: the run was over first, and shows nothing about the others"
+        ]
+    );
+    assert_eq!(judged_twice(&[(1, 1, true), (2, 1, false), (3, 2, true), (4, 2, false)]), (0, vec![]));
+    assert_eq!(
+        judged_twice(&[(3, 2, true), (4, 2, false)]),
+        (1, vec![]),
+        "the first was over before it was seen"
+    );
 }
 
 #[test]

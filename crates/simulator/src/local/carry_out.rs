@@ -1,0 +1,161 @@
+//! What operations of the local path do to memory, and how they end.
+//!
+//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new life takes the
+//! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and touches nothing.
+
+use rackloom_plan::faults::Troubles;
+use rackloom_protocol::{
+    Atomic, AtomicKind, Completion, Event, Instant, LocalRange, Memory, MemoryAccess, MemoryDone,
+    MemoryRequest, MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal, SignalKind, Width,
+};
+
+use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed};
+use crate::memories::Memories;
+use crate::takings::Place;
+
+/// What a turn on the local path needs and changes.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) memories: &'a mut Memories,
+    /// Counts requests to memory: the watchdog's measure of progress.
+    pub(crate) requests: &'a mut u64,
+    /// What a fault script makes of the node's own memory.
+    pub(crate) troubles: Option<&'a mut Troubles>,
+    pub(crate) events: &'a mut Vec<Event>,
+    /// Nodes whose memory has changed, and who may wait for that.
+    pub(crate) touched: &'a mut Vec<NodeId>,
+}
+
+impl Local {
+    /// Carry out what is due, and end the waits whose words have the awaited values.
+    pub(crate) fn poll(&mut self, now: Instant, around: &mut Surroundings<'_>) {
+        while self.next_due() <= now
+            && let Some(Pending { what, .. }) = self.pending.pop_front()
+        {
+            match what {
+                Body::Flush { operation, target } if self.forget_failures(target) => {
+                    self.end(operation, OperationError::EarlierFailure);
+                }
+                Body::Flush { operation, target } => self.flushes.push_back((operation, target)),
+                Body::Access { target, access } => {
+                    let is_there = !self.owners[target.index()].has_successor.get();
+                    self.carry_out(target, is_there, &access, around);
+                }
+            }
+        }
+        around.events.append(&mut self.ended);
+        self.look_at_words(around);
+    }
+
+    fn carry_out(&mut self, target: NodeId, is_there: bool, access: &Access, around: &mut Surroundings<'_>) {
+        *around.requests += 1;
+        let result = if is_there { self.perform(access, around) } else { Err(OperationError::Unreachable) };
+        if is_there && !matches!(access, Access::Fetch { .. }) {
+            around.touched.push(target);
+        }
+        match *access {
+            Access::Store { completion: Completion::Accepted, .. } => {
+                if result.is_err() && !self.failed.contains(&target) {
+                    self.failed.push(target);
+                }
+            }
+            Access::Store { operation, .. }
+            | Access::Atomic { operation, .. }
+            | Access::Put { operation, .. }
+            | Access::Fetch { operation, .. } => self.ended.push(completed(operation, result)),
+        }
+    }
+
+    fn perform(&self, access: &Access, around: &mut Surroundings<'_>) -> Result<u64, OperationError> {
+        match *access {
+            Access::Store { at, ref data, .. } => {
+                around.memories.store(at.node, place(at), data).map(|()| 0).map_err(|_| failed())
+            }
+            Access::Atomic { at, atomic, .. } => around.apply(at, atomic),
+            Access::Put { at, source, signal, .. } => {
+                around.copy((self.node, own(source)), (at.node, place(at)), source.length)?;
+                match signal {
+                    Some(signal) => around.raise(at.node, signal).map(|_| 0),
+                    None => Ok(0),
+                }
+            }
+            Access::Fetch { at, into, .. } => {
+                around.copy((at.node, place(at)), (self.node, own(into)), into.length).map(|()| 0)
+            }
+        }
+    }
+
+    fn look_at_words(&mut self, around: &mut Surroundings<'_>) {
+        let node = self.node;
+        let troubles = &mut around.troubles;
+        let fails = |_: &RegionId| troubles.as_mut().is_some_and(|troubles| troubles.fails());
+        let unreadable: Vec<_> = self.doubted.drain(..).filter(fails).collect();
+        self.waits.retain(|wait| {
+            let result =
+                if unreadable.contains(&wait.region) { Some(Err(failed())) } else { around.look(node, wait) };
+            let Some(result) = result else { return true };
+            around.events.push(completed(wait.operation, result));
+            false
+        });
+    }
+}
+
+impl Surroundings<'_> {
+    /// Copy bytes from one node's memory to another's.
+    fn copy(
+        &mut self,
+        from: (NodeId, Place),
+        to: (NodeId, Place),
+        length: u64,
+    ) -> Result<(), OperationError> {
+        if length == 0 {
+            return Ok(());
+        }
+        self.memories.copy_over(from, to, length).map_err(|_| failed())
+    }
+
+    fn raise(&mut self, node: NodeId, signal: Signal) -> Result<u64, OperationError> {
+        let Signal { region, offset, key, kind, value } = signal;
+        let kind = match kind {
+            SignalKind::Set => AtomicKind::Set,
+            SignalKind::Add => AtomicKind::FetchAdd,
+        };
+        let atomic = Atomic { kind, width: Width::Eight, operand: value, compare: 0 };
+        self.apply(RemoteAddress { node, region, offset, key }, atomic)
+    }
+
+    fn apply(&mut self, at: RemoteAddress, atomic: Atomic) -> Result<u64, OperationError> {
+        let access = MemoryAccess::Atomic { offset: at.offset, atomic };
+        let request = MemoryRequest { token: MemoryToken(0), region: at.region, access };
+        let mut memory = self.memories.of_turn(at.node, self.requests, None);
+        match memory.execute(&request, &[]) {
+            Some(MemoryDone::Value(old)) => Ok(old),
+            _ => Err(failed()),
+        }
+    }
+
+    /// How a wait ends, if it does.
+    fn look(&mut self, node: NodeId, wait: &Wait) -> Option<Result<u64, OperationError>> {
+        let mut word = [0; WORD_BYTES as usize];
+        let mut memory = self.memories.of_turn(node, self.requests, None);
+        if memory.read(wait.region, wait.offset, &mut word).is_err() {
+            return Some(Err(failed()));
+        }
+        let word = u64::from_le_bytes(word);
+        if wait.condition.holds(word, wait.value) {
+            return Some(Ok(word));
+        }
+        wait.is_last.then_some(Err(OperationError::Unreachable))
+    }
+}
+
+const fn failed() -> OperationError {
+    OperationError::MemoryFailed
+}
+
+const fn place(at: RemoteAddress) -> Place {
+    Place { region: at.region, offset: at.offset }
+}
+
+const fn own(range: LocalRange) -> Place {
+    Place { region: range.region, offset: range.offset }
+}
