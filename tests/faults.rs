@@ -6,10 +6,12 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use support::wires::{has_packet_wire, wires};
-use support::{Ended, Rackloom, rack_file, rackloom, root, run, scratch, sim};
+use support::{Ended, Rackloom, rack_file, rackloom, root, run, scratch, send, sim, within};
 
 /// A scenario and the command line that it is made for: the rack, and options.
 struct Scenario {
@@ -291,6 +293,44 @@ fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
     }
 }
 
+/// Scripts under which a rank once waited for others that had gone on without it: their words could not reach it, because its memory refused them or because it
+/// stood still while they went on.
+#[test]
+fn a_rank_that_others_can_tell_nothing_finds_out_that_they_have_gone_on() {
+    let options = [
+        "--collective",
+        "all-reduce",
+        "--bytes",
+        "32KiB",
+        "--repetitions",
+        "3",
+        "--warm-up",
+        "0",
+        "--seed",
+        "1",
+    ];
+    let star = [
+        "[{what: fail-memory, where: [n0], rate: 0.03, at: 148621ns, for: 321959ns}, {what: revoke, where: [n3], at: 218020ns}]",
+        "[{what: revoke, where: [n5], after: {frames: 28, way: n6->s1}}, {what: revoke, where: [n0], at: 24161ns}]",
+        "[{what: down, where: [s1->n1], at: 171639ns, for: 1567465349ns}, {what: pause, where: [n1], at: 252024ns, for: 1055225239ns}]",
+        "[{what: revoke, where: [n5], after: {frames: 99, way: s0->n0}}, {what: revoke, where: [n7], when: {node: n2, run: 2, step: 8}}]",
+    ];
+    let ring = [
+        "[{what: revoke, where: [n7], at: 168783ns}, {what: revoke, where: [n2], at: 45203ns}]",
+        "[{what: unplug, where: [n3->n2], at: 0ns, for: 73474507ns}, {what: revoke, where: [n6], at: 308776ns}, \
+          {what: revoke, where: [n3], when: {node: n4, run: 1, step: 7}}]",
+    ];
+    let of = |rack: &'static str| move |events| (rack, events);
+    for (rack, events) in star.map(of("star-8.yaml")).into_iter().chain(ring.map(of("ring-8.yaml"))) {
+        let text = format!(
+            "name: found\nevents: {events}\nexpect: {{ends: right-or-clean-error, happen: any, lost: []}}\n"
+        );
+        let file = script(&text);
+        let played = ["--on-loss", "shrink", "--faults", file.to_str().expect("a plain path")];
+        sim(&support::topology(rack)).with(&options).with(&played).finish().passed();
+    }
+}
+
 /// The same by the command line, for a barrier; what follows from the number of ranks is refused, with the reason.
 #[test]
 fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
@@ -517,6 +557,49 @@ fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
     assert!(second.stdout.contains("10 fault scripts"), "{}", second.stdout);
     assert!(second.stdout.contains("20 left out"), "{}", second.stdout);
     let _ = std::fs::remove_file(diary);
+}
+
+#[test]
+fn a_campaign_of_processes_plays_the_same_scripts_with_later_beginnings() {
+    let export = scratch("processes");
+    let list = scratch("processes.txt");
+    let files = [
+        "--export",
+        export.to_str().expect("a plain path"),
+        "--resume",
+        list.to_str().expect("a plain path"),
+    ];
+    let ended =
+        campaign(&[&files[..], &["--engine", "processes", "--runs", "2", "--time-scale", "50"]].concat());
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("begin 50 times later than in virtual time"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 fault scripts"), "{}", ended.stdout);
+    assert_eq!(std::fs::read_to_string(&list).expect("the list").lines().count(), 2);
+    let ended = campaign(&["--time-scale", "50", "--runs", "2"]);
+    assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("add `--engine processes`"), "{}", ended.stderr);
+    let _ = (std::fs::remove_dir_all(export), std::fs::remove_file(list));
+}
+
+/// In both engines; with processes the rack under way is taken down.
+#[test]
+fn a_campaign_that_is_interrupted_prints_what_it_has() {
+    for engine in ["sim", "processes"] {
+        let list = scratch(&format!("interrupted-{engine}.txt"));
+        let rack = ["campaign", "topologies/ring-4.yaml", "--collective", "all-reduce", "--bytes", "4KiB"];
+        let options =
+            ["--runs", "1000000", "--engine", engine, "--resume", list.to_str().expect("a plain path")];
+        let running = rackloom(&rack).with(&options).start();
+        let ran = || std::fs::read_to_string(&list).unwrap_or_default().lines().count();
+        within(Duration::from_secs(120), "the first script", || (ran() > 0).then_some(()));
+        send(running.supervisor(), Signal::INT);
+        let ended = running.finish();
+        assert_eq!(ended.code, Some(6), "{}\n{}", ended.stdout, ended.stderr);
+        let line = format!("{} fault scripts in", ran());
+        assert!(ended.stdout.contains(&line), "{line} in\n{}", ended.stdout);
+        assert!(ended.stdout.contains(", interrupted before the other 999"), "{}", ended.stdout);
+        let _ = std::fs::remove_file(list);
+    }
 }
 
 /// A rack whose link-level settings make every fault fatal: a run stalls as soon as anything is lost for longer than its watchdog.

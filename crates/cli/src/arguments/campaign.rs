@@ -2,9 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::Overrides;
+
+/// What plays the scripts of a campaign.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// Virtual time
+    #[default]
+    Sim,
+    /// Real processes
+    Processes,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct CampaignArguments {
@@ -16,7 +26,14 @@ pub(crate) struct CampaignArguments {
     /// Number of the first script; each has its own, and is the same whenever it is drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) first: u64,
-    /// Threads; one per processor if absent
+    /// What plays the scripts
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) engine: Engine,
+    /// With processes: faults that begin at a time begin so many times later than in virtual time; if absent, as many times as a run without
+    /// faults takes longer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) time_scale: Option<u64>,
+    /// How many run at once; one per processor if absent, and one where they are processes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Write each failing script, made small, to a file of its own in this directory

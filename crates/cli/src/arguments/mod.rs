@@ -15,7 +15,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::campaign::CampaignArguments;
+pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::inject::{InjectArguments, Injected};
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// Run the same rack in virtual time: one seed, one outcome
     #[command(after_help = Exit::help())]
     Sim(SimArguments),
-    /// Run many drawn fault scripts against a rack in virtual time, and make small what fails
+    /// Run many drawn fault scripts against a rack, in virtual time or on processes, and make small what fails
     #[command(after_help = Exit::help())]
     Campaign(CampaignArguments),
     /// Print the plan of a rack file, or every mistake in it

@@ -21,12 +21,10 @@ const OCCURRENCES_MAX: u64 = 200_000_000;
 pub(super) enum Outcome {
     Pass,
     Fail(Vec<String>),
-}
-
-impl Outcome {
-    pub(super) const fn is_pass(&self) -> bool {
-        matches!(self, Self::Pass)
-    }
+    /// The host had no processor for the members in time: neither passed nor failed.
+    Starved,
+    /// The campaign was interrupted while it ran.
+    Cut,
 }
 
 /// The rack, and how far its scripts reach.
@@ -35,6 +33,8 @@ pub(super) struct Range {
     /// The same with the end-to-end check, for scripts that flip bits.
     checked: Plan,
     reach: Reach,
+    /// How long the job takes without faults.
+    took_ns: u64,
 }
 
 impl Range {
@@ -46,7 +46,7 @@ impl Range {
         // Links are suspected and lost within this time; faults are drawn to be shorter and longer.
         let last_ns = work.plan.timers.detection_ns().saturating_mul(2);
         let reach = Reach { begin_ns: 1, last_ns };
-        let mut range = Self { work, checked, reach };
+        let mut range = Self { work, checked, reach, took_ns: 0 };
         let nothing = FaultScript { name: "nothing".into(), ..FaultScript::default() };
         let mut simulation = range.simulate(&nothing);
         let (outcome, took_ns) = range.outcome(&nothing, &mut simulation);
@@ -57,8 +57,18 @@ impl Range {
             )
             .hint("`rackloom sim` shows the whole report"));
         }
+        range.took_ns = took_ns.max(1);
         range.reach.begin_ns = took_ns.saturating_mul(2).max(1);
         Ok(range)
+    }
+
+    /// How long the job takes without faults, in virtual time.
+    pub(super) const fn took_ns(&self) -> u64 {
+        self.took_ns
+    }
+
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.work.plan
     }
 
     /// The script with this number.
@@ -86,12 +96,12 @@ impl Range {
         })
     }
 
-    fn plan(&self, script: &FaultScript) -> &Plan {
+    fn plan_for(&self, script: &FaultScript) -> &Plan {
         if script.corrupts() { &self.checked } else { &self.work.plan }
     }
 
     fn simulate(&self, script: &FaultScript) -> Simulation {
-        let plan = self.plan(script);
+        let plan = self.plan_for(script);
         let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
         let jobs =
             ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
@@ -104,7 +114,7 @@ impl Range {
 
     /// The verdict, and how long the job took: what comes afterwards is not counted.
     fn outcome(&self, script: &FaultScript, simulation: &mut Simulation) -> (Outcome, u64) {
-        let plan = self.plan(script);
+        let plan = self.plan_for(script);
         let stalled = simulation.run().err();
         let took_ns = simulation.now().0;
         let mut report = sim::report(plan, Some(script), simulation, stalled.as_ref());

@@ -263,7 +263,7 @@ impl<P: Play> Ensemble<P> {
     /// A request ended.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.hear_untold(peer, failure);
+            self.hear_untold(now, peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -358,8 +358,13 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// A notice did not arrive. Memory that fails now and then may take the next one; who was lost may come back.
-    fn hear_untold(&mut self, peer: NodeId, failure: Failure) {
-        if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
+    /// None is repeated so late that it could not end while outstanding operations are waited for.
+    fn hear_untold(&mut self, now: Instant, peer: NodeId, failure: Failure) {
+        let ends_in_time = match self.stage {
+            Stage::BreakOff { until } => now + self.patience.drain_timeout_ns / 2 < until,
+            _ => true,
+        };
+        if failure.may_pass() && ends_in_time && self.notices_repeated < NOTICES_REPEATED_MAX {
             self.notices_repeated += 1;
             self.tell(peer.0);
         } else {

@@ -192,6 +192,16 @@ impl Failure {
         )
     }
 
+    /// Whether the next request may succeed all the same: memory that failed may fail only now and then, a key that is revoked stays so.
+    pub(crate) const fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::Operation(
+                OperationError::MemoryFailed | OperationError::SourceFailed | OperationError::EarlierFailure
+            )
+        )
+    }
+
     /// Whether a new life in the target's place explains it, which does not do the job: one whose forebear died before this rank had
     /// met it, so that nobody could say that it was lost.
     pub(crate) const fn is_of_stranger(self) -> bool {

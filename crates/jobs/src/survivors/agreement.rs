@@ -1,28 +1,79 @@
-//! Who goes on together: each survivor proposes whom it can reach, and a group is formed when all of it have proposed the same.
+//! Which ranks go on together: each survivor proposes the ranks that it can reach, and a group is formed when all of its members have
+//! proposed the same.
 //!
-//! Proposals only ever lose members and are numbered. Whoever hears a higher number takes it and says its own again under it; whoever
-//! hears of somebody missing drops it, too, and drops who has dropped it. So each change costs one number, there are no more changes
-//! than members, and the two parts of a rack that has been cut each end with themselves. It need not be uniform: if somebody dies in
-//! the last moment, some may have begun in a group that others have never formed. They notice that, because the others' numbers
+//! Proposals only lose members and are numbered. A rank that reads a higher number takes it over; a rank that reads that a member is
+//! missing drops it, too, and drops every rank that has dropped it. So each change costs one number, there are no more changes
+//! than members, and the two parts of a rack that has been cut each end with themselves. The agreement need not be uniform: if a rank dies in
+//! the last moment, some ranks may have begun in a group that others have never formed. They notice that, because the others' numbers
 //! go on, and agree again.
 //!
+//! Two groups with different members never share a room: a rank that has said a proposal cannot know whether another rank has formed it, so a
+//! change of members after that takes the next room.
+//!
 //! Pure: no memory, no endpoint, no clock.
+
+use crate::crew::pattern::fold;
+
+/// What a rank does at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It plays in the group of its proposal, or wants to.
+    #[default]
+    Member,
+    /// It has its result, in the group that its words name, and takes part in no further one.
+    Through,
+    /// It has given up: it takes part in no group any more.
+    Left,
+}
+
+impl Standing {
+    const ALL: [Self; 3] = [Self::Member, Self::Through, Self::Left];
+}
 
 /// What a rank says; sets are bits by rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proposal {
     /// Its number. Zero: nothing was ever said.
     pub(super) number: u64,
-    /// Who is to go on. Nobody: it is through with its part and goes on with nobody.
+    /// The ranks that are to go on; of a rank that is through, its group.
     pub(super) members: u64,
     /// Which of the rooms that were kept free for groups is used.
     pub(super) room: u64,
+    pub(super) standing: Standing,
+}
+
+impl Proposal {
+    /// The words of a slot: number, members, room and standing, and a check over them.
+    pub(super) fn words(&self) -> [u64; 4] {
+        let room = self.room << 8 | self.standing as u64;
+        [self.number, self.members, room, check(self.number, self.members, room)]
+    }
+
+    /// Reads the words of a slot. Nothing was said if they do not belong together, because only some of them have come.
+    pub(super) fn of(words: [u64; 4]) -> Self {
+        let [number, members, room, sum] = words;
+        let standing = Standing::ALL.into_iter().find(|standing| *standing as u64 == room & 0xff);
+        match standing.filter(|_| sum == check(number, members, room)) {
+            Some(standing) => Self { number, members, room: room >> 8, standing },
+            None => Self::default(),
+        }
+    }
+
+    /// The ranks that it goes on with.
+    fn goes_on_with(&self) -> u64 {
+        if self.standing == Standing::Member { self.members } else { 0 }
+    }
+}
+
+/// Differs from zero, so that a slot in which nothing was ever written says nothing.
+fn check(number: u64, members: u64, room: u64) -> u64 {
+    fold(number, &[members, room]) | 1
 }
 
 /// What follows from a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Somebody has not said the same yet.
+    /// A member has not said the same yet.
     Waiting,
     /// The proposal is another one now, and must be said to its members.
     Changed,
@@ -35,6 +86,8 @@ pub(super) enum Look {
 pub(super) struct Agreement {
     own: u64,
     pub(super) proposal: Proposal,
+    /// Another rank may have read the proposal.
+    is_said: bool,
 }
 
 /// The bit of a rank.
@@ -50,7 +103,21 @@ pub(super) fn ranks(set: u64) -> impl Iterator<Item = u16> {
 impl Agreement {
     pub(super) fn begin(own: u16, proposal: Proposal) -> Self {
         let members = proposal.members | bit(own);
-        Self { own: bit(own), proposal: Proposal { members, ..proposal } }
+        Self { own: bit(own), proposal: Proposal { members, ..proposal }, is_said: false }
+    }
+
+    /// The proposal is where others can read it.
+    pub(super) fn said(&mut self) {
+        self.is_said = true;
+    }
+
+    pub(super) const fn is_said(&self) -> bool {
+        self.is_said
+    }
+
+    /// Takes part in no group any more. The group of the last one stays in what it says.
+    pub(super) fn end(&mut self, standing: Standing, members: u64, room: u64) {
+        self.proposal = Proposal { number: self.proposal.number + 1, members, room, standing };
     }
 
     /// See who can be reached and what the others have said last.
@@ -60,12 +127,12 @@ impl Agreement {
         let mut is_unanimous = true;
         for rank in ranks(before.members & !self.own) {
             let said = heard(rank);
-            if said.number < before.number {
+            if said.standing == Standing::Member && said.number < before.number {
                 is_unanimous = false;
                 continue;
             }
             now.number = now.number.max(said.number);
-            if said.members & self.own == 0 {
+            if said.goes_on_with() & self.own == 0 {
                 now.members &= !bit(rank);
                 continue;
             }
@@ -73,8 +140,15 @@ impl Agreement {
             now.room = now.room.max(said.room);
             is_unanimous &= said == before;
         }
+        if now.members != before.members && self.is_said {
+            now.room = now.room.max(before.room + 1);
+        }
         if (now.members, now.room) != (before.members, before.room) {
             now.number += 1;
+        }
+        // A number that was only taken over names the same group in the same room.
+        if now != before {
+            self.is_said &= now.members == before.members && now.room == before.room;
         }
         self.proposal = now;
         match (now == before, is_unanimous) {
@@ -92,8 +166,12 @@ mod tests {
     /// Ranks that look one after the other; what one says the others hear at once. Each reaches those of its row.
     fn agreed(reach: &[u64]) -> Vec<Option<Proposal>> {
         let all = (1 << reach.len()) - 1;
-        let begin =
-            |own| Agreement::begin(own, Proposal { number: 1, members: all, room: u64::from(own) + 1 });
+        let begin = |own| {
+            Agreement::begin(
+                own,
+                Proposal { number: 1, members: all, room: u64::from(own) + 1, ..Proposal::default() },
+            )
+        };
         let mut parts: Vec<_> = (0..reach.len() as u16).map(begin).collect();
         let mut agreed = vec![None; reach.len()];
         for _ in 0..4 * reach.len() {
@@ -135,8 +213,10 @@ mod tests {
 
     #[test]
     fn who_is_through_is_left_out() {
-        let mut own = Agreement::begin(0, Proposal { number: 4, members: 0b11, room: 1 });
-        let through = |_| Proposal { number: 4, members: 0, room: 0 };
+        let mut own =
+            Agreement::begin(0, Proposal { number: 4, members: 0b11, room: 1, ..Proposal::default() });
+        let through =
+            |_| Proposal { number: 4, members: 0b11, standing: Standing::Through, ..Proposal::default() };
         assert_eq!(own.look(0b11, through), Look::Changed);
         assert_eq!((own.look(0b11, through), own.proposal.members), (Look::Agreed, 0b01));
     }

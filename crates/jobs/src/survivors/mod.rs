@@ -3,24 +3,24 @@
 //!
 //! The job inside knows nothing of it. It breaks off as ever, with an error that names whom it lost; then this rank says to all others
 //! whom it can reach ([`agreement`]), and once all of a group have said the same, the job is built anew for that group and played in a
-//! room of its own ([`place`]). Whoever has come to the job's end already says so and is left out. After [`ROOMS`] groups, or when nobody
-//! agrees in time, the job ends as it would without all this. `docs/decisions/shrink.md` says why.
+//! room of its own ([`place`]). A rank that has come to the job's end already says so and is left out. After [`ROOMS`] groups, or when nothing
+//! is agreed in time, the job ends as it would without all this. `docs/decisions/shrink.md` says why.
 //!
-//! What is agreed upon lies in words of a region of its own, one slot per rank: the number of the proposal, its members, its room.
+//! Every wait has an end. A rank waits for others in two stages, while it plays and while it agrees. In both it reads the words of those it
+//! waits for when it gets no further ([`words`]), and each of them either says the same, or has gone on, is through or has given
+//! up, and says that, or is lost to the endpoint, or refuses to be read for longer than refusals are repeated. A rank that gives up says so, where
+//! others can read it, before it stops.
 
 mod agreement;
 mod place;
-
-use std::collections::BTreeMap;
+mod words;
 
 use rackloom_plan::faults::Place as Reached;
-use rackloom_protocol::{
-    Access, Command, Event, Instant, LocalRange, Memory, NodeId, OperationError, OperationId, RegionConfig,
-    RegionId, Signal, SignalKind,
-};
+use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
-use self::agreement::{Agreement, Look, Proposal, bit, ranks};
+use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
 use self::place::{InRoom, OnPlace, Place};
+use self::words::{FIRST_WORD, Words};
 use crate::crew::Crew;
 use crate::job::{Job, Output, Portion, Progress, Seat};
 use crate::measure::Measurements;
@@ -31,15 +31,6 @@ use crate::report::JobResult;
 pub(crate) const ROOMS: u64 = 3;
 /// Sets of ranks are bits of one word.
 pub(crate) const RANKS_MAX: usize = 64;
-/// Where proposals lie; a job's own regions have smaller numbers.
-const SLOTS: RegionId = RegionId(15);
-/// Number, members, room.
-const SLOT_BYTES: u64 = 24;
-/// Behind the slots: what is being sent, which must stay as it is until it has come. So many proposals may be under way.
-const STAGES: u64 = 16;
-const STAGE_BYTES: u64 = 16;
-/// Names of what is sent about groups: beyond those of all rooms.
-const FIRST_WORD: u64 = 1 << 62;
 /// How often it is looked what others say and whom they reach.
 const LOOK_INTERVAL_NS: u64 = 1_000_000;
 
@@ -65,16 +56,14 @@ pub(crate) struct Survivors {
     place: Place,
     stage: Stage,
     agreement: Agreement,
-    /// Members that have not been told the proposal.
-    untold: u64,
-    /// What is under way to whom, and of which proposal.
-    words: BTreeMap<u64, (u16, u64)>,
-    next_word: u64,
+    words: Words,
     look_due: Instant,
-    /// Of those who are lost, whom the job has heard of.
+    /// How far the job was, and since when.
+    stands_at: (u64, Instant),
+    /// Members that the job counts as lost, because this rank has said so to it.
     missed: u64,
-    /// Who cannot be told anything: its memory refuses it, or it has begun a new life, which knows nothing of the job.
-    deaf: u64,
+    /// The newest number that was answered by a rank that is at its end.
+    answered: u64,
     /// What earlier groups have left.
     earlier: Earlier,
 }
@@ -100,6 +89,7 @@ impl Survivors {
     ) -> Self {
         let members: Vec<_> = (0..crew.ranks.len() as u16).collect();
         let agreement = Agreement::begin(crew.rank, Proposal::default());
+        let words = Words::new(&crew, patience_ns);
         Self {
             crew,
             build,
@@ -109,40 +99,25 @@ impl Survivors {
             place: Place { room: 0, members },
             stage: Stage::Playing,
             agreement,
-            untold: 0,
-            words: BTreeMap::new(),
-            next_word: FIRST_WORD,
+            words,
             look_due: Instant::ZERO,
+            stands_at: (0, Instant::ZERO),
             missed: 0,
-            deaf: 0,
+            answered: 0,
             earlier: Earlier::default(),
         }
     }
 
-    fn all(&self) -> u64 {
-        (0..self.crew.ranks.len() as u16).map(bit).fold(0, |all, one| all | one)
+    fn others(&self) -> u64 {
+        self.crew.others().fold(0, |all, rank| all | bit(rank))
     }
 
     fn reachable(&self, seat: &dyn Seat) -> u64 {
         let reachable = self.crew.others().filter(|rank| seat.is_reachable(NodeId(*rank)));
-        reachable.fold(0, |all, rank| all | bit(rank)) & !self.deaf
+        reachable.fold(0, |all, rank| all | bit(rank)) & !self.words.deaf()
     }
 
-    /// What each rank has said last.
-    fn heard(&self, memory: &mut dyn Memory) -> Vec<Proposal> {
-        let slot = |rank: u64| {
-            let mut word = |number: u64| {
-                let mut bytes = [0; 8];
-                // A region that is gone says nothing.
-                let _ = memory.read(SLOTS, rank * SLOT_BYTES + 8 * number, &mut bytes);
-                u64::from_le_bytes(bytes)
-            };
-            Proposal { number: word(0), members: word(1), room: word(2) }
-        };
-        (0..self.crew.ranks.len() as u64).map(slot).collect()
-    }
-
-    /// The job's turn; and whether it must break off, because somebody of the group is gone or forms another one.
+    /// Polls the job. It must break off where a member of the group is gone or has begun to form another one.
     fn play(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
@@ -154,29 +129,56 @@ impl Survivors {
             Progress::Running(wake_at) => {
                 Progress::Running(Some(wake_at.map_or(self.look_due, |at| at.min(self.look_due))))
             }
-            Progress::Finished => self.end_of_job(now),
+            Progress::Finished => self.end_of_job(now, seat, memory),
         }
     }
 
-    fn watch(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
-        let heard = self.heard(memory);
-        let (own, number) = (bit(self.crew.rank), self.agreement.proposal.number);
+    fn watch(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
+        self.words.listen(memory);
         let reachable = self.reachable(seat);
-        let members = ranks(ranks_of(&self.place.members) & !own);
-        for rank in members {
-            let said = heard[usize::from(rank)];
-            // Who is through with its part says so to whoever asks, and has not left those who are nearly through.
-            let forms_another = said.members & own != 0 || self.place.room > 0;
-            let has_left = said.number > number && said.members != 0 && forms_another;
-            // Before the first group, who cannot be reached yet may still come.
-            let is_gone = self.place.room > 0 && reachable & bit(rank) == 0;
-            if (has_left || is_gone) && self.missed & bit(rank) == 0 {
+        self.words.tell(now, reachable, &self.crew, seat);
+        let is_stuck = self.is_stuck(now);
+        let members = ranks_of(&self.place.members) & !bit(self.crew.rank);
+        if is_stuck {
+            self.words.ask(now, members & reachable, &self.crew, seat);
+        }
+        for rank in ranks(members & !self.missed) {
+            // Before the first group, a rank that cannot be reached yet may still come.
+            let is_gone = reachable & bit(rank) == 0
+                && (self.place.room > 0 || is_stuck && self.words.deaf() & bit(rank) != 0);
+            if is_gone || self.has_left(rank, is_stuck) {
                 self.miss(now, rank);
             }
         }
     }
 
-    /// The job is told that a member is lost to it.
+    /// Whether the job has got no further for so long that the others' words must say why. At the start it waits for processes to come.
+    fn is_stuck(&mut self, now: Instant) -> bool {
+        let steps = self.job.progress_count();
+        if steps != self.stands_at.0 {
+            self.stands_at = (steps, now);
+        }
+        steps > 0 && now.since(self.stands_at.1) >= self.words.ask_interval_ns()
+    }
+
+    /// Whether a member of the group has said that it plays in it no more.
+    fn has_left(&self, rank: u16, is_stuck: bool) -> bool {
+        let (said, own) = (self.words.heard(rank), bit(self.crew.rank));
+        match said.standing {
+            Standing::Left => true,
+            // A rank that is through with this group's job has left nobody who can come to its end.
+            Standing::Through => {
+                (said.members, said.room) != (ranks_of(&self.place.members), self.place.room)
+            }
+            // A rank that goes on without this one may have left it when it was nearly through.
+            Standing::Member => {
+                let names_this = said.members & own != 0 || self.place.room > 0 || is_stuck;
+                said.number > self.agreement.proposal.number && names_this
+            }
+        }
+    }
+
+    /// The job counts a member as lost.
     fn miss(&mut self, now: Instant, rank: u16) {
         self.missed |= bit(rank);
         if let Some(node) = self.place.rank_of(NodeId(rank)) {
@@ -185,24 +187,40 @@ impl Survivors {
     }
 
     /// The job has ended in one way or another.
-    fn end_of_job(&mut self, now: Instant) -> Progress {
+    fn end_of_job(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         let result = self.job.result();
         let is_clean = result.failures.is_empty() && result.refusals.is_empty() && result.mismatch_count == 0;
-        if result.complete || !is_clean || self.place.room >= ROOMS {
-            self.stage = Stage::Over;
-            return Progress::Finished;
+        if result.complete {
+            return self.end(now, Standing::Through, seat, memory);
+        }
+        if !is_clean || self.place.room >= ROOMS {
+            return self.end(now, Standing::Left, seat, memory);
         }
         let Proposal { number, .. } = self.agreement.proposal;
         let members = ranks_of(&self.place.members);
-        let proposal = Proposal { number: number + 1, members, room: self.place.room + 1 };
+        let proposal =
+            Proposal { number: number + 1, members, room: self.place.room + 1, ..Proposal::default() };
         self.agreement = Agreement::begin(self.crew.rank, proposal);
-        self.untold = self.others_of_the_proposal();
         self.stage = Stage::Agreeing { until: now + self.patience_ns };
         Progress::Running(Some(now))
     }
 
-    fn others_of_the_proposal(&self) -> u64 {
-        self.agreement.proposal.members & !bit(self.crew.rank)
+    /// This rank takes part in no group any more, and says so: a rank that is through to whoever asks, one that gives up to all.
+    fn end(
+        &mut self,
+        now: Instant,
+        standing: Standing,
+        seat: &mut dyn Seat,
+        memory: &mut dyn Memory,
+    ) -> Progress {
+        self.stage = Stage::Over;
+        self.answered = self.agreement.proposal.number;
+        self.agreement.end(standing, ranks_of(&self.place.members), self.place.room);
+        let to = if standing == Standing::Left { self.others() } else { 0 };
+        // Memory that cannot be written any more says nothing to anybody.
+        let _ = self.words.say(self.agreement.proposal, to, memory);
+        self.answer(now, seat, memory);
+        Progress::Finished
     }
 
     fn agree(
@@ -212,64 +230,38 @@ impl Survivors {
         seat: &mut dyn Seat,
         memory: &mut dyn Memory,
     ) -> Result<Progress, String> {
-        let heard = self.heard(memory);
+        self.words.listen(memory);
         let reachable = self.reachable(seat);
-        match self.agreement.look(reachable, |rank| heard[usize::from(rank)]) {
-            Look::Agreed if self.agreement.proposal.room > ROOMS => {
-                self.stage = Stage::Over;
-                return Ok(Progress::Finished);
-            }
+        let words = &self.words;
+        let look = self.agreement.look(reachable, |rank| words.heard(rank));
+        let Proposal { members, room, .. } = self.agreement.proposal;
+        if room > ROOMS {
+            return Err(format!("those who are left had more than {ROOMS} groups to form"));
+        }
+        match look {
             Look::Agreed => {
-                self.form()?;
+                self.form(now)?;
                 return Ok(Progress::Running(Some(now)));
             }
-            Look::Changed => self.untold = self.others_of_the_proposal(),
-            Look::Waiting => {}
+            Look::Waiting if self.agreement.is_said() => {}
+            Look::Changed | Look::Waiting => {
+                self.words.say(self.agreement.proposal, members, memory)?;
+                self.agreement.said();
+            }
         }
-        self.tell(now, seat, memory)?;
+        self.words.tell(now, reachable, &self.crew, seat);
         if now >= until {
-            self.stage = Stage::Over;
-            self.earlier.notes.push("those who are left could not agree who goes on".to_owned());
-            return Ok(Progress::Finished);
+            return Err("those who are left could not agree who goes on".to_owned());
         }
+        let words = &self.words;
+        let silent = ranks(members & reachable).filter(|rank| words.heard(*rank) != self.agreement.proposal);
+        let silent = silent.fold(0, |all, rank| all | bit(rank));
+        self.words.ask(now, silent, &self.crew, seat);
         Ok(Progress::Running(Some(until.min(now + LOOK_INTERVAL_NS))))
     }
 
-    /// Say the proposal to those who have not been told.
-    fn tell(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Result<(), String> {
-        let Proposal { number, members, room } = self.agreement.proposal;
-        let stage = self.crew.ranks.len() as u64 * SLOT_BYTES + number % STAGES * STAGE_BYTES;
-        if self.untold != 0 {
-            let bytes: Vec<u8> = [members, room].into_iter().flat_map(u64::to_le_bytes).collect();
-            memory
-                .write(SLOTS, stage, &bytes)
-                .map_err(|fault| format!("own memory cannot be written: {fault:?}"))?;
-        }
-        for rank in ranks(self.untold) {
-            let slot = self.crew.address(rank, SLOTS, u64::from(self.crew.rank) * SLOT_BYTES);
-            let target = rackloom_protocol::RemoteAddress { offset: slot.offset + 8, ..slot };
-            let source = LocalRange { region: SLOTS, offset: stage, length: STAGE_BYTES };
-            let signal = Signal {
-                region: SLOTS,
-                offset: slot.offset,
-                key: slot.key,
-                kind: SignalKind::Set,
-                value: number,
-            };
-            let operation = OperationId(self.next_word);
-            let put = Command::Put { operation, target, source, signal: Some(signal) };
-            // Who cannot be told now is told at the next look, or dropped.
-            if seat.command(now, put).is_ok() {
-                self.words.insert(self.next_word, (rank, number));
-                self.next_word += 1;
-                self.untold &= !bit(rank);
-            }
-        }
-        Ok(())
-    }
-
     /// All have said the same: the job begins anew among them.
-    fn form(&mut self) -> Result<(), String> {
+    fn form(&mut self, now: Instant) -> Result<(), String> {
         let Proposal { members, room, .. } = self.agreement.proposal;
         let members: Vec<_> = ranks(members).collect();
         let own = members.iter().position(|rank| *rank == self.crew.rank).unwrap_or(0);
@@ -283,7 +275,7 @@ impl Survivors {
         self.place = Place { room, members };
         let note = format!("the job was done again by {}", self.names().join(", "));
         self.earlier.notes.push(note);
-        (self.job, self.stage, self.missed) = (job, Stage::Playing, 0);
+        (self.job, self.stage, self.missed, self.stands_at) = (job, Stage::Playing, 0, (0, now));
         Ok(())
     }
 
@@ -291,30 +283,16 @@ impl Survivors {
         self.place.members.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
     }
 
-    /// This rank is at its end: whoever asks it to go on with others is told that it does not.
+    /// This rank is at its end: a rank that wants to go on with it is told that it does not.
     fn answer(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
-        let heard = self.heard(memory);
-        let newest = heard.iter().map(|said| said.number).max().unwrap_or(0);
-        if newest > self.agreement.proposal.number {
-            self.agreement.proposal = Proposal { number: newest, members: 0, room: 0 };
-            self.untold = self.all() & !bit(self.crew.rank);
+        self.words.listen(memory);
+        let newest = self.words.newest();
+        if newest > self.answered {
+            self.answered = newest;
+            self.words.repeat(self.others());
         }
-        self.untold &= self.reachable(seat);
-        // Memory that cannot be written any more tells nobody.
-        let _ = self.tell(now, seat, memory);
-    }
-
-    /// A word to somebody has ended. Who has not got the present one is told again, as long as it is a member.
-    fn told(&mut self, word: u64, result: Result<u64, OperationError>) {
-        let Some((rank, number)) = self.words.remove(&word) else { return };
-        let is_lost = matches!(result, Err(OperationError::Unreachable | OperationError::OutcomeUnknown));
-        if result.is_err() && !is_lost {
-            self.deaf |= bit(rank);
-        }
-        let is_member = self.agreement.proposal.members & bit(rank) != 0;
-        if is_lost && is_member && number == self.agreement.proposal.number {
-            self.untold |= bit(rank);
-        }
+        let reachable = self.reachable(seat);
+        self.words.tell(now, reachable, &self.crew, seat);
     }
 }
 
@@ -325,9 +303,7 @@ fn ranks_of(members: &[u16]) -> u64 {
 impl Job for Survivors {
     fn regions(&self) -> Vec<RegionConfig> {
         let mut regions = self.job.regions();
-        let slots = self.crew.ranks.len() as u64 * SLOT_BYTES + STAGES * STAGE_BYTES;
-        let write = Access { read: false, write: true, atomic: false };
-        regions.push(self.crew.region(SLOTS, slots, write));
+        regions.push(Words::region(&self.crew));
         for room in 1..=ROOMS {
             let place = Place { room, members: Vec::new() };
             let of_room = self
@@ -343,11 +319,11 @@ impl Job for Survivors {
         if let Event::NodeRestarted { node } = *event
             && node.index() < self.crew.ranks.len()
         {
-            self.deaf |= bit(node.0);
+            self.words.is_stranger(node.0);
         }
         let inner = match *event {
             Event::Completed { operation, result } if operation.0 >= FIRST_WORD => {
-                return self.told(operation.0, result);
+                return self.words.ended(now, operation.0, result);
             }
             Event::Completed { operation, result } => {
                 self.place.operation_of(operation).map(|operation| Event::Completed { operation, result })
@@ -372,8 +348,7 @@ impl Job for Survivors {
                 Ok(progress) => progress,
                 Err(why) => {
                     self.earlier.notes.push(why);
-                    self.stage = Stage::Over;
-                    Progress::Finished
+                    self.end(now, Standing::Left, seat, memory)
                 }
             },
             Stage::Over => {
