@@ -17,7 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-collectives", &[]),
     ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
-    ("rackloom-experiments", &["rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"]),
+    (
+        "rackloom-experiments",
+        &["rackloom-capture", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
+    ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
     ("rackloom", &["rackloom-collectives", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-calibrate", &[]),

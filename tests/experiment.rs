@@ -82,6 +82,7 @@ fn a_verdict_that_does_not_hold_is_the_exit_code() {
 fn what_cannot_be_run_is_refused_with_what_can() {
     refused(&["size-swep"], "there is no experiment `size-swep`");
     refused(&["size-sweep", "--vary", "bites=64"], "nothing called `bites`");
+    refused(&["loss-sweep", "--vary", "link.loss=5e-2,10%"], "`5e-2` of `link.loss` is not");
     refused(&["size-sweep", "--vary", "bytes"], "no values");
     refused(&["size-sweep", "--vary", "bytes="], "varied over no values");
     refused(&["size-sweep", "--vary", "bytes=1", "--vary", "bytes=2"], "`bytes` is varied twice");

@@ -59,6 +59,45 @@ fn the_links_of_a_server_carry_no_data_unless_they_are_forced_to() {
     }
 }
 
+/// The rows of operations on one path, by kind.
+fn operations<'r>(report: &'r Value, path: &str) -> Vec<&'r Value> {
+    let rows = report["operations"].as_array().expect("operations");
+    rows.iter().filter(|row| row["path"] == path).collect()
+}
+
+#[test]
+fn direct_operations_have_times_and_rows_of_their_own() {
+    // Two servers of two: a node reaches one peer directly and two in frames.
+    let file =
+        rack_file("name: quartet\nshape: {full-mesh: {nodes: 4}}\nservers: {a: [n0, n1], b: [n2, n3]}\n");
+    let ended = run(&file).with(&["--job", "litmus"]).finish();
+    let report = ended.passed();
+    for kind in ["store-acknowledged", "load", "put", "get", "fetch-add-8"] {
+        let row = |path| {
+            let rows =
+                operations(&report, path).into_iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
+            assert_eq!(rows.len(), 1, "{kind} {path}: {rows:?}");
+            rows[0].clone()
+        };
+        let (direct, framed) = (row("direct"), row("frames"));
+        for field in ["p50", "p99", "max"] {
+            let time = |row: &Value| row["latency_ns"][field].as_u64().expect("a time");
+            assert!(time(&direct) > 0, "{kind} took no time: {direct}");
+            // Two copies in one process take less than a round trip over a wire.
+            assert!(field != "p50" || time(&direct) < time(&framed), "{kind}: {direct} {framed}");
+        }
+        assert!(direct["goodput_bytes_per_s"].as_u64() > Some(0), "{kind}: {direct}");
+    }
+    let sum = |path| {
+        operations(&report, path).iter().map(|row| row["count"].as_u64().expect("a count")).sum::<u64>()
+    };
+    assert!(sum("direct") > 100 && sum("frames") > 100);
+    assert!(ended.stdout.contains("operation           path "), "{}", ended.stdout);
+    let alone = run(&file).with(&["--job", "litmus", "--force-wire"]).finish();
+    assert!(operations(&alone.passed(), "direct").is_empty());
+    assert!(!alone.stdout.contains("path "), "{}", alone.stdout);
+}
+
 #[test]
 fn the_file_can_force_the_wire_as_well() {
     let report = run(&duo("force_wire: true\njob: {litmus: {bytes_max: 4KiB, rounds: 1}}")).finish().passed();

@@ -74,7 +74,7 @@ impl Script {
             }
         };
         match seat.command(now, command) {
-            Ok(()) | Err(CommandRefused::Busy) => {}
+            Ok(_) | Err(CommandRefused::Busy) => {}
             Err(refused) => panic!("{} step {}: {refused}", self.node, self.step),
         }
     }

@@ -16,7 +16,7 @@ fn varying_columns(heading: &str) -> &'static [&'static str] {
     match heading {
         "member" => &["process"],
         // Compare-swap loops retry as often as they must; flushes and waits may find nothing left to do.
-        "operation" => &["p50", "p99", "max", "goodput"],
+        "operation" => &["p50", "p99", "max"],
         "link" => &["frames", "on the wire", "retransmitted", "dropped"],
         _ => &[],
     }

@@ -14,6 +14,7 @@ pub mod array;
 mod builder;
 pub mod choose;
 pub mod collective;
+pub mod curve;
 mod estimate;
 pub mod execute;
 pub mod partition;

@@ -35,6 +35,11 @@ pub enum KnobKind {
     Metres(u64, u64),
     /// A number above 0 and below 1, or per cent.
     Share,
+    /// A share as [`Self::Share`], up to so many thousandths, because the formula holds no further.
+    ShareUpTo {
+        /// The largest value, in thousandths.
+        thousandths: u16,
+    },
     /// One of the usual values.
     Word,
 }
@@ -121,6 +126,11 @@ impl Knob {
     fn accept(&self, value: &str) -> Result<(), Refused> {
         let is_fine = match self.kind {
             KnobKind::Share => units::probability(value).is_some_and(|share| share > 0.0 && share < 1.0),
+            KnobKind::ShareUpTo { thousandths } => {
+                // Values are written in decimal, so the bound itself may be off by a last bit.
+                let most = f64::from(thousandths) / 1000.0 * (1.0 + 1e-12);
+                units::probability(value).is_some_and(|share| share > 0.0 && share <= most)
+            }
             KnobKind::Word => self.usual.contains(&value),
             counted => counted.whole(value).is_some(),
         };
@@ -146,7 +156,7 @@ impl KnobKind {
             Self::Metres(least, most) => {
                 (bare.or_else(|| whole(units::length_mm(text)?, 1_000)), least, most)
             }
-            Self::Share | Self::Word => return None,
+            Self::Share | Self::ShareUpTo { .. } | Self::Word => return None,
         };
         value.filter(|value| (least..=most).contains(value))
     }
@@ -158,6 +168,10 @@ impl KnobKind {
             Self::Microseconds(least, most) => format!("a time from {least} to {most} whole microseconds"),
             Self::Metres(least, most) => format!("a length from {least} to {most} whole metres"),
             Self::Share => "a number between 0 and 1".to_owned(),
+            Self::ShareUpTo { thousandths } => {
+                let most = f64::from(thousandths) / 1000.0;
+                format!("above 0 and at most {most}, and beyond that the formula does not hold")
+            }
             Self::Word => "one of those it knows".to_owned(),
         }
     }
@@ -185,6 +199,13 @@ mod tests {
         Knob { name: "cable", meaning: "", usual: &["3"], reduced: &[], kind: KnobKind::Metres(1, 2000) },
         Knob { name: "link.loss", meaning: "", usual: &["0.01"], reduced: &[], kind: KnobKind::Share },
         Knob { name: "mode", meaning: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Word },
+        Knob {
+            name: "loss",
+            meaning: "",
+            usual: &["1e-3"],
+            reduced: &[],
+            kind: KnobKind::ShareUpTo { thousandths: 20 },
+        },
     ];
 
     fn knobs(name: &str, values: &[&str]) -> Result<Knobs, Refused> {
@@ -207,13 +228,14 @@ mod tests {
         let counts = |name, values| knobs(name, values).unwrap().counts(name, false);
         assert_eq!(counts("bytes", &["64", "4KiB", "1kB"]), [64, 4_096, 1_000]);
         assert_eq!((counts("beat", &["7", "1ms"]), counts("cable", &["2km"])), (vec![7, 1_000], vec![2_000]));
+        assert_eq!(knobs("loss", &["2%", "0.02"]).unwrap().shares("loss", false), [0.02, 0.02]);
         assert_eq!(knobs("link.loss", &["1%", "1e-3"]).unwrap().shares("link.loss", false), [0.01, 0.001]);
     }
 
     #[test]
     fn unknown_knobs_and_values_are_refused_with_what_there_is() {
         for (name, values, hint) in [
-            ("byte", &["1"][..], "bytes, beat, cable, link.loss, mode"),
+            ("byte", &["1"][..], "bytes, beat, cable, link.loss, mode, loss"),
             ("bytes", &["0"], "bytes=64,128"),
             ("bytes", &["8KiB"], "bytes=64,128"),
             ("bytes", &["3us"], "bytes=64,128"),
@@ -221,6 +243,7 @@ mod tests {
             ("bytes", &[], "bytes=64,128"),
             ("link.loss", &["1.5"], "link.loss=0.01"),
             ("mode", &["maybe"], "mode=on,off"),
+            ("loss", &["1e-3", "2.1%"], "loss=1e-3"),
         ] {
             let refused = knobs(name, values).unwrap_err();
             assert!(refused.hint.contains(hint), "{refused}");

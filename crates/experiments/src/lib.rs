@@ -8,12 +8,13 @@
 //!
 //! Rooms: [`experiment`] (what one is, how it is run and judged) · [`knob`] (what `--vary` may change) · `parallel` (many
 //! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, what its nodes do, and who sends how much to whom) · [`theory`] (the closed forms) ·
-//! `suite` (the experiments) · [`chart`] (a figure as SVG text) · `answer` (what the numbers come to, in a line).
+//! `captured` (a run's capture, read back) · `suite` (the experiments) · [`chart`] (a figure as SVG text) · `answer` (what the numbers come to, in a line).
 //!
 //! It prints nothing and opens no file.
 #![forbid(unsafe_code)]
 
 mod answer;
+mod captured;
 pub mod chart;
 pub mod experiment;
 pub mod knob;

@@ -40,6 +40,11 @@ impl Stage {
         Ok(Self { simulation, ledgers, plan })
     }
 
+    /// The rack's plan.
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// Until every node's traffic is over.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         self.simulation.run().map(|_| ()).map_err(|stalled| stalled.to_string())

@@ -162,7 +162,7 @@ impl Traffic {
                 return Some(due);
             }
             match seat.command(now, course.flow.command(index, course.issued)) {
-                Ok(()) => {
+                Ok(_) => {
                     if !course.flow.times_ns.is_empty() {
                         // Back-pressure counts: an operation begins when it was due.
                         course.open.insert(course.issued, due);

@@ -49,18 +49,32 @@ pub struct Portion {
     pub total: u64,
 }
 
+/// Which path carries an accepted command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carried {
+    /// The endpoint carries the command: in frames, or on this side alone.
+    #[default]
+    Endpoint,
+    /// Mapped memory of the same server carries the command. The job reads no clock, so the engine hands in what it measured.
+    Direct {
+        /// Duration of the call in nanoseconds, if the command was complete when the call returned; `None` if its end is an event of
+        /// a later time, as in virtual time.
+        took_ns: Option<u64>,
+    },
+}
+
 /// What a job sits on: an endpoint, alone or with ways beside it that carry out the same commands and end in the same
 /// events.
 pub trait Seat {
-    /// See [`Member::handle_command`].
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
+    /// Accepts a command as [`Member::handle_command`] does, and returns the path that carries it.
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused>;
     /// See [`Endpoint::is_reachable`].
     fn is_reachable(&self, node: NodeId) -> bool;
 }
 
 impl Seat for Endpoint {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
-        self.handle_command(now, command)
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
+        self.handle_command(now, command).map(|()| Carried::Endpoint)
     }
     fn is_reachable(&self, node: NodeId) -> bool {
         Self::is_reachable(self, node)

@@ -26,7 +26,7 @@ pub mod traffic;
 
 pub use build::{build, build_from, build_on, objections, play_trace};
 pub use crew::{Rank, data_regions};
-pub use job::{Job, Output, Portion, Progress, Seat};
-pub use measure::{Measurements, OperationKind};
+pub use job::{Carried, Job, Output, Portion, Progress, Seat};
+pub use measure::{Measurements, OperationKind, OperationPath};
 pub use oracle::{Oracle, Verdicts};
 pub use report::{JobResult, MemberReport, MemberState, PathCount, PathReport, Report, SweepRow};

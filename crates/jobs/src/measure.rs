@@ -4,6 +4,10 @@
 //! *accepted* for posted stores and fences, *visible* for everything else. Times come from the caller's `now`, so they are
 //! virtual in the simulator and wall time in processes; one set of measurements never mixes the two.
 //!
+//! An operation on mapped memory of the same server ("direct") is complete when its call returns. Its latency is the time that the
+//! engine measured around the call, plus the time before its acceptance. Direct operations of one rank never overlap, so their busy
+//! time is the sum of their durations. They are kept apart from operations in frames.
+//!
 //! Measurements travel from a node's process to its supervisor as JSON and are merged there, so histograms are written as
 //! their non-empty buckets only.
 
@@ -89,6 +93,12 @@ impl OperationKind {
         Self::ForbiddenAccess,
     ];
 
+    /// Whether operations of this kind reach another node, so that they have a path.
+    #[must_use]
+    pub const fn reaches_another(self) -> bool {
+        !matches!(self, Self::Receive | Self::WaitUntil | Self::Fence | Self::Flush | Self::Barrier)
+    }
+
     /// Lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -112,6 +122,27 @@ impl OperationKind {
             Self::Flush => "flush",
             Self::Barrier => "barrier",
             Self::ForbiddenAccess => "forbidden-access",
+        }
+    }
+}
+
+/// Which path carried an operation on another node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationPath {
+    /// Frames over links.
+    Frames,
+    /// Mapped memory of the same server.
+    Direct,
+}
+
+impl OperationPath {
+    /// Lower-case name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Frames => "frames",
+            Self::Direct => "direct",
         }
     }
 }
@@ -228,6 +259,17 @@ pub struct KindMeasurement {
 }
 
 impl KindMeasurement {
+    fn count(&mut self, latency_ns: u64, outcome: Result<u64, &str>) {
+        self.count += 1;
+        match outcome {
+            Ok(bytes) => {
+                self.bytes += bytes;
+                self.latency.record(latency_ns);
+            }
+            Err(name) => *self.errors.entry(name.to_owned()).or_default() += 1,
+        }
+    }
+
     /// Operations that ended badly.
     #[must_use]
     pub fn error_count(&self) -> u64 {
@@ -255,15 +297,31 @@ impl KindMeasurement {
 
 /// What one rank, or after merging all ranks, measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
 pub struct Measurements {
+    /// Operations in frames, and those that concern only their own side.
     kinds: BTreeMap<OperationKind, KindMeasurement>,
+    /// Operations on mapped memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    direct: BTreeMap<OperationKind, KindMeasurement>,
 }
 
 impl Measurements {
-    /// An operation is under way from now on.
+    fn of(&mut self, kind: OperationKind, path: OperationPath) -> &mut KindMeasurement {
+        let kinds = match path {
+            OperationPath::Frames => &mut self.kinds,
+            OperationPath::Direct => &mut self.direct,
+        };
+        kinds.entry(kind).or_default()
+    }
+
+    /// An operation in frames, or one that concerns only its own side, is under way from now on.
     pub fn begin(&mut self, kind: OperationKind, now: Instant) {
-        let measurement = self.kinds.entry(kind).or_default();
+        self.begin_on(OperationPath::Frames, kind, now);
+    }
+
+    /// An operation on this path is under way from now on.
+    pub fn begin_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
+        let measurement = self.of(kind, path);
         if measurement.under_way == 0 {
             measurement.busy_since = now;
         }
@@ -273,41 +331,79 @@ impl Measurements {
     /// An operation that began is no longer under way. Its outcome is counted by [`Self::count`], which may come
     /// earlier: a posted store has its completion level long before its bytes have arrived.
     pub fn end(&mut self, kind: OperationKind, now: Instant) {
-        let measurement = self.kinds.entry(kind).or_default();
+        self.end_on(OperationPath::Frames, kind, now);
+    }
+
+    /// An operation that began on this path is no longer under way; see [`Self::end`].
+    pub fn end_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
+        let measurement = self.of(kind, path);
         measurement.under_way = measurement.under_way.saturating_sub(1);
         if measurement.under_way == 0 {
             measurement.busy_ns += now.since(measurement.busy_since);
         }
     }
 
-    /// Count an outcome: the latency and bytes of a success, or the name of an error.
-    pub fn count(&mut self, kind: OperationKind, latency_ns: u64, outcome: Result<u64, &str>) {
-        let measurement = self.kinds.entry(kind).or_default();
-        measurement.count += 1;
-        match outcome {
-            Ok(bytes) => {
-                measurement.bytes += bytes;
-                measurement.latency.record(latency_ns);
-            }
-            Err(name) => *measurement.errors.entry(name.to_owned()).or_default() += 1,
-        }
+    /// Count the outcome of a direct operation that was complete when its call returned, after `took_ns` of its latency; see
+    /// [`Self::count`].
+    pub fn count_direct(
+        &mut self,
+        kind: OperationKind,
+        latency_ns: u64,
+        took_ns: u64,
+        outcome: Result<u64, &str>,
+    ) {
+        let measurement = self.direct.entry(kind).or_default();
+        measurement.busy_ns += took_ns;
+        measurement.count(latency_ns, outcome);
     }
 
-    /// What was measured about a kind, if it occurred.
+    /// Count an outcome: the latency and bytes of a success, or the name of an error.
+    pub fn count(&mut self, kind: OperationKind, latency_ns: u64, outcome: Result<u64, &str>) {
+        self.count_on(OperationPath::Frames, kind, latency_ns, outcome);
+    }
+
+    /// Count an outcome on this path; see [`Self::count`].
+    pub fn count_on(
+        &mut self,
+        path: OperationPath,
+        kind: OperationKind,
+        latency_ns: u64,
+        outcome: Result<u64, &str>,
+    ) {
+        self.of(kind, path).count(latency_ns, outcome);
+    }
+
+    /// What was measured about a kind on mapped memory, if it occurred.
+    #[must_use]
+    pub fn get_direct(&self, kind: OperationKind) -> Option<&KindMeasurement> {
+        self.direct.get(&kind)
+    }
+
+    /// What was measured about a kind in frames or on its own side, if it occurred.
     #[must_use]
     pub fn get(&self, kind: OperationKind) -> Option<&KindMeasurement> {
         self.kinds.get(&kind)
     }
 
-    /// All kinds that occurred, in report order.
-    pub fn iter(&self) -> impl Iterator<Item = (OperationKind, &KindMeasurement)> {
-        self.kinds.iter().map(|(kind, measurement)| (*kind, measurement))
+    /// All kinds that occurred, in report order, with the path of those that reach another node's memory.
+    pub fn iter(&self) -> impl Iterator<Item = (OperationKind, Option<OperationPath>, &KindMeasurement)> {
+        OperationKind::ALL.into_iter().flat_map(|kind| {
+            let framed = self
+                .kinds
+                .get(&kind)
+                .map(|measured| (kind, kind.reaches_another().then_some(OperationPath::Frames), measured));
+            let direct = self.direct.get(&kind).map(|measured| (kind, Some(OperationPath::Direct), measured));
+            framed.into_iter().chain(direct)
+        })
     }
 
     /// Add what another rank measured.
     pub fn merge(&mut self, other: &Self) {
         for (kind, measurement) in &other.kinds {
             self.kinds.entry(*kind).or_default().merge(measurement);
+        }
+        for (kind, measurement) in &other.direct {
+            self.direct.entry(*kind).or_default().merge(measurement);
         }
     }
 }
@@ -362,6 +458,25 @@ mod tests {
         assert_eq!((put.count, put.bytes, put.busy_ns, put.error_count()), (3, 2000, 1000, 1));
         assert_eq!(put.goodput_bytes_per_s(), 2_000_000_000);
         assert_eq!(put.latency.max_ns(), 500);
+    }
+
+    #[test]
+    fn direct_operations_are_busy_for_the_sum_of_their_times_and_kept_apart() {
+        let mut measurements = Measurements::default();
+        let kind = OperationKind::Put;
+        measurements.count_direct(kind, 100, 100, Ok(1000));
+        measurements.count_direct(kind, 350, 300, Ok(1000));
+        measurements.count_direct(kind, 100, 100, Err("revoked"));
+        measurements.count(kind, 9_000, Ok(1000));
+        let sent = serde_json::to_string(&measurements).unwrap();
+        let mut merged = Measurements::default();
+        merged.merge(&serde_json::from_str(&sent).unwrap());
+        let direct = merged.get_direct(kind).unwrap();
+        assert_eq!((direct.count, direct.bytes, direct.busy_ns, direct.error_count()), (3, 2000, 500, 1));
+        assert_eq!(direct.goodput_bytes_per_s(), 4_000_000_000);
+        assert_eq!((direct.latency.max_ns(), merged.get(kind).unwrap().latency.max_ns()), (350, 9_000));
+        let paths: Vec<_> = merged.iter().map(|(_, path, _)| path).collect();
+        assert_eq!(paths, [Some(OperationPath::Frames), Some(OperationPath::Direct)]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rackloom_collectives::{Algorithm, ElementType};
 use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collective};
-use rackloom_jobs::{Job, Progress, Rank, Seat};
+use rackloom_jobs::{Carried, Job, Progress, Rank, Seat};
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, Instant, LocalRange, Memory,
@@ -347,7 +347,7 @@ impl Seat for Sits<'_> {
         !self.world.places[self.rank].lost[node.index()]
     }
 
-    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         let own = match command {
             Command::Load { into, .. } => Some(into.region),
             Command::Put { source, .. } if source.length > 0 => Some(source.region),
@@ -372,7 +372,7 @@ impl Seat for Sits<'_> {
                 }
                 let wait = Wait { operation, region, offset, condition, value, depends_on };
                 self.world.places[self.rank].waits.push(wait);
-                return Ok(());
+                return Ok(Carried::Endpoint);
             }
             Command::Cancel { operation } => {
                 let waits = &mut self.world.places[self.rank].waits;
@@ -381,7 +381,7 @@ impl Seat for Sits<'_> {
                 if waits.len() < before {
                     self.world.end(self.rank, operation, Err(OperationError::Cancelled));
                 }
-                return Ok(());
+                return Ok(Carried::Endpoint);
             }
             other => panic!("{other:?}"),
         };
@@ -390,7 +390,7 @@ impl Seat for Sits<'_> {
             return Err(CommandRefused::Unreachable(target));
         }
         self.world.launch(self.rank, operation, action);
-        Ok(())
+        Ok(Carried::Endpoint)
     }
 }
 

@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 
-use rackloom_jobs::{Job, PathReport, Progress};
+use rackloom_jobs::local::moved_bytes;
+use rackloom_jobs::{Carried, Job, PathReport, Progress};
 use rackloom_plan::faults::Troubles;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, PortId, RegionConfig,
@@ -149,7 +150,7 @@ struct Overheard<'a> {
 }
 
 impl rackloom_jobs::Seat for Overheard<'_> {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         self.commands += 1;
         let taken = match &mut self.local {
             Some(local) => local.command(now, &command, self.endpoint)?,
@@ -165,7 +166,9 @@ impl rackloom_jobs::Seat for Overheard<'_> {
             }
         }
         self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
-        Ok(())
+        // Without bytes it concerns only this side: a wait, a cancel.
+        let is_direct = taken == Taken::Here && moved_bytes(&command).is_some();
+        Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rackloom_calibrate::Pair;
 
 use super::row::Obstacle;
-use super::{idle, simulated};
+use super::{idle, simulated, whole};
 use crate::interruption::Interruption;
 
 /// A take that only tries the machinery is so much shorter.
@@ -25,6 +25,7 @@ pub(super) struct Bench {
     /// What was taken for one row and answers another one's question, too.
     pub(super) permutations: Shared<simulated::Taken>,
     pub(super) idle_racks: [Shared<idle::Taken>; 2],
+    pub(super) commands: [Shared<whole::Taken>; whole::COMMANDS],
 }
 
 /// Takes that several rows read; whoever comes first takes them.
@@ -64,6 +65,7 @@ impl Bench {
             interruption,
             permutations: Shared::default(),
             idle_racks: Default::default(),
+            commands: std::array::from_fn(|_| Shared::default()),
         })
     }
 

@@ -29,6 +29,7 @@ mod row;
 mod rows;
 mod show;
 mod simulated;
+mod whole;
 
 use std::time::Duration;
 

@@ -27,7 +27,17 @@ pub(super) enum On {
 
 /// Run `rackloom` with these arguments and a rack file, and give what it prints.
 pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, Obstacle> {
-    let output = output(bench, on, arguments)?;
+    started(bench, on, arguments, |_| {})
+}
+
+/// Runs `rackloom` as [`rackloom`] does, and calls `begun` with the process id once it has started.
+pub(super) fn started(
+    bench: &Bench,
+    on: On,
+    arguments: &[String],
+    begun: impl FnOnce(u32) + Send,
+) -> Result<String, Obstacle> {
+    let output = output(bench, on, arguments, begun)?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         _ => Err(failed(arguments, &output)),
@@ -38,7 +48,12 @@ fn failed(arguments: &[String], output: &Output) -> Obstacle {
     Obstacle::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))
 }
 
-fn output(bench: &Bench, on: On, arguments: &[String]) -> Result<Output, Obstacle> {
+fn output(
+    bench: &Bench,
+    on: On,
+    arguments: &[String],
+    begun: impl FnOnce(u32) + Send,
+) -> Result<Output, Obstacle> {
     let processors = match on {
         On::Pair => {
             let pair = bench.pair()?;
@@ -52,7 +67,9 @@ fn output(bench: &Bench, on: On, arguments: &[String]) -> Result<Output, Obstacl
         let mut command = Command::new("/proc/self/exe");
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C is heard here; a command of its own group is told once.
-        interruption.attend(command.process_group(0).spawn()?)
+        let child = command.process_group(0).spawn()?;
+        begun(child.id());
+        interruption.attend(child)
     };
     // A thread of its own: what it is held to, its children inherit.
     let output = thread::scope(|scope| scope.spawn(start).join());
@@ -95,7 +112,7 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
 /// One take of a raw loop, by this command under its hidden name.
 pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
     let arguments = words(&format!("calibrate-loop {} --count {count}", what.word()));
-    let output = output(bench, On::Pair, &arguments)?;
+    let output = output(bench, On::Pair, &arguments, |_| {})?;
     let printed = match output.status.code() {
         Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
         // What the machine does not have, ours need not show.

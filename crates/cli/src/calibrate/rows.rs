@@ -9,7 +9,7 @@ use super::fabric::{Couple, Packing};
 use super::program::raw_loop;
 use super::raw::RawLoop;
 use super::row::{Obstacle, Row, Sides, Unit};
-use super::{idle, racks, simulated};
+use super::{idle, racks, simulated, whole};
 
 /// Records, or operations of ours, that make a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;
@@ -28,6 +28,7 @@ pub(super) fn all() -> Vec<Row> {
     rows.extend(racks::packet());
     rows.extend(racks::collectives());
     rows.extend(idle::rows());
+    rows.extend(whole::rows());
     // A rack of a thousand nodes takes longest by far.
     rows.extend(simulated::rows());
     rows

@@ -9,6 +9,7 @@ use rackloom_jobs::report::{
     WireBytes,
 };
 
+use rackloom_jobs::OperationPath;
 use rackloom_protocol::DropReason;
 
 use super::Style;
@@ -30,7 +31,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         oracles(report),
         traffic(report.traffic.as_ref()),
         sweep(&report.sweep),
-        operations(&report.operations),
+        operations(&report.operations, &report.job),
         paths(&report.nodes),
         memory(&report.nodes),
         links(&report.links),
@@ -55,30 +56,45 @@ fn oracles(report: &Report) -> String {
     if report.faults.is_empty() && !is_broken { String::new() } else { rows_of_oracles(&report.oracles) }
 }
 
-fn operations(operations: &[OperationReport]) -> String {
-    let mut table = Table::new(&[
-        Column::Left("operation"),
+/// Stands under the operations of a litmus, which has no goodput column.
+const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for that, \
+                            --job latency and --job bandwidth";
+
+fn operations(operations: &[OperationReport], job: &str) -> String {
+    let is_litmus = job == "litmus";
+    let has_direct = operations.iter().any(|operation| operation.path == Some(OperationPath::Direct));
+    let mut columns = vec![Column::Left("operation")];
+    columns.extend(has_direct.then_some(Column::Left("path")));
+    columns.extend([
         Column::Right("count"),
         Column::Right("errors"),
         Column::Right("p50"),
         Column::Right("p99"),
         Column::Right("max"),
-        Column::Right("goodput"),
     ]);
+    columns.extend((!is_litmus).then_some(Column::Right("goodput")));
+    let mut table = Table::new(&columns);
     for operation in operations {
         let latency = operation.latency_ns;
         let goodput = operation.goodput_bytes_per_s;
-        table.row([
-            operation.kind.name().to_owned(),
+        let mut cells = vec![operation.kind.name().to_owned()];
+        cells.extend(has_direct.then(|| operation.path.map_or("-", OperationPath::name).to_owned()));
+        cells.extend([
             units::count(operation.count),
             units::count(operation.errors),
             units::time(latency.p50),
             units::time(latency.p99),
             units::time(latency.max),
-            if goodput == 0 { "-".to_owned() } else { units::rate(goodput) },
         ]);
+        let rate = || if goodput == 0 { "-".to_owned() } else { units::rate(goodput) };
+        cells.extend((!is_litmus).then(rate));
+        table.row(cells);
     }
-    if table.is_empty() { String::new() } else { table.render() }
+    match (table.is_empty(), is_litmus) {
+        (true, _) => String::new(),
+        (false, true) => format!("{}\n{NO_BENCHMARK}", table.render().trim_end()),
+        (false, false) => table.render(),
+    }
 }
 
 /// Who carried each node's operations, where anybody else than the wire could have.

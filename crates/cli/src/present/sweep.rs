@@ -16,16 +16,16 @@ pub(super) fn sweep(rows: &[SweepRow]) -> String {
     let mut columns = vec![Column::Left("what")];
     columns.extend(has_pairs.then_some(Column::Left("between")));
     columns.extend(has_algorithms.then_some(Column::Left("algorithm")));
+    let has_estimates = rows.iter().any(|row| row.estimate_us.is_some());
     columns.extend([
         Column::Right("size (B)"),
         Column::Right("count"),
         Column::Left("type"),
         Column::Left("op"),
         Column::Right("time (us)"),
-        Column::Right("algbw (GB/s)"),
-        Column::Right("busbw (GB/s)"),
-        Column::Right("wrong"),
     ]);
+    columns.extend(has_estimates.then_some(Column::Right("estimate (us)")));
+    columns.extend([Column::Right("algbw (GB/s)"), Column::Right("busbw (GB/s)"), Column::Right("wrong")]);
     let mut table = Table::new(&columns);
     for row in rows {
         let mut cells = vec![row.what.clone()];
@@ -37,10 +37,11 @@ pub(super) fn sweep(rows: &[SweepRow]) -> String {
             row.element.clone(),
             row.op.clone(),
             format!("{:.2}", row.time_us),
-            bandwidth(row.algorithm_gbps),
-            bandwidth(row.bus_gbps),
-            units::count(row.wrong),
         ]);
+        let estimate =
+            |row: &SweepRow| row.estimate_us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"));
+        cells.extend(has_estimates.then(|| estimate(row)));
+        cells.extend([bandwidth(row.algorithm_gbps), bandwidth(row.bus_gbps), units::count(row.wrong)]);
         table.row(cells);
     }
     table.render()
@@ -84,7 +85,7 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
         format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
     format!(
-        "{what}: chosen while the rack runs, by size, shape and what the links are measured to be; --algorithm shows the \
+        "{what}: chosen while the rack runs, by trial runs of each (in virtual time by closed forms); --algorithm shows the \
          schedule of one\n\n{}",
         table.render()
     )

@@ -28,6 +28,9 @@ const REPLAY_TIMER_NS: u64 = 2_000;
 /// of it and of the one during which the news comes.
 const BEHIND: f64 = 2.0;
 const BEHIND_SLACK: f64 = 1.0;
+/// The largest loss for which the closed forms hold, in thousandths. Beyond it the first frames sent again are lost so often that the
+/// windows run empty while timers run, and the link is idle, which no term of the forms counts.
+const LOSS_MAX_THOUSANDTHS: u16 = 20;
 /// Losses that a run waits for, of those that do not strike what is thrown away anyway.
 const EVENTS: f64 = 4_800.0;
 /// But no more puts than these, which meet 2400 losses at 1e-3.
@@ -58,7 +61,7 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
             meaning: "probability that a data frame is lost",
             usual: &["1e-5", "1e-4", "1e-3", "1e-2"],
             reduced: &["1e-5", "1e-2"],
-            kind: KnobKind::Share,
+            kind: KnobKind::ShareUpTo { thousandths: LOSS_MAX_THOUSANDTHS },
         },
         Knob {
             name: "transport.mode",

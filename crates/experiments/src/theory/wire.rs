@@ -31,8 +31,12 @@ pub const ETHLINK: Headers =
 pub const ROCE: Headers =
     Headers { name: "roce-like", per_frame: 14 + 20 + 8 + 12 + 4 + 4, per_operation: 16 };
 
+/// Our own frames: Ethernet 14, link header 32, fabric header 40, the choice of a region 16, FCS 4, and 12 per operation
+/// (`docs/wire-format.md`).
+pub const OWN: Headers = Headers { name: "own", per_frame: 14 + 32 + 40 + 16 + 4, per_operation: 12 };
+
 /// All profiles.
-pub const PROFILES: [Headers; 5] = [SUE_LITE, SUE, ESUN, ETHLINK, ROCE];
+pub const PROFILES: [Headers; 6] = [OWN, SUE_LITE, SUE, ESUN, ETHLINK, ROCE];
 
 impl Headers {
     /// Bytes on the wire of one frame with this many operations of `payload_bytes` each.
@@ -63,7 +67,7 @@ mod tests {
     fn the_published_table_of_efficiencies() {
         let per_cent = |headers: &Headers, payload| (headers.efficiency(1, payload) * 1000.0).round() / 10.0;
         let sizes = [32, 64, 128, 256, 512, 1024, 2048, 4096];
-        for (headers, row) in PROFILES.iter().zip([
+        for (headers, row) in PROFILES[1..].iter().zip([
             [38.1, 62.7, 77.1, 87.1, 93.1, 96.4, 98.2, 99.1],
             [35.6, 52.5, 68.8, 81.5, 89.8, 94.6, 97.2, 98.6],
             [34.0, 50.8, 67.4, 80.5, 89.2, 94.3, 97.1, 98.5],

@@ -5,7 +5,7 @@
 //! A run's time is from the rank's leaving the barrier until its program is over and all it sent is visible; not measured are
 //! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
 //!
-//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha, beta and gamma) · `run` (one run) · `work` (in own memory) ·
+//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying` (the algorithms on trial) · `run` (one run) · `work` (in own memory) ·
 //! `expected`, `check` (is it right?) · [`snapshot`] (where it can be taken up again) · `shrink` (again with those who are left).
 
 mod check;
@@ -17,9 +17,10 @@ mod run;
 mod settings;
 mod shrink;
 pub mod snapshot;
+mod trials;
+mod trying;
 mod work;
 
-use rackloom_collectives::choose::{self, Fabric};
 use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_plan::faults::Place;
 use rackloom_protocol::{Instant, NodeId, RegionConfig};
@@ -30,6 +31,7 @@ use self::probe::{Measured, Probe, Probed};
 use self::room::{INPUT, OUTPUT};
 use self::run::{Run, Went};
 use self::snapshot::{Checkpoints, Cursor, Head, Progress};
+use self::trials::{Trials, Tried};
 use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
 use crate::crew::request::Outcome;
 use crate::crew::{Crew, Rank};
@@ -45,6 +47,8 @@ pub use self::settings::CollectiveSettings;
 
 /// Puts under way per rank.
 const OUTSTANDING_MAX: usize = 64;
+/// Times of single runs that are kept per size, for their median.
+const TIMES_MAX: usize = 4096;
 /// What an output holds before a run is told apart from what it held after the one before.
 const SPOILED: u8 = 0xa5;
 
@@ -106,6 +110,16 @@ enum Stage {
     /// Waiting for the others before the fabric is measured.
     BeforeProbe,
     Probe(Probe),
+    /// Waiting for the others before a trial run.
+    BeforeTrial,
+    Trial(Run),
+    /// Giving this rank's times of the trials to rank 0.
+    Publish,
+    BeforeSpread,
+    /// Rank 0 gives the times to all.
+    Spread,
+    BeforeAgreed,
+    Agreed,
     /// Between two sizes.
     NextSize,
     /// Spoiling its output.
@@ -129,9 +143,13 @@ enum Stage {
 struct Current {
     schedule: Schedule,
     reference: Reference,
+    /// Expected time of a run, where the algorithm was chosen.
+    estimate_ns: Option<f64>,
     /// Runs of this size that are over.
     runs: u32,
     measured_ns: u64,
+    /// Times of the first measured runs.
+    times_ns: Vec<u64>,
     wrong: u64,
 }
 
@@ -149,6 +167,8 @@ struct Performance {
     current: Option<Current>,
     runs: u64,
     fabric: Option<Measured>,
+    trials: Option<Trials>,
+    tried: Option<Tried>,
     findings: Findings,
     rows: Vec<SweepRow>,
     notes: Vec<String>,
@@ -189,6 +209,8 @@ impl Performance {
             current: None,
             runs: 0,
             fabric: None,
+            trials: None,
+            tried: None,
             findings: Findings::default(),
             rows: Vec::new(),
             notes: Vec::new(),
@@ -210,7 +232,13 @@ impl Performance {
         match &mut self.stage {
             Stage::Restore(_) => return self.restore(turn),
             Stage::Fill { .. } => return self.fill(turn),
-            Stage::BeforeProbe | Stage::BeforeRun | Stage::BeforeSave => return Ok(Some(Step::Meet)),
+            Stage::BeforeProbe
+            | Stage::BeforeTrial
+            | Stage::BeforeSpread
+            | Stage::BeforeAgreed
+            | Stage::BeforeRun
+            | Stage::BeforeSave => return Ok(Some(Step::Meet)),
+            Stage::Trial(_) | Stage::Publish | Stage::Spread | Stage::Agreed => return self.try_on(turn),
             Stage::Probe(probe) => {
                 let measured = match probe.advance(turn, &mut self.blocks)? {
                     Probed::Waiting => return Ok(Some(Step::Waiting)),
@@ -219,7 +247,7 @@ impl Performance {
                 };
                 self.fabric = Some(measured);
                 self.note_fabric(turn.crew, measured);
-                self.stage = Stage::NextSize;
+                self.begin_trials(measured)?;
             }
             Stage::NextSize => self.begin_size()?,
             Stage::Spoil { .. } => return self.spoil(turn),
@@ -266,30 +294,29 @@ impl Performance {
             return Ok(());
         };
         self.next_size += 1;
-        let algorithm = self.algorithm_for(elements)?;
+        let (algorithm, estimate_ns) = self.algorithm_for(elements)?;
         let request = room::request(&self.settings, self.ranks, elements);
         let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
         let reference = Reference::new(&schedule);
-        self.current = Some(Current { schedule, reference, runs: 0, measured_ns: 0, wrong: 0 });
+        self.current = Some(Current {
+            schedule,
+            reference,
+            estimate_ns,
+            runs: 0,
+            measured_ns: 0,
+            times_ns: Vec::new(),
+            wrong: 0,
+        });
         self.stage = Stage::Spoil { done: 0 };
         Ok(())
     }
 
-    /// What was asked for, or what is estimated to be fastest among what fits.
-    fn algorithm_for(&mut self, elements: usize) -> Result<Algorithm, String> {
-        let Some(measured) = self.fabric else { return Ok(self.room.algorithms[0]) };
-        let fabric = Fabric {
-            kind: self.settings.topology,
-            planes: self.settings.planes,
-            alpha_ns: measured.alpha_ns,
-            link_ns_per_byte: measured.ns_per_byte,
-            local_alpha_ns: measured.alpha_ns,
-            reduce_ns_per_byte: measured.reduce_ns_per_byte,
-        };
+    /// What was asked for, or what is estimated to be fastest among what fits, with the estimate in nanoseconds.
+    fn algorithm_for(&mut self, elements: usize) -> Result<(Algorithm, Option<f64>), String> {
+        let Some(measured) = self.fabric else { return Ok((self.room.algorithms[0], None)) };
+        let choice = self.choice(measured, elements)?;
         let request = room::request(&self.settings, self.ranks, elements);
         let element_bytes = self.settings.element.bytes();
-        let choice =
-            choose::choose(&request, element_bytes, &fabric).map_err(|refused| refused.to_string())?;
         let fits = |algorithm: Algorithm| {
             self.room.algorithms.iter().any(|fitting| fitting.name() == algorithm.name())
         };
@@ -301,7 +328,7 @@ impl Performance {
         } else {
             format!("{what}: {taken}, because the memory is too small for the fastest: {choice}")
         });
-        Ok(taken)
+        Ok((taken, fitting.map(|estimate| estimate.time_ns)))
     }
 
     fn spoil(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
@@ -332,7 +359,11 @@ impl Performance {
             Went::Through => {}
         }
         if current.runs >= self.settings.warm_up {
-            current.measured_ns += turn.now.since(run.begun);
+            let time_ns = turn.now.since(run.begun);
+            current.measured_ns += time_ns;
+            if current.times_ns.len() < TIMES_MAX {
+                current.times_ns.push(time_ns);
+            }
         }
         current.runs += 1;
         self.stage = Stage::Check(Check::default());
@@ -408,9 +439,11 @@ impl Performance {
             size: self.next_size,
             runs_of_size: current.map_or(0, |current| current.runs),
             measured_ns: current.map_or(0, |current| current.measured_ns),
+            times_ns: current.map_or_else(Vec::new, |current| current.times_ns.clone()),
             wrong: current.map_or(0, |current| current.wrong),
             verified_bytes: self.findings.verified_bytes,
             fabric: self.fabric,
+            tried: self.tried.clone(),
             rows: self.rows.clone(),
             notes: self.notes.clone(),
         }
@@ -429,11 +462,13 @@ impl Performance {
         let progress = saved.head().progress.clone();
         self.checkpoints.resume = None;
         (self.runs, self.fabric, self.rows) = (progress.runs, progress.fabric, progress.rows);
+        self.tried = progress.tried;
         self.next_size = progress.size.saturating_sub(1);
         self.begin_size()?;
         let current = self.current.as_mut().ok_or("the snapshot is of a size that the job does not have")?;
         (current.runs, current.measured_ns, current.wrong) =
             (progress.runs_of_size, progress.measured_ns, progress.wrong);
+        current.times_ns = progress.times_ns;
         self.findings.verified_bytes = progress.verified_bytes;
         self.notes = progress.notes;
         self.notes.push(format!("taken up after {} runs", progress.runs));
@@ -458,11 +493,20 @@ impl Performance {
             op: op.to_owned(),
             repetitions,
             wrong: current.wrong,
+            time_p50_us: median_us(&current.times_ns),
+            estimate_us: current.estimate_ns.map(|estimate_ns| estimate_ns / 1000.0),
             ..SweepRow::default()
         };
         let time_ns = current.measured_ns as f64 / f64::from(repetitions);
         self.rows.push(row.timed(time_ns, collective.bus_factor(self.ranks)));
     }
+}
+
+/// Median in microseconds; `None` of no times.
+fn median_us(times_ns: &[u64]) -> Option<f64> {
+    let mut sorted = times_ns.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
 /// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.
@@ -511,12 +555,18 @@ impl Play for Performance {
     fn met(&mut self, now: Instant) {
         match self.stage {
             Stage::BeforeProbe => {
-                self.stage = Stage::Probe(Probe::new(probe::partner(&self.settings.servers)));
+                let how = run::known(self.settings.operation, self.settings.element);
+                let partner = probe::partner(&self.settings.servers);
+                self.stage = Stage::Probe(Probe::new(partner, how));
             }
+            Stage::BeforeTrial => self.begin_trial(now),
+            Stage::BeforeSpread => self.stage = Stage::Spread,
+            Stage::BeforeAgreed => self.stage = Stage::Agreed,
             Stage::BeforeSave => self.begin_save(),
             Stage::BeforeRun => {
                 self.runs += 1;
-                self.stage = Stage::Run(Run::new(self.rank, self.runs, now));
+                let tried = self.tried.as_ref().map_or(0, |tried| tried.runs);
+                self.stage = Stage::Run(Run::new(self.rank, tried + self.runs, now));
             }
             _ => {}
         }
@@ -525,7 +575,9 @@ impl Play for Performance {
     fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
         match &mut self.stage {
             Stage::Probe(probe) => probe.succeeded(turn.now, outcome),
-            Stage::Run(run) if outcome.kind == OperationKind::WaitUntil => return run.arrived(value),
+            Stage::Run(run) | Stage::Trial(run) if outcome.kind == OperationKind::WaitUntil => {
+                return run.arrived(value);
+            }
             _ => {}
         }
         Ok(())
@@ -537,6 +589,16 @@ impl Play for Performance {
             (Stage::Fill { .. }, _) => return "writing the input".to_owned(),
             (Stage::BeforeProbe, _) => return "measuring the fabric".to_owned(),
             (Stage::Probe(probe), _) => return probe.place(),
+            (
+                Stage::BeforeTrial
+                | Stage::Trial(_)
+                | Stage::Publish
+                | Stage::BeforeSpread
+                | Stage::Spread
+                | Stage::BeforeAgreed
+                | Stage::Agreed,
+                _,
+            ) => return self.trials.as_ref().map_or_else(|| "trying algorithms".to_owned(), Trials::place),
             (Stage::NextSize | Stage::Over | Stage::Failed(_), _) | (_, None) => {
                 return "the last size".to_owned();
             }

@@ -2,15 +2,17 @@
 //!
 //! Alpha is half the round trip of a put without data and its echo; beta is what a large put takes longer than that, per
 //! byte. Gamma is what reducing a byte into own memory takes: as long as the time between two turns says, which in virtual
-//! time is none. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
+//! time is none. Memory that reduces by itself does so here, too. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
 //! into everybody's memory. The partner sits in another server where there is one: within a server memory may be shared, and
 //! how fast that is says nothing about the fabric. Still the two may lie closer to each other than others do; estimates count
 //! hops on their own.
 
-use rackloom_protocol::{Condition, Instant, LocalRange, NodeId, Signal, SignalKind};
+use rackloom_protocol::{
+    Arithmetic, Combine, Condition, Instant, LocalRange, NodeId, Number, Signal, SignalKind,
+};
 
 use super::room::{PROBE, PROBE_BYTES};
-use super::work::{Blocks, WORKED_BYTES_MAX, read, write};
+use super::work::{Blocks, WORKED_BYTES_MAX, combine, read, write};
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};
@@ -89,6 +91,7 @@ pub(crate) struct Probe {
     round_trips_ns: Vec<u64>,
     reduced_ns: Vec<u64>,
     is_reducing: bool,
+    how: Option<(Arithmetic, Number)>,
     is_asked: bool,
     has_heard: bool,
     is_told: bool,
@@ -101,8 +104,8 @@ pub(crate) fn partner(servers: &[usize]) -> u16 {
 }
 
 impl Probe {
-    /// With this rank as the partner of rank 0.
-    pub(crate) fn new(partner: u16) -> Self {
+    /// With this rank as the partner of rank 0. `how` operands are reduced, if memory may do it by itself.
+    pub(crate) fn new(partner: u16, how: Option<(Arithmetic, Number)>) -> Self {
         Self {
             partner,
             pings: 0,
@@ -110,6 +113,7 @@ impl Probe {
             round_trips_ns: Vec::new(),
             reduced_ns: Vec::new(),
             is_reducing: false,
+            how,
             is_asked: false,
             has_heard: false,
             is_told: false,
@@ -194,10 +198,16 @@ impl Probe {
 
     /// Reduce the probe's memory into itself, from one turn to the next.
     fn reduce(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
+        if turn.memory.is_busy() {
+            return Ok(Probed::Again);
+        }
         if self.is_reducing {
             self.reduced_ns.push(turn.now.since(self.begun));
         }
         (self.is_reducing, self.begun) = (true, turn.now);
+        if self.is_combined(turn)? {
+            return Ok(Probed::Again);
+        }
         for offset in (0..PROBE_BYTES as usize).step_by(WORKED_BYTES_MAX) {
             read(turn.memory, PROBE, offset, &mut blocks.right[..WORKED_BYTES_MAX])?;
             read(turn.memory, PROBE, offset, &mut blocks.left[..WORKED_BYTES_MAX])?;
@@ -205,6 +215,21 @@ impl Probe {
             write(turn.memory, PROBE, offset, reduced)?;
         }
         Ok(Probed::Again)
+    }
+
+    /// Has memory reduce each half of the probe's region into the other one, as it would reduce the operands of a run. False: it leaves
+    /// that to the host.
+    fn is_combined(&self, turn: &mut Turn<'_>) -> Result<bool, String> {
+        const HALF: u64 = PROBE_BYTES / 2;
+        let Some(how) = self.how else { return Ok(false) };
+        for (target, source) in [(0, HALF), (HALF, 0)] {
+            let what =
+                Combine { target: (PROBE, target), source: (PROBE, source), length: HALF, how: Some(how) };
+            if !combine(turn.memory, &what)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn tell(&mut self, turn: &mut Turn<'_>) -> Result<Probed, String> {

@@ -161,6 +161,11 @@ impl Surroundings for OnTurn<'_, '_> {
     }
 }
 
+/// How memory may reduce by itself, if it knows both.
+pub(super) fn known(operation: ReduceOperation, element: ElementType) -> Option<(Arithmetic, Number)> {
+    Some((arithmetic(operation)?, number(element)?))
+}
+
 fn arithmetic(operation: ReduceOperation) -> Option<Arithmetic> {
     match operation {
         ReduceOperation::Sum => Some(Arithmetic::Sum),

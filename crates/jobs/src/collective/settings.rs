@@ -12,7 +12,7 @@ use super::inputs::{Arrays, Inputs};
 pub struct CollectiveSettings {
     /// What is promised.
     pub collective: Collective,
-    /// How it is done; `None`: chosen per size, from what the fabric is measured to be.
+    /// How it is done; `None`: chosen per size, by trial runs or by closed forms.
     pub algorithm: Option<Algorithm>,
     /// How values are combined, where they are.
     pub operation: ReduceOperation,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::MemoryNeed;
 use super::probe::Measured;
 use super::room::{INPUT, OUTPUT, SCRATCH};
+use super::trials::Tried;
 use super::work::{BLOCK_BYTES, TURN_BYTES, read, write};
 use crate::report::SweepRow;
 
@@ -26,9 +27,13 @@ pub struct Progress {
     /// Runs of that size that are over.
     pub runs_of_size: u32,
     pub(super) measured_ns: u64,
+    #[serde(default)]
+    pub(super) times_ns: Vec<u64>,
     pub(super) wrong: u64,
     pub(super) verified_bytes: u64,
     pub(super) fabric: Option<Measured>,
+    #[serde(default)]
+    pub(super) tried: Option<Tried>,
     pub(super) rows: Vec<SweepRow>,
     pub(super) notes: Vec<String>,
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rackloom_protocol::{CommandRefused, Instant, NodeId, OperationError, OperationId};
 
-use super::request::{Body, Failure, Matched, Outcome, Request, Seat, Tag};
-use crate::measure::{Measurements, OperationKind};
+use super::request::{Body, Carried, Failure, Matched, Outcome, Request, Seat, Tag};
+use crate::measure::{Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 
 /// Work that is queued ahead of the endpoint at most; more would only hide its back-pressure.
@@ -24,11 +24,21 @@ struct Ticket {
     expects: Option<OperationError>,
     bytes: u64,
     begun: Instant,
+    timing: Timing,
     is_wait: bool,
     /// Which message a receive has met.
     message: Option<Matched>,
     /// Posted stores that this flush stands for.
     posted: u32,
+}
+
+/// How an operation is timed.
+#[derive(Clone, Copy, Debug)]
+enum Timing {
+    /// By the time of the event of its end.
+    Event { path: OperationPath },
+    /// It was complete when its call returned: from the first attempt to the end, and the call alone, in nanoseconds.
+    Call { latency_ns: u64, took_ns: u64 },
 }
 
 /// What a try of a request led to.
@@ -201,9 +211,9 @@ impl Issuer {
         let begun = *request.first_tried.get_or_insert(now);
         let id = self.next_operation;
         match seat.command(now, request.body.command(OperationId(id))) {
-            Ok(()) => {
+            Ok(carried) => {
                 self.next_operation += 1;
-                self.accepted(now, id, &request);
+                self.accepted(now, id, &request, carried);
                 Tried::Gone
             }
             Err(refused) if self.should_retry(now, begun, refused) => {
@@ -228,12 +238,25 @@ impl Issuer {
         }
     }
 
-    fn accepted(&mut self, now: Instant, id: u64, request: &Request) {
+    fn accepted(&mut self, now: Instant, id: u64, request: &Request, carried: Carried) {
         self.progress += 1;
         let Some(kind) = measured_kind(request) else { return };
         let begun = request.first_tried.unwrap_or(now);
-        self.measurements.begin(kind, now);
+        let timing = match carried {
+            Carried::Endpoint => Timing::Event { path: OperationPath::Frames },
+            Carried::Direct { took_ns: None } => Timing::Event { path: OperationPath::Direct },
+            Carried::Direct { took_ns: Some(took_ns) } => {
+                Timing::Call { latency_ns: now.since(begun) + took_ns, took_ns }
+            }
+        };
         let target = request.body.target();
+        // No flush has to stand for a posted store on mapped memory.
+        if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
+            return self.count(now, (kind, begun), timing, Ok(request.body.bytes()));
+        }
+        if let Timing::Event { path } = timing {
+            self.measurements.begin_on(path, kind, now);
+        }
         if !request.body.completes() {
             self.measurements.count(kind, now.since(begun), Ok(request.body.bytes()));
             match (kind, target) {
@@ -251,6 +274,7 @@ impl Issuer {
             // A refused access moves no byte; that it was refused is its success.
             bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
+            timing,
             is_wait,
             message: None,
             posted: if matches!(request.body, Body::Flush { .. }) { self.take_posted(target) } else { 0 },
@@ -277,7 +301,9 @@ impl Issuer {
         let is_right = is_own_mistake && matches!(refused, CommandRefused::Invalid(_));
         let result = if is_right { Ok(0) } else { Err(Failure::Refused(refused)) };
         let target = request.body.target();
-        self.conclude(now, begun, Some(0), Outcome { tag: request.tag, kind, target, result, message: None });
+        let outcome = Outcome { tag: request.tag, kind, target, result, message: None };
+        let timing = Timing::Event { path: OperationPath::Frames };
+        self.conclude(now, (begun, timing), Some(0), outcome);
     }
 
     /// An operation ended.
@@ -309,8 +335,8 @@ impl Issuer {
             (Err(error), Some(expected)) if error == expected => Ok(0),
             (Err(error), _) => Err(Failure::Operation(error)),
         };
-        let Ticket { tag, kind, target, message, .. } = ticket;
-        self.conclude(now, ticket.begun, bytes, Outcome { tag, kind, target, result, message });
+        let Ticket { tag, kind, target, message, begun, timing, .. } = ticket;
+        self.conclude(now, (begun, timing), bytes, Outcome { tag, kind, target, result, message });
     }
 
     fn ended_again(&mut self, operation: OperationId) {
@@ -344,13 +370,38 @@ impl Issuer {
     }
 
     /// `bytes`: what a success counts for; `None` if the end is not counted at all.
-    fn conclude(&mut self, now: Instant, begun: Instant, bytes: Option<u64>, outcome: Outcome) {
-        self.measurements.end(outcome.kind, now);
+    fn conclude(
+        &mut self,
+        now: Instant,
+        (begun, timing): (Instant, Timing),
+        bytes: Option<u64>,
+        outcome: Outcome,
+    ) {
+        if let Timing::Event { path } = timing {
+            self.measurements.end_on(path, outcome.kind, now);
+        }
         if let Some(bytes) = bytes {
             let counted = outcome.result.map(|_| bytes).map_err(Failure::name);
-            self.measurements.count(outcome.kind, now.since(begun), counted);
+            self.count(now, (outcome.kind, begun), timing, counted);
         }
         self.outcomes.push_back(outcome);
+    }
+
+    fn count(
+        &mut self,
+        now: Instant,
+        (kind, begun): (OperationKind, Instant),
+        timing: Timing,
+        outcome: Result<u64, &str>,
+    ) {
+        match timing {
+            Timing::Event { path } => {
+                self.measurements.count_on(path, kind, now.since(begun), outcome);
+            }
+            Timing::Call { latency_ns, took_ns } => {
+                self.measurements.count_direct(kind, latency_ns, took_ns, outcome);
+            }
+        }
     }
 
     /// What is outstanding, for a watchdog: how many of which kind towards whom.

@@ -9,11 +9,12 @@ use super::*;
 struct Script {
     room: usize,
     unreachable: bool,
+    carried: Carried,
     taken: Vec<String>,
 }
 
 impl Seat for Script {
-    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         if self.unreachable {
             return Err(CommandRefused::Unreachable(NodeId(1)));
         }
@@ -28,7 +29,7 @@ impl Seat for Script {
             Command::Cancel { operation } => format!("cancel {}", operation.0),
             other => format!("{other:?}"),
         });
-        Ok(())
+        Ok(self.carried)
     }
     fn is_reachable(&self, _node: NodeId) -> bool {
         true
@@ -152,4 +153,35 @@ fn a_forbidden_access_succeeds_only_by_the_right_refusal() {
         let measured = issuer.measurements.get(OperationKind::ForbiddenAccess).unwrap();
         assert_eq!(measured.error_count(), u64::from(!is_right));
     }
+}
+
+/// All operations of one poll iteration have the same `now`, so only the engine's own times tell direct operations apart.
+#[test]
+fn direct_operations_take_what_the_engine_measured_and_stand_apart() {
+    let mut issuer = Issuer::new(8, 1_000);
+    let mut seat = Script { room: 3, carried: Carried::Direct { took_ns: Some(700) }, ..Script::default() };
+    let now = Instant(5_000);
+    issuer.submit(store(1, Completion::Accepted));
+    issuer.submit(store(2, Completion::Visible));
+    issuer.pump(now, &mut seat);
+    issuer.completed(now, OperationId(2), Ok(0));
+    let measured = &issuer.measurements;
+    for kind in [OperationKind::StorePosted, OperationKind::StoreAcknowledged] {
+        assert!(measured.get(kind).is_none(), "{kind:?} went in no frame");
+        let direct = measured.get_direct(kind).unwrap();
+        assert_eq!((direct.count, direct.latency.max_ns(), direct.busy_ns, direct.bytes), (1, 700, 700, 1));
+        assert!(direct.goodput_bytes_per_s() > 0);
+    }
+    seat.carried = Carried::Endpoint;
+    issuer.submit(store(3, Completion::Visible));
+    issuer.pump(now, &mut seat);
+    issuer.completed(Instant(9_000), OperationId(3), Ok(0));
+    let framed = issuer.measurements.get(OperationKind::StoreAcknowledged).unwrap();
+    assert_eq!((framed.count, framed.latency.max_ns()), (1, 4_000));
+    (seat.carried, seat.room) = (Carried::Direct { took_ns: None }, 1);
+    issuer.submit(store(4, Completion::Visible));
+    issuer.pump(Instant(10_000), &mut seat);
+    issuer.completed(Instant(10_900), OperationId(4), Ok(0));
+    let direct = issuer.measurements.get_direct(OperationKind::StoreAcknowledged).unwrap();
+    assert_eq!((direct.count, direct.latency.max_ns(), direct.busy_ns), (2, 900, 1_600), "by its event");
 }

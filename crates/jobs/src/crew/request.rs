@@ -7,7 +7,7 @@ use rackloom_protocol::{
 
 use crate::measure::OperationKind;
 
-pub(crate) use crate::job::Seat;
+pub(crate) use crate::job::{Carried, Seat};
 
 /// Who wants to hear how a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortRep
 use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
-use crate::measure::{KindMeasurement, Measurements, OperationKind};
+use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 
 /// A note that concerns many members names so many of them.
@@ -143,6 +143,9 @@ pub struct LatencySummary {
 pub struct OperationReport {
     /// Which kind.
     pub kind: OperationKind,
+    /// Which path carried them; `None` for kinds that concern only their own side, such as waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<OperationPath>,
     /// Operations that ended, well or badly.
     pub count: u64,
     /// Of those: badly.
@@ -297,7 +300,7 @@ impl Report {
             nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
             operations: measurements
                 .iter()
-                .map(|(kind, measured)| operation_report(kind, measured))
+                .map(|(kind, path, measured)| operation_report(kind, path, measured))
                 .collect(),
             links: link_reports(&context, &by_name),
             events,
@@ -388,10 +391,15 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", first.join(", "))
 }
 
-fn operation_report(kind: OperationKind, measured: &KindMeasurement) -> OperationReport {
+fn operation_report(
+    kind: OperationKind,
+    path: Option<OperationPath>,
+    measured: &KindMeasurement,
+) -> OperationReport {
     let latency = &measured.latency;
     OperationReport {
         kind,
+        path,
         count: measured.count,
         errors: measured.error_count(),
         errors_by_name: measured.errors.clone(),

@@ -35,6 +35,12 @@ pub struct SweepRow {
     /// Bus bandwidth; `None` (null) where nothing is moved.
     #[serde(rename = "busbw_GBps")]
     pub bus_gbps: Option<f64>,
+    /// Median of the times of the measured runs, of the same rank as `time_us`; `None` where single runs were not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_p50_us: Option<f64>,
+    /// Microseconds that the choice of the algorithm expected; `None` where the algorithm was not chosen by its expected time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_us: Option<f64>,
     /// Elements (or bytes of messages) that were not what they must be, over all runs.
     pub wrong: u64,
 }

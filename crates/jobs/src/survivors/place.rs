@@ -9,7 +9,7 @@ use rackloom_protocol::{
 };
 
 use crate::crew::Crew;
-use crate::job::Seat;
+use crate::job::{Carried, Seat};
 
 /// Regions of one room; a job has fewer.
 const REGIONS: u32 = 16;
@@ -127,7 +127,7 @@ pub(super) struct OnPlace<'a> {
 }
 
 impl Seat for OnPlace<'_> {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         // The whole rack is its own group, under its own names.
         let command = if self.place.room == 0 { command } else { self.place.command(self.crew, command) };
         self.seat.command(now, command)

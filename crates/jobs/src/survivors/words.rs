@@ -16,7 +16,7 @@ use rackloom_protocol::{
 
 use super::agreement::{Proposal, Standing, bit, ranks};
 use crate::crew::Crew;
-use crate::job::Seat;
+use crate::job::{Carried, Seat};
 
 /// Where words lie; a job's own regions have smaller numbers.
 const WORDS: RegionId = RegionId(15);
@@ -207,9 +207,9 @@ impl Words {
 
     /// Whether the endpoint has taken a word. What it has no room or no path for is offered again at the next look. Anything else is
     /// the fault of own memory, whose key is revoked: then no word leaves or comes any more, and this rank is alone.
-    fn is_taken(&mut self, answer: Result<(), CommandRefused>) -> bool {
+    fn is_taken(&mut self, answer: Result<Carried, CommandRefused>) -> bool {
         match answer {
-            Ok(()) => self.next += 1,
+            Ok(_) => self.next += 1,
             Err(CommandRefused::Busy | CommandRefused::Unreachable(_)) => {}
             Err(_) => self.deaf = (0..self.count).map(bit).fold(0, |all, rank| all | rank) & !bit(self.own),
         }

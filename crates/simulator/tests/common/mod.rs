@@ -190,7 +190,7 @@ impl Job for Counting {
             let target = self.target(self.issued);
             let command = fetch_add(self.issued, at(target, u64::from(self.rank) * 8));
             match seat.command(now, command) {
-                Ok(()) => self.issued += 1,
+                Ok(_) => self.issued += 1,
                 Err(CommandRefused::Unreachable(node)) if self.lost.contains(&node) => {
                     self.issued += 1;
                     self.failed += 1;

@@ -12,12 +12,12 @@ mod peer;
 
 use std::path::{Path, PathBuf};
 
-use rackloom::HostMemory;
 use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
 use rackloom::wires::Doorbell;
+use rackloom::{Clock, HostMemory};
 use rackloom_jobs::collective::Inputs;
-use rackloom_jobs::local::{is_shared, memory_of, withheld_note};
-use rackloom_jobs::{PathReport, Seat};
+use rackloom_jobs::local::{is_shared, memory_of, moved_bytes, withheld_note};
+use rackloom_jobs::{Carried, PathReport, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, RegionConfig, RegionId,
@@ -36,6 +36,8 @@ const WORD_INTERVAL_NS: u64 = 200_000;
 pub(super) struct Sharing {
     ways: Option<Ways>,
     counts: PathReport,
+    /// Times each direct operation: two readings per operation.
+    clock: Clock,
     /// Whether the plan has anybody to share with.
     has_peers: bool,
     /// What ended beside the wire, for the seat to tell.
@@ -80,7 +82,8 @@ impl Sharing {
             Some(server) if has_peers => Some(Ways::open(plan, inputs, &peers, server, own, memory)?),
             _ => None,
         };
-        Ok(Self { ways, counts: PathReport::default(), has_peers, events: Vec::new() })
+        let (counts, clock) = (PathReport::default(), Clock::begin());
+        Ok(Self { ways, counts, clock, has_peers, events: Vec::new() })
     }
 
     /// Whether the way to every peer that is there is decided.
@@ -308,19 +311,23 @@ pub(super) struct OnSeat<'a> {
 }
 
 impl Seat for OnSeat<'_> {
-    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
-        let Sharing { ways, counts, events, .. } = &mut *self.sharing;
+    fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
+        let Sharing { ways, counts, clock, events, .. } = &mut *self.sharing;
         if let Some(ways) = ways {
             match ways.way(&command) {
                 Way::NotYet => return Err(CommandRefused::Busy),
                 Way::Wire => {}
                 Way::Direct => {
                     let direct = &mut ways.direct;
+                    let begun = moved_bytes(&command).map(|_| clock.now());
                     let taken =
                         direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
                     if taken == Taken::Here {
                         counts.count_direct(&command);
-                        return Ok(());
+                        // Without bytes it concerns only this side: a wait, a cancel.
+                        return Ok(begun.map_or(Carried::Endpoint, |begun| Carried::Direct {
+                            took_ns: Some(clock.now().since(begun)),
+                        }));
                     }
                 }
             }
@@ -331,7 +338,7 @@ impl Seat for OnSeat<'_> {
         }
         self.endpoint.handle_command(now, command)?;
         self.sharing.counts.count_frames(&command);
-        Ok(())
+        Ok(Carried::Endpoint)
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {

@@ -4,7 +4,7 @@ use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};
 
 use super::fabric::{Action, FLIGHTS_MAX, Fabric, Wait, segments};
-use crate::crew::request::Seat;
+use crate::crew::request::{Carried, Seat};
 
 pub(super) struct ToySeat<'a> {
     pub(super) fabric: &'a mut Fabric,
@@ -29,7 +29,7 @@ impl Seat for ToySeat<'_> {
         !self.fabric.seats[self.rank].lost[node.index()]
     }
 
-    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {
+    fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         let rank = self.rank;
         match command {
             Command::Store { operation, target: address, data, completion } => {
@@ -89,6 +89,6 @@ impl Seat for ToySeat<'_> {
             }
             other => panic!("{other:?}"),
         }
-        Ok(())
+        Ok(Carried::Endpoint)
     }
 }

@@ -1,0 +1,172 @@
+//! Rows of whole commands, as a user starts them: the wall time from start to exit, and the most memory that all processes held.
+//!
+//! Reading the file, building the plan, starting and ending processes, checking every byte and printing the report all count. Memory is
+//! the proportional set size of the command and its descendants, looked at every [`LOOK_INTERVAL`], so a shorter peak is not seen.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rackloom_calibrate::Goal;
+
+use super::bench::Bench;
+use super::program::{On, rack_file, started, words};
+use super::row::{Obstacle, Row, Sides, Unit};
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const MIB: f64 = 1_048_576.0;
+/// Runs of each collective; `--quick` makes fewer.
+const REPETITIONS: u64 = 10;
+
+/// A command whose time and memory are rows of their own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whole {
+    SimulateRing,
+    SimulateStar,
+    RunRing,
+    RunMany,
+}
+
+/// Number of commands.
+pub(super) const COMMANDS: usize = 4;
+
+/// What one start of a command took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    wall_ns: f64,
+    memory_bytes: f64,
+}
+
+impl Whole {
+    /// The command, its rack's shape, and its job; repetitions are added to collectives.
+    const fn parts(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::SimulateRing => ("sim", "ring: {nodes: 8}", "--job litmus"),
+            Self::SimulateStar => {
+                ("sim", "star: {nodes: 64}", "--collective all-reduce --algorithm ring --bytes 64KiB")
+            }
+            Self::RunRing => ("run", "ring: {nodes: 4}", "--job litmus"),
+            Self::RunMany => {
+                ("run", "ring: {nodes: 16}", "--collective all-reduce --algorithm ring --bytes 1MiB")
+            }
+        }
+    }
+
+    fn take(self, bench: &Bench) -> Result<Taken, Obstacle> {
+        let (command, shape, job) = self.parts();
+        let file = rack_file(
+            bench,
+            &format!("whole-{}", self as usize),
+            &format!("name: whole\nshape: {{{shape}}}\n"),
+        )?;
+        let mut line = format!("{command} {file} {job}");
+        if job.contains("--collective") {
+            line += &format!(" --warm-up 0 --repetitions {}", bench.count(REPETITIONS).max(1));
+        }
+        let (process, is_over, most) = (AtomicU32::new(0), AtomicBool::new(false), AtomicU64::new(0));
+        let begun = Instant::now();
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    most.fetch_max(held_by_all(process.load(Ordering::Relaxed)), Ordering::Relaxed);
+                    thread::sleep(LOOK_INTERVAL);
+                }
+            });
+            let ended = started(bench, On::All, &words(&line), |id| process.store(id, Ordering::Relaxed));
+            let took = begun.elapsed();
+            is_over.store(true, Ordering::Relaxed);
+            ended.map(|_| took)
+        });
+        let memory_bytes = most.into_inner() as f64;
+        if memory_bytes == 0.0 {
+            return Err(Obstacle::NotHere("the memory of a process cannot be looked at here".to_owned()));
+        }
+        Ok(Taken { wall_ns: ended?.as_nanos() as f64, memory_bytes })
+    }
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let time = |name, ours, most_s: (f64, f64), begin| Row {
+        name,
+        ours,
+        raw: "",
+        unit: Unit::Nanoseconds,
+        goal: Goal::at_most(most_s.0 * 1e9, most_s.1 * 1e9),
+        expected: None,
+        begin,
+    };
+    let memory = |name, ours, most_mib: (f64, f64), begin| Row {
+        name,
+        ours,
+        raw: "",
+        unit: Unit::Bytes,
+        goal: Goal::at_most(most_mib.0 * MIB, most_mib.1 * MIB),
+        expected: None,
+        begin,
+    };
+    vec![
+        time("command-sim-8", "`sim` of a ring of 8 with the litmus, start to exit", (1.0, 0.5), |bench| {
+            alone(bench, Whole::SimulateRing, |taken| taken.wall_ns)
+        }),
+        memory("command-sim-8-memory", "the most memory of that command", (400.0, 200.0), |bench| {
+            alone(bench, Whole::SimulateRing, |taken| taken.memory_bytes)
+        }),
+        time(
+            "command-sim-64",
+            "`sim` of a star of 64 with 10 ring all-reduces of 64 KiB, start to exit",
+            (4.0, 2.0),
+            |bench| alone(bench, Whole::SimulateStar, |taken| taken.wall_ns),
+        ),
+        memory("command-sim-64-memory", "the most memory of that command", (400.0, 200.0), |bench| {
+            alone(bench, Whole::SimulateStar, |taken| taken.memory_bytes)
+        }),
+        time("command-run-4", "`run` of a ring of 4 with the litmus, start to exit", (1.0, 0.5), |bench| {
+            alone(bench, Whole::RunRing, |taken| taken.wall_ns)
+        }),
+        memory(
+            "command-run-4-memory",
+            "the most memory of all processes of that command",
+            (400.0, 200.0),
+            |bench| alone(bench, Whole::RunRing, |taken| taken.memory_bytes),
+        ),
+        time(
+            "command-run-16",
+            "`run` of a ring of 16 with 10 ring all-reduces of 1 MiB, start to exit",
+            (4.0, 2.0),
+            |bench| alone(bench, Whole::RunMany, |taken| taken.wall_ns),
+        ),
+        memory(
+            "command-run-16-memory",
+            "the most memory of all processes of that command",
+            (1000.0, 500.0),
+            |bench| alone(bench, Whole::RunMany, |taken| taken.memory_bytes),
+        ),
+    ]
+}
+
+fn alone(bench: &Bench, whole: Whole, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+    let mut number = 0;
+    let ours = move || {
+        number += 1;
+        let taken = bench.commands[whole as usize].take(number - 1, || whole.take(bench))?;
+        Ok(figure(&taken))
+    };
+    Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
+}
+
+/// Proportional set size of a process and its descendants, in bytes; what has ended holds nothing.
+fn held_by_all(process: u32) -> u64 {
+    if process == 0 {
+        return 0;
+    }
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let of_children: u64 = children
+        .flat_map(|line| line.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>())
+        .map(held_by_all)
+        .sum();
+    let held = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let kib = held.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = kib.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024 + of_children
+}

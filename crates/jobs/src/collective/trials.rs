@@ -1,0 +1,354 @@
+//! Trial runs: each algorithm that may be chosen is run and timed on the rack itself, before the sizes of the job.
+//!
+//! One pair of ranks that exchanges bytes says little about a collective: other ranks share links and processors, some peers are
+//! reached through mapped memory and some in frames, and operands are reduced at the sizes and in the memory of the schedule. A trial run
+//! contains all of that. The trials cover the job's own sizes, one in each factor of eight, as far as a run moves no more than
+//! [`TRIAL_BYTES_MAX`]. Times of other sizes follow from [`Curve`].
+//!
+//! A rank's time of a trial is the median of its runs after one run of warm-up; the slowest rank counts. Rank 0 collects the times and
+//! puts the maxima into the memory of all ranks, so all ranks choose by the same numbers.
+//!
+//! In virtual time computing takes no time and links have exact rates, so the closed forms hold, and there are no trials.
+
+use rackloom_collectives::choose::{self, Choice, Estimate, Fabric};
+use rackloom_collectives::curve::Curve;
+use rackloom_collectives::{Algorithm, Schedule, build};
+use rackloom_protocol::LocalRange;
+
+use super::room::{self, PROBE, PROBE_BYTES};
+use super::settings::CollectiveSettings;
+use super::work::{read, write};
+use crate::crew::ensemble::Turn;
+use crate::crew::request::{Body, Request, Tag};
+
+/// Bytes that all ranks together move in one trial run; the smallest size is tried in any case.
+const TRIAL_BYTES_MAX: usize = 128 << 20;
+/// A schedule with more transfers is not tried, and not chosen.
+const TRANSFERS_MAX: usize = 16_384;
+/// Least factor between two sizes that are tried, the last one excepted.
+const SPACING: usize = 8;
+/// Runs that do not count.
+const WARM_UP: usize = 1;
+/// Runs that count, among few ranks and among many.
+const RUNS: (usize, usize) = (5, 1);
+/// Up to so many ranks are few.
+const FEW_RANKS: usize = 16;
+const WORD_BYTES: usize = 8;
+
+/// Times of the trials as all ranks know them.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Tried {
+    points: Vec<Point>,
+    /// Runs that were made; signals of later runs have larger numbers.
+    pub(crate) runs: u64,
+}
+
+/// The time of one algorithm at one size.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Point {
+    algorithm: String,
+    elements: usize,
+    time_ns: u64,
+}
+
+impl Tried {
+    /// The choice for a size by what was tried: other algorithms are left out. `closed_form` is the choice of the closed forms
+    /// for a number of elements.
+    pub(crate) fn choose(
+        &self,
+        elements: usize,
+        closed_form: impl Fn(usize) -> Result<Choice, String>,
+    ) -> Result<Choice, String> {
+        let modelled = closed_form(elements)?;
+        let mut estimates = Vec::new();
+        for estimate in &modelled.estimates {
+            let name = estimate.algorithm.name();
+            let points = || self.points.iter().filter(|point| point.algorithm == name);
+            let mut curve = Vec::new();
+            for point in points() {
+                curve.push((point.elements as f64, point.time_ns as f64));
+            }
+            let smallest = points().map(|point| point.elements).min().unwrap_or(elements);
+            let at_smallest = time_of(&closed_form(smallest)?, name);
+            let model = |at: f64| if at == elements as f64 { estimate.time_ns } else { at_smallest };
+            if let Some(time_ns) = Curve::new(curve).time_ns(elements as f64, model) {
+                estimates.push(Estimate { algorithm: estimate.algorithm, time_ns });
+            }
+        }
+        estimates.sort_by(|left, right| left.time_ns.total_cmp(&right.time_ns));
+        let first = estimates.first().map(|estimate| estimate.algorithm);
+        Ok(first.map_or(modelled, |algorithm| Choice { algorithm, estimates }))
+    }
+
+    /// Sizes that were tried, in elements.
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<_> = self.points.iter().map(|point| point.elements).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
+fn time_of(choice: &Choice, name: &str) -> f64 {
+    let found = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == name);
+    found.map_or(0.0, |estimate| estimate.time_ns)
+}
+
+/// One algorithm at one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Trial {
+    algorithm: Algorithm,
+    elements: usize,
+}
+
+/// The trials of one rank, from the first run to the agreed times.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    list: Vec<Trial>,
+    /// Runs per trial, warm-up included.
+    runs_each: usize,
+    /// Runs that are over.
+    done: usize,
+    schedule: Option<Schedule>,
+    /// Times of the current trial's runs.
+    times_ns: Vec<u64>,
+    /// This rank's time of each trial that is over; from the agreement on, the slowest rank's.
+    medians_ns: Vec<u64>,
+    is_sent: bool,
+}
+
+impl Trials {
+    /// The trials for a job, or `None` if nothing can be tried: no schedule is small enough, or there are too many ranks for the memory in
+    /// which they agree.
+    pub(crate) fn new(
+        settings: &CollectiveSettings,
+        ranks: usize,
+        fitting: &[Algorithm],
+        fabric: &Fabric,
+    ) -> Result<Option<Self>, String> {
+        let mut list = Vec::new();
+        for algorithm in fitting {
+            list.extend(trials_of(settings, ranks, *algorithm, fabric)?);
+        }
+        if list.is_empty() || list.len() * WORD_BYTES * ranks > PROBE_BYTES as usize {
+            return Ok(None);
+        }
+        let counted = if ranks <= FEW_RANKS { RUNS.0 } else { RUNS.1 };
+        let mut trials = Self {
+            list,
+            runs_each: WARM_UP + counted,
+            done: 0,
+            schedule: None,
+            times_ns: Vec::new(),
+            medians_ns: Vec::new(),
+            is_sent: false,
+        };
+        trials.prepare(settings, ranks)?;
+        Ok(Some(trials))
+    }
+
+    /// Number of the next run, counted from 1.
+    pub(crate) const fn number(&self) -> u64 {
+        self.done as u64 + 1
+    }
+
+    /// Schedule of the current trial.
+    pub(crate) const fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
+    }
+
+    /// Takes the time of a run that is over. Returns whether there is another one.
+    pub(crate) fn record(
+        &mut self,
+        settings: &CollectiveSettings,
+        ranks: usize,
+        time_ns: u64,
+    ) -> Result<bool, String> {
+        self.done += 1;
+        self.times_ns.push(time_ns);
+        if self.times_ns.len() == self.runs_each {
+            let mut counted = self.times_ns.split_off(WARM_UP);
+            counted.sort_unstable();
+            self.medians_ns.push(counted[counted.len() / 2]);
+            self.times_ns.clear();
+            self.prepare(settings, ranks)?;
+        }
+        Ok(self.schedule.is_some())
+    }
+
+    fn prepare(&mut self, settings: &CollectiveSettings, ranks: usize) -> Result<(), String> {
+        self.schedule = match self.list.get(self.medians_ns.len()) {
+            Some(trial) => Some(schedule(settings, ranks, *trial)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    pub(crate) fn place(&self) -> String {
+        match self.list.get(self.medians_ns.len()) {
+            Some(trial) => format!("trying {} on {} elements", trial.algorithm, trial.elements),
+            None => "agreeing on the times of the trials".to_owned(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.list.len() * WORD_BYTES
+    }
+
+    /// Puts this rank's times into rank 0's memory. Returns whether they are visible there.
+    pub(crate) fn publish(&mut self, turn: &mut Turn<'_>) -> Result<bool, String> {
+        let rank = turn.crew.rank;
+        if rank != 0 && !std::mem::replace(&mut self.is_sent, true) {
+            self.write(turn)?;
+            self.put(turn, 0, usize::from(rank) * self.bytes());
+        }
+        Ok(turn.issuer.is_idle())
+    }
+
+    /// Rank 0 puts the times of the slowest rank into the memory of all others. Returns whether they are visible there.
+    pub(crate) fn spread(&mut self, turn: &mut Turn<'_>) -> Result<bool, String> {
+        if turn.crew.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
+            for rank in 1..turn.crew.ranks.len() {
+                let theirs = self.read(turn, rank * self.bytes())?;
+                for (slowest, time_ns) in self.medians_ns.iter_mut().zip(theirs) {
+                    *slowest = time_ns.max(*slowest);
+                }
+            }
+            self.write(turn)?;
+            for peer in turn.crew.others() {
+                self.put(turn, peer, 0);
+            }
+        }
+        Ok(turn.issuer.is_idle())
+    }
+
+    /// The times that all ranks have, once rank 0 has spread them.
+    pub(crate) fn agreed(&self, turn: &mut Turn<'_>) -> Result<Tried, String> {
+        let times_ns = self.read(turn, 0)?;
+        let point = |(trial, time_ns): (&Trial, u64)| Point {
+            algorithm: trial.algorithm.name().to_owned(),
+            elements: trial.elements,
+            time_ns,
+        };
+        let points = self.list.iter().zip(times_ns).map(point).collect();
+        Ok(Tried { points, runs: self.done as u64 })
+    }
+
+    fn write(&self, turn: &mut Turn<'_>) -> Result<(), String> {
+        let bytes: Vec<u8> = self.medians_ns.iter().flat_map(|time_ns| time_ns.to_le_bytes()).collect();
+        write(turn.memory, PROBE, 0, &bytes)
+    }
+
+    fn read(&self, turn: &mut Turn<'_>, offset: usize) -> Result<Vec<u64>, String> {
+        let mut bytes = vec![0; self.bytes()];
+        read(turn.memory, PROBE, offset, &mut bytes)?;
+        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+
+    fn put(&self, turn: &mut Turn<'_>, peer: u16, offset: usize) {
+        let source = LocalRange { region: PROBE, offset: 0, length: self.bytes() as u64 };
+        let target = turn.crew.address(peer, PROBE, offset as u64);
+        let body = Body::Put { target, source, signal: None };
+        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+    }
+}
+
+/// The sizes at which an algorithm is tried.
+fn trials_of(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    algorithm: Algorithm,
+    fabric: &Fabric,
+) -> Result<Vec<Trial>, String> {
+    let mut sizes = settings.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut last_skipped = None;
+    for elements in sizes {
+        let request = room::request(settings, ranks, elements);
+        let choice = choose::choose(&request, settings.element.bytes(), fabric)
+            .map_err(|refused| refused.to_string())?;
+        // The choice says how many segments a pipeline has at this size.
+        let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
+        let trial = Trial { algorithm: named.map_or(algorithm, |one| one.algorithm), elements };
+        if !is_small_enough(settings, &schedule(settings, ranks, trial)?, trials.is_empty()) {
+            break;
+        }
+        let is_due = trials.last().is_none_or(|last| elements >= last.elements.saturating_mul(SPACING));
+        last_skipped = if is_due { None } else { Some(trial) };
+        trials.extend(is_due.then_some(trial));
+    }
+    trials.extend(last_skipped);
+    Ok(trials)
+}
+
+fn is_small_enough(settings: &CollectiveSettings, schedule: &Schedule, is_first: bool) -> bool {
+    let elements: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
+    let bytes = elements.saturating_mul(settings.element.bytes());
+    schedule.transfers.len() <= TRANSFERS_MAX && (is_first || bytes <= TRIAL_BYTES_MAX)
+}
+
+fn schedule(settings: &CollectiveSettings, ranks: usize, trial: Trial) -> Result<Schedule, String> {
+    build(&room::request(settings, ranks, trial.elements), trial.algorithm)
+        .map_err(|refused| refused.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_collectives::choose::TopologyKind;
+
+    use super::*;
+
+    const FABRIC: Fabric = Fabric {
+        kind: TopologyKind::Mesh,
+        planes: 1,
+        alpha_ns: 1_000.0,
+        link_ns_per_byte: 1.0,
+        local_alpha_ns: 1_000.0,
+        reduce_ns_per_byte: 1.0,
+    };
+
+    fn settings(sizes: &[usize]) -> CollectiveSettings {
+        CollectiveSettings { sizes: sizes.to_vec(), ..CollectiveSettings::default() }
+    }
+
+    fn sizes(sizes: &[usize], ranks: usize) -> Vec<usize> {
+        let trials = trials_of(&settings(sizes), ranks, Algorithm::OneShot, &FABRIC).unwrap();
+        trials.into_iter().map(|trial| trial.elements).collect()
+    }
+
+    #[test]
+    fn one_size_in_each_factor_of_eight_is_tried_and_the_largest_that_is_small_enough() {
+        assert_eq!(sizes(&[64, 2, 4, 8, 16, 32], 2), [2, 16, 64]);
+        // Two ranks move 8 bytes per element: 16 Mi elements are 128 MiB.
+        assert_eq!(sizes(&[2, 1 << 23, 1 << 24, 1 << 25], 2), [2, 1 << 23, 1 << 24]);
+        assert_eq!(sizes(&[1 << 25], 2), [1 << 25], "the smallest in any case");
+        assert_eq!(sizes(&[2], 200), [0; 0], "with 39800 transfers it is not tried");
+    }
+
+    #[test]
+    fn what_was_tried_decides_and_the_rest_is_left_out() {
+        let point =
+            |algorithm: &str, elements, time_ns| Point { algorithm: algorithm.to_owned(), elements, time_ns };
+        let points = vec![
+            point("ring", 2, 100),
+            point("ring", 1002, 1_100),
+            point("one-shot", 2, 50),
+            point("one-shot", 1002, 4_050),
+        ];
+        let tried = Tried { points, runs: 12 };
+        let settings = settings(&[2, 202, 402]);
+        let closed_form = |elements| {
+            let request = room::request(&settings, 4, elements);
+            choose::choose(&request, 4, &FABRIC).map_err(|refused| refused.to_string())
+        };
+        let at = |elements| tried.choose(elements, closed_form).unwrap();
+        assert_eq!((at(2).algorithm, at(2).estimates[0].time_ns), (Algorithm::OneShot, 50.0));
+        assert_eq!((at(202).algorithm, at(202).estimates[0].time_ns), (Algorithm::Ring, 300.0));
+        assert_eq!(at(402).estimates.len(), 2, "two-shot was not tried");
+        assert_eq!(tried.sizes(), [2, 1002]);
+        let untried = Tried::default().choose(2, closed_form).unwrap();
+        assert_eq!(untried, closed_form(2).unwrap(), "the closed forms where nothing was tried");
+    }
+}
