@@ -76,6 +76,8 @@ fn settings(plan: &Plan, text: &mut String) {
         members: _,
         hosts: _,
         links: _,
+        stated: _,
+        reach: _,
         credit_choice: _,
         // The same frames at the same times, whatever they carry.
         payload: _,
