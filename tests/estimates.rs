@@ -3,13 +3,12 @@
 //! Processors of the machine may be busy with other work, so nothing is compared with a fixed time. A time and its estimate come from the
 //! same run; medians of several rounds count; and what the same measurement varies by within this test widens what is allowed. On a
 //! quiet machine that is a factor of two for estimates and 15 % for choices. A size that misses its bound is measured again: other work on
-//! the machine passes, and a wrong model does not. The tests take turns.
+//! the machine passes, and a wrong model does not.
 
 mod support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use serde_json::Value;
 use support::wires::has_gpu;
@@ -18,8 +17,6 @@ use support::{rack_file, run};
 const ROUNDS: usize = 3;
 /// Measurements of which one must hold.
 const ATTEMPTS: usize = 4;
-/// One measurement at a time.
-static TURN: Mutex<()> = Mutex::new(());
 /// What an estimate may be off by.
 const FACTOR: f64 = 2.0;
 /// What the chosen algorithm may lose to the best one.
@@ -63,7 +60,6 @@ fn spread(values: &[f64]) -> f64 {
 
 /// Measures until each size has held once.
 fn holds(what: &str, measure: impl Fn() -> BTreeMap<u64, String>) {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut wrong = measure();
     for _ in 1..ATTEMPTS {
         if wrong.is_empty() {
