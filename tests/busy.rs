@@ -107,8 +107,8 @@ fn a_rack_without_processors_ends_as_starved_and_says_what_to_do() {
     assert_eq!(ended.code, Some(8), "{}\n{}", ended.stdout, ended.stderr);
     let report = ended.report();
     assert_eq!(report["verdict"], "starved");
-    let notes = report["notes"].as_array().expect("notes").iter().filter_map(|note| note.as_str());
-    let note = notes.filter(|note| note.contains("the host had no processor")).next_back().expect("a reason");
+    let mut notes = report["notes"].as_array().expect("notes").iter().filter_map(|note| note.as_str());
+    let note = notes.rfind(|note| note.contains("the host had no processor")).expect("a reason");
     assert!(note.contains("hint: use fewer nodes") && note.contains("waited"), "{note}");
 }
 

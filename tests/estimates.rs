@@ -8,7 +8,7 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use support::wires::has_gpu;
@@ -33,7 +33,7 @@ fn rack(nodes: u32, device: Option<&str>) -> PathBuf {
 }
 
 /// The rows of one run by size.
-fn rows(file: &PathBuf, more: &[&str]) -> BTreeMap<u64, Value> {
+fn rows(file: &Path, more: &[&str]) -> BTreeMap<u64, Value> {
     let report =
         run(file).with(&["--collective", "all-reduce", "--type", "f32"]).with(more).finish().passed();
     let rows = report["sweep"].as_array().expect("a sweep").clone();
@@ -72,12 +72,12 @@ fn holds(what: &str, measure: impl Fn() -> BTreeMap<u64, String>) {
 }
 
 /// Every estimate is within a factor of two of the time, or within what the time itself varies by.
-fn estimates_hold(what: &str, file: &PathBuf, more: &[&str]) {
+fn estimates_hold(what: &str, file: &Path, more: &[&str]) {
     holds(what, || wrong_estimates(what, file, more));
 }
 
 /// The sizes whose estimates are wrong.
-fn wrong_estimates(what: &str, file: &PathBuf, more: &[&str]) -> BTreeMap<u64, String> {
+fn wrong_estimates(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     let rounds: Vec<_> = (0..ROUNDS).map(|_| rows(file, more)).collect();
     let mut wrong = BTreeMap::new();
     for size in rounds[0].keys() {
@@ -98,12 +98,12 @@ fn wrong_estimates(what: &str, file: &PathBuf, more: &[&str]) -> BTreeMap<u64, S
 }
 
 /// The chosen algorithm loses no more than 15 % to the best one, or no more than the times of either vary by.
-fn choices_hold(what: &str, file: &PathBuf, more: &[&str]) {
+fn choices_hold(what: &str, file: &Path, more: &[&str]) {
     holds(what, || wrong_choices(what, file, more));
 }
 
 /// The sizes whose choices are wrong.
-fn wrong_choices(what: &str, file: &PathBuf, more: &[&str]) -> BTreeMap<u64, String> {
+fn wrong_choices(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     const ALGORITHMS: [&str; 5] = ["ring", "bidirectional-ring", "one-shot", "two-shot", "halving-doubling"];
     let mut times = BTreeMap::<(u64, &str), Vec<f64>>::new();
     let mut chosen = BTreeMap::<u64, Vec<String>>::new();

@@ -57,7 +57,7 @@ impl RoundTrip {
         let doubled = base.max(self.min_ns).saturating_mul(1 << self.back_off.min(20));
         let longest_ns = doubled.min(self.max_ns);
         let fraction = u64::from(self.back_off.wrapping_mul(STEP));
-        let varied_ns = u128::from(longest_ns / VARIED_PART) * u128::from(fraction) >> 32;
+        let varied_ns = (u128::from(longest_ns / VARIED_PART) * u128::from(fraction)) >> 32;
         longest_ns - varied_ns as u64
     }
 
