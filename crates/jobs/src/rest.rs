@@ -133,6 +133,15 @@ fn unbalanced(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> S
     (looked, found)
 }
 
+impl Rest {
+    /// Leave out the members that have died since: a kill of the script may come between the end of the job and its healing.
+    #[must_use]
+    pub fn without_the_dead(mut self, is_dead: impl Fn(NodeId) -> bool) -> Self {
+        self.unanswered.retain(|target| !is_dead(NodeId(*target)));
+        self
+    }
+}
+
 /// Hold what members say, by place in the plan, against what must be. Who has said nothing is not judged.
 #[must_use]
 pub fn judge(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> String) -> Verdicts {
@@ -224,6 +233,12 @@ mod tests {
         let verdicts = verdicts(|rests| rests[0].as_mut().expect("it is there").unanswered.push(1));
         assert_eq!(counts(&verdicts, Oracle::Progress), (3, 1));
         assert!(verdicts.failures()[0].contains("n0 cannot read a word of n1"));
+    }
+
+    #[test]
+    fn nobody_is_blamed_for_a_question_to_a_member_that_died_meanwhile() {
+        let asked = Rest { unanswered: vec![1, 2], ..Rest::default() };
+        assert_eq!(asked.without_the_dead(|node| node == NodeId(1)).unanswered, [2]);
     }
 
     #[test]

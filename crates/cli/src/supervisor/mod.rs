@@ -477,7 +477,10 @@ impl Supervisor {
     /// What must hold once everything is healed, as far as members have told.
     fn verdicts_at_rest(&self) -> Verdicts {
         let edges: Vec<_> = self.plan.links.iter().map(|link| link.edge).collect();
-        let rests: Vec<_> = self.rack.seats.iter().map(|seat| seat.rest.clone()).collect();
+        let seats = &self.rack.seats;
+        let is_dead = |node: NodeId| seats[node.index()].death.is_some();
+        let rests: Vec<_> =
+            seats.iter().map(|seat| Some(seat.rest.clone()?.without_the_dead(is_dead))).collect();
         rest::judge(&edges, &rests, |node| self.plan.members[node.index()].name.clone())
     }
 
