@@ -559,6 +559,27 @@ fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
     let _ = std::fs::remove_file(diary);
 }
 
+/// A heartbeat that ended a suspicion was also the first one to say that the neighbour carries data again. The end of the link did not report it, so the
+/// other end called the link down for good.
+#[test]
+fn a_link_whose_first_good_heartbeat_ends_a_suspicion_is_reported() {
+    let rack = rack_file(
+        "name: tree\nseed: 40001\nlink: {rate: 100Gbit/s, delay: 500ns}\nshape:\n  custom:\n    nodes: [n0, n1, n2, n3, n4, n5, n6, n7]\n    links:\n\
+         \x20     - {a: n0, b: n1}\n      - {a: n1, b: n2}\n      - {a: n2, b: n3}\n      - {a: n3, b: n4}\n\
+         \x20     - {a: n0, b: n5}\n      - {a: n2, b: n6}\n      - {a: n5, b: n7}\n\
+         timers: {heartbeat_interval: 50us, heartbeat_rest: 1, hello_interval: 20us}\n\
+         job: {collective: {bytes: 8KiB, repetitions: 2, warm_up: 0}}\n",
+    );
+    let file = script(
+        "name: found\nevents:\n  - {what: loss, where: all, rate: 0.6, at: 585152ns, for: 428929ns, every: 857858ns, times: 9}\n\
+         expect: {ends: right-or-clean-error, happen: any, lost: []}\n",
+    );
+    for seed in 1..=40 {
+        let options = ["--seed", &seed.to_string(), "--faults", file.to_str().expect("a plain path")];
+        sim(&rack).with(&options).finish().passed();
+    }
+}
+
 #[test]
 fn a_campaign_of_processes_plays_the_same_scripts_with_later_beginnings() {
     let export = scratch("processes");

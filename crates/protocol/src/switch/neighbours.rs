@@ -53,10 +53,13 @@ impl Forwarder {
             *disagreements = 0;
             self.reports.queue_all(port);
         }
+        let begins_or_ends =
+            moved.as_ref().is_some_and(|moved| moved.from.carries_data() != moved.to.carries_data());
         if let Some(moved) = moved {
             self.note_move(now, port, moved);
-        } else if is_whole && !was_whole {
-            // W-64
+        }
+        if is_whole && !was_whole && !begins_or_ends {
+            // W-64: the heartbeat that ends a suspicion may also be the first one that says that the neighbour carries data.
             self.report_due = Some(now);
             self.report_if_due(now);
             self.table_is_stale = true;
