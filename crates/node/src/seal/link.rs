@@ -300,3 +300,7 @@ fn is_greeting(bytes: &[u8]) -> bool {
     bytes.get(VERSION_KIND) == Some(&GREETING)
         && bytes.get(MAGIC..VERSION_KIND) == Some(&MAGIC_VALUE.to_le_bytes())
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -28,6 +28,11 @@ impl<D: Device> Sealed<D> {
         Self { device, seal: LinkSeal::new(key, ends, nonce) }
     }
 
+    /// Whether both ends have agreed on a session, so that frames pass.
+    pub const fn is_agreed(&self) -> bool {
+        self.seal.is_agreed()
+    }
+
     /// Send the answers that are owed. They leave before the next frame, so that the neighbour can open that.
     fn send_answers(&mut self) {
         while let Some(length) = self.device.slot().and_then(|room| self.seal.answer(room)) {
