@@ -100,12 +100,12 @@ class LinkSeal:
             return "replayed"
         if theirs != self.theirs and heard != self.nonce:
             # It may be of an earlier run: only its echo of our own nonce would say that it is not.
-            self.heard, wants = theirs, True
+            self.heard, wants = max(self.heard, theirs), True
         elif theirs != self.theirs:
             self.theirs = theirs
             self.sender = derived(self.key, b"rackloom 2 frame", self.to, self.nonce, theirs)
             self.receiver = derived(self.key, b"rackloom 2 frame", self.back, theirs, self.nonce)
             self.sent, self.highest, self.taken = 0, 0, set()
-        if wants and theirs not in self.owed and len(self.owed) < 4:
-            self.owed.append(theirs)
+        if wants and theirs not in self.owed:
+            self.owed = sorted(self.owed + [theirs])[-4:]
         return None

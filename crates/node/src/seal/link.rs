@@ -264,7 +264,8 @@ impl LinkSeal {
                 self.owe(theirs, wants_answer);
             }
             _ => {
-                if self.candidate.is_none_or(|(known, _)| known != theirs) {
+                // Of several the latest: the others are of earlier runs, repeated by somebody.
+                if self.candidate.is_none_or(|(known, _)| known < theirs) {
                     self.candidate = Some((theirs, None));
                 }
                 self.owe(theirs, true);
@@ -273,8 +274,14 @@ impl LinkSeal {
     }
 
     fn owe(&mut self, to: EndNonce, is_wanted: bool) {
-        if is_wanted && self.owed.len() < ANSWERS_MAX && !self.owed.contains(&to) {
-            self.owed.push_back(to);
+        if !is_wanted || self.owed.contains(&to) {
+            return;
+        }
+        self.owed.push_back(to);
+        if self.owed.len() > ANSWERS_MAX {
+            // The earliest opening is the least likely to be of this run.
+            let earliest = (0..self.owed.len()).min_by_key(|place| self.owed[*place]);
+            earliest.map(|place| self.owed.remove(place));
         }
     }
 

@@ -189,6 +189,22 @@ fn frames_and_greetings_of_an_earlier_run_are_refused() {
 
 // W-91
 #[test]
+fn a_flood_of_greetings_of_earlier_runs_does_not_keep_the_ends_apart() {
+    let old: Vec<_> =
+        (0..20).map(|run| pair(1, run).map(|mut end| greetings(&mut end, Instant::ZERO).remove(0))).collect();
+    let mut ends = pair(1, 99);
+    for step in 0..10 {
+        for (here, there) in [(0, 1), (1, 0)] {
+            let sent = greetings(&mut ends[here], Instant(step * STEP_NS));
+            sent.iter().for_each(|greeting| assert_eq!(ends[there].open(greeting), None));
+            old.iter().for_each(|greetings| assert_eq!(ends[there].open(&greetings[here]), None));
+        }
+    }
+    assert!(ends.iter().all(LinkSeal::is_agreed));
+}
+
+// W-91
+#[test]
 fn an_end_that_is_opened_again_is_found_and_its_past_is_refused() {
     let mut ends = pair(1, 0);
     let [mut past, _] = greet(&mut ends, 4, || false);

@@ -335,5 +335,5 @@ fn open_udp(
     let settings = udp::Settings { frame_bytes_max: plan.wire_bytes_max(), credits: link.credits };
     let device = end.and_then(|end| end.open(&settings));
     let device = device.map_err(|error| format!("cannot open the udp wire of port {port}: {error}"))?;
-    Ok(Box::new(device))
+    Ok(Box::new(if plan.is_sealed() { device.without_refusals() } else { device }))
 }
