@@ -109,8 +109,8 @@ impl Others {
         else {
             return false;
         };
+        *candidate = (*candidate).max(proof.own.life);
         if proof.lives.get(self.mine) != Some(&mine) {
-            *candidate = (*candidate).max(proof.own.life);
             return false;
         }
         let number = (proof.own.life, proof.own.words);
@@ -465,5 +465,9 @@ mod tests {
         host.hear(other(100));
         host.pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
         assert_eq!(host.contradiction(), Some((1, Difference::Epoch(9))));
+
+        let mut late = Others::new(0, 2, 100, DETECTION_NS, LONGEST).sealed();
+        late.hear(other(100));
+        assert_eq!(late.candidates(), [0, 70], "the other host is to be answered, whoever speaks first");
     }
 }
