@@ -1,4 +1,4 @@
-//! Racks of two hosts with a key: who can send on the segment between them, and has no key, changes nothing.
+//! Racks of two hosts with a key: an opponent that can send on the segment between them, and has no key, changes nothing.
 
 mod support;
 
@@ -69,7 +69,7 @@ impl Recorded {
     }
 }
 
-/// Somebody on the segment between two hosts: hears everything, sends anything, and has no key.
+/// An opponent on the segment between two hosts: receives everything, sends anything, and has no key.
 struct Forger {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -336,7 +336,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
             assert_eq!(host.code, Some(0), "{}", host.said);
             let report = host.report();
             let refused = |link| dropped(&report, link, "bad-tag") + dropped(&report, link, "replayed");
-            assert_eq!(["n2->n1", "n1->n2"].map(refused), [0; 2], "nobody forges anything: {report}");
+            assert_eq!(["n2->n1", "n1->n2"].map(refused), [0; 2], "nothing was forged: {report}");
         }
         let old = recorder.recorded();
         drop(recorder);
@@ -439,7 +439,7 @@ fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
     for (code, said) in on_loopback(0, [&security, &security]) {
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("verdict: pass") && !said.contains("unauthenticated"), "{said}");
-        assert!(!said.contains("bad-tag") && !said.contains("replayed"), "nobody forges anything: {said}");
+        assert!(!said.contains("bad-tag") && !said.contains("replayed"), "nothing was forged: {said}");
     }
     for (code, said) in on_loopback(1, ["", ""]) {
         assert_eq!(code, Some(0), "{said}");

@@ -19,7 +19,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
 pub(crate) fn unauthenticated(plan: &Plan) -> Option<String> {
     let is_exposed = plan.hosts.len() > 1 && !plan.is_sealed();
     is_exposed.then(|| {
-        "unauthenticated: whoever can send on the network between the hosts can change this run; \
+        "unauthenticated: any sender on the network between the hosts can change this run; \
          `security: {key_file: PATH}` prevents that"
             .to_owned()
     })

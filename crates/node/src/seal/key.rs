@@ -179,7 +179,7 @@ impl Tagger {
     /// Whether a tag is that of these bytes.
     #[must_use]
     pub fn fits(&self, parts: &[&[u8]], tag: [u8; TAG_BYTES]) -> bool {
-        // Both are one machine word: the comparison takes as long whatever differs.
+        // Both are one machine word: the time of the comparison does not depend on which bits differ.
         u64::from_le_bytes(self.tag(parts)) == u64::from_le_bytes(tag)
     }
 }

@@ -1,7 +1,7 @@
 //! One end of a link with a key: which run of the neighbour's end it belongs to, and the tags of its frames.
 //!
-//! Each end draws a nonce when it is opened. Greetings tell the neighbour, under a key of the link's direction, one's own nonce and the
-//! one heard. An end believes a nonce only from a greeting that holds its own: an earlier run could not have known it. Both
+//! Each end draws a nonce when it is opened. Greetings carry the sender's own nonce and the one received, under a key of the link's
+//! direction. An end accepts a nonce only from a greeting that holds its own nonce, which no earlier run contains. Both
 //! nonces make the keys of the frames, so a frame of another run has no valid tag. Within a run counters refuse what is repeated.
 //!
 //! No socket, and no clock but for the nonce of an end that is opened.
@@ -264,7 +264,7 @@ impl LinkSeal {
                 self.owe(theirs, wants_answer);
             }
             _ => {
-                // Of several the latest: the others are of earlier runs, repeated by somebody.
+                // Of several the latest: the others are replays of earlier runs.
                 if self.candidate.is_none_or(|(known, _)| known < theirs) {
                     self.candidate = Some((theirs, None));
                 }

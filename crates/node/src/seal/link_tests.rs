@@ -223,7 +223,7 @@ fn an_end_that_is_opened_again_is_found_and_its_past_is_refused() {
 
 // W-91
 #[test]
-fn a_greeting_that_nobody_confirms_ends_nothing() {
+fn a_greeting_that_is_never_confirmed_ends_nothing() {
     let mut ends = agreed(1, 0);
     let mut later = end(1, 0, 9);
     let greeting = greetings(&mut later, Instant::ZERO).remove(0);

@@ -36,7 +36,7 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 const PIECE_BYTES: usize = 32 << 10;
 /// Beyond this the kernel cuts nothing: it then takes datagrams one by one.
 const RUN_FRAMES_MAX: usize = 64;
-/// Refusals that one attempt to send passes over where they are not believed: each is reported once, and a flood of them must end.
+/// Refusals that one attempt to send passes over where they are ignored: each is reported once, and a flood of them must end.
 const REFUSALS_MAX: usize = 8;
 
 /// One end of a link, not opened yet.
@@ -194,8 +194,7 @@ pub struct UdpDevice {
 }
 
 impl UdpDevice {
-    /// Between machines: do not believe that a datagram was refused. Whoever can send on the network between them can say so, and no key
-    /// protects it.
+    /// Ignore refused datagrams of a link between machines: any sender on the network between them can forge the ICMP message.
     #[must_use]
     pub const fn without_refusals(mut self) -> Self {
         self.believes_refusals = matches!(self.beside, Beside::Carrier(_));

@@ -101,7 +101,7 @@ impl Others {
 
     /// Whether a message is of this run and new. One of a speaker that has not heard our own life yet gives a candidate.
     // W-95
-    fn is_fresh(&mut self, speaker: usize, proof: &Proof, is_once: bool) -> bool {
+    fn is_fresh(&mut self, speaker: usize, proof: &Proof) -> bool {
         let Some(fresh) = &mut self.fresh else { return true };
         let mine = self.news[self.mine].life;
         let (Some(candidate), Some(taken)) =
@@ -114,11 +114,11 @@ impl Others {
             return false;
         }
         let number = (proof.own.life, proof.own.words);
-        if is_once && number <= *taken {
+        if number <= *taken {
             fresh.refused += 1;
             return false;
         }
-        *taken = number.max(*taken);
+        *taken = number;
         true
     }
 
@@ -135,7 +135,7 @@ impl Others {
     pub(super) fn hear(&mut self, word: Word) {
         match word {
             Word::Ours { speaker, news, proof, frame_bytes } => {
-                if !self.is_fresh(speaker, &proof, true) {
+                if !self.is_fresh(speaker, &proof) {
                     return;
                 }
                 let heard = &mut self.heard[speaker];
@@ -148,7 +148,7 @@ impl Others {
                 }
             }
             Word::Other(speaker, difference, proof) => {
-                if !self.is_fresh(speaker, &proof, false) {
+                if !self.is_fresh(speaker, &proof) {
                     return;
                 }
                 let since_ns = self.contradiction.map_or(0, |(.., since_ns)| since_ns);
@@ -468,6 +468,10 @@ mod tests {
 
         let mut late = Others::new(0, 2, 100, DETECTION_NS, LONGEST).sealed();
         late.hear(other(100));
-        assert_eq!(late.candidates(), [0, 70], "the other host is to be answered, whoever speaks first");
+        assert_eq!(
+            late.candidates(),
+            [0, 70],
+            "the other host is answered, whichever of the two sends first"
+        );
     }
 }
