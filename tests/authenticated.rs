@@ -17,7 +17,8 @@ use rackloom_protocol::wire::check::crc32c;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use support::machines::{
-    Ended, Host, Machine, NODE_LOST, PATIENCE, STALLED, in_namespaces, machines, network, run,
+    COULD_NOT_START, Ended, Host, Machine, NODE_LOST, PATIENCE, STALLED, in_namespaces, machines, network,
+    run,
 };
 use support::{scratch, within};
 
@@ -418,7 +419,7 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
     let hosts = ["A", "B"].iter().zip(security).map(|(host, security)| {
         let file = scratch(&format!("{host}.yaml"));
         let text = format!(
-            "name: keyed\nshape: {{ring: {{nodes: 4}}}}\nwire: udp\nwatchdog: 2s\n{security}\
+            "name: keyed\nshape: {{ring: {{nodes: 4}}}}\nwire: udp\nwatchdog: 5s\n{security}\
              hosts:\n  A: {{nodes: [n0, n1], address: {a}}}\n  B: {{nodes: [n2, n3], address: {b}}}\n\
              job: {{litmus: {{bytes_max: 64KiB, rounds: 4}}}}\n"
         );
@@ -466,6 +467,16 @@ fn hosts_with_different_keys_do_not_come_together_and_say_why() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_host_without_the_key_says_that_it_has_none() {
+    let security = format!("security: {{key_file: {}}}\n", key_file(7).display());
+    let [(with_key, said), (without, its)] = on_loopback(4, [&security, ""]);
+    assert_eq!(with_key, Some(STALLED), "{said}");
+    assert!(said.contains("messages without a valid tag were refused"), "{said}");
+    assert_eq!(without, Some(COULD_NOT_START), "{its}");
+    assert!(its.contains("host A authenticates its messages, and this host has no key"), "{its}");
 }
 
 #[test]
