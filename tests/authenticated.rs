@@ -209,6 +209,12 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
                 });
             }
         }
+        // A link acknowledgement of what was never sent, a NACK of an old frame, and numbers that begin anew.
+        7 | 8 => make(&|frame| add(frame, 30, 4, 50)),
+        9 | 10 => make(&|frame| {
+            add(frame, 26, 4, 100);
+            add(frame, 46, 4, 1);
+        }),
         _ => {}
     }
     all
@@ -296,24 +302,41 @@ fn passes_and_counts(ended: &[Ended; 2]) {
     }
 }
 
+/// A rack with a key and these other keys of the file passes beside a forger that has forged frames of all these kinds.
+fn passes_beside_a_forger(more: &str, kinds: &[u8]) {
+    let machines = machines();
+    let key = key_file(7);
+    let file = rack(Some(&key), 60);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::write(&file, text + more).expect("the scratch folder is ours");
+    let forger = Forger::between(&machines, everything);
+    let [a, b] = &machines;
+    let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
+    let recorded = forger.recorded();
+    drop(forger);
+    for recorded in &recorded {
+        let recorded: Vec<_> = recorded.last.keys().copied().collect();
+        for kind in kinds {
+            assert!(recorded.contains(kind), "nothing of kind {kind:#x} was forged: {recorded:x?}");
+        }
+    }
+    passes_and_counts(&ended);
+}
+
 #[test]
 fn a_forger_on_the_segment_changes_nothing() {
     in_namespaces("a_forger_on_the_segment_changes_nothing", || {
-        let machines = machines();
-        let key = key_file(7);
-        let file = rack(Some(&key), 60);
-        let forger = Forger::between(&machines, everything);
-        let [a, b] = &machines;
-        let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
-        let recorded = forger.recorded();
-        drop(forger);
-        for recorded in &recorded {
-            let kinds: Vec<_> = recorded.last.keys().copied().collect();
-            for kind in [0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x2c] {
-                assert!(kinds.contains(&kind), "nothing of kind {kind:#x} was forged: {kinds:x?}");
-            }
-        }
-        passes_and_counts(&ended);
+        passes_beside_a_forger("", &[0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x2c]);
+    });
+}
+
+#[test]
+fn a_forger_changes_nothing_on_links_that_repeat_what_is_lost() {
+    in_namespaces("a_forger_changes_nothing_on_links_that_repeat_what_is_lost", || {
+        passes_beside_a_forger(
+            "link: {llr: on, loss: 1%}\n",
+            &[0, 0x11, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1a, 0x2c],
+        );
     });
 }
 
