@@ -9,16 +9,18 @@ It takes the seat of the second node in a rack of two nodes on two hosts, `wire:
 
 It implements: one link without link-level retry, without pauses and with one channel; selective acknowledgement; order
 by packet number. It gives up when the link goes down. It is an example and not fast. Reading order, in
-scripts/example_peer: wire.py (bytes), streams.py (one class to one node), link.py (the neighbour), supervisor.py (the
+scripts/example_peer: wire.py (bytes), streams.py (one class to one node), link.py (the neighbour), seal.py (authentication, with `--key-file`), supervisor.py (the
 messages between hosts), node.py (operations), litmus.py (the job).
 """
 
 import argparse
+import os
 import sys
 import time
 
 from example_peer.litmus import Litmus
 from example_peer.node import Node
+from example_peer.seal import rack_key
 
 
 def settings_from(arguments):
@@ -30,6 +32,9 @@ def settings_from(arguments):
     parser.add_argument("--frame-bytes", type=int, default=4240, help="`frame_bytes_max` of the rack file")
     parser.add_argument("--ether-type", type=lambda text: int(text, 0), default=0x88B5)
     parser.add_argument("--epoch", type=lambda text: int(text, 0), help="default: what the other supervisor says")
+    parser.add_argument(
+        "--key-file", default=os.environ.get("RACKLOOM_KEY_FILE"), help="`security: {key_file: ...}` of the rack file"
+    )
     parser.add_argument("--seed", type=int, default=1, help="`seed` of the rack file")
     parser.add_argument("--rounds", type=int, default=1, help="`rounds` of the litmus")
     parser.add_argument("--bytes-max", type=int, default=65536, help="`bytes_max` of the litmus, in bytes")
@@ -43,6 +48,7 @@ def settings_from(arguments):
     parser.add_argument("--loss-seed", type=int, default=1)
     settings = parser.parse_args(arguments)
     settings.node, settings.neighbour, settings.host, settings.edge = 1, 0, 1, 0
+    settings.key = rack_key(settings.key_file) if settings.key_file else None
     return settings
 
 

@@ -126,3 +126,20 @@ fn a_peer_that_writes_other_bytes_fails() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("(store-posted of 1 bytes by n1"), "the wrong byte is not named: {said}");
 }
+
+#[test]
+fn a_node_written_from_the_page_passes_a_litmus_in_a_rack_with_a_key() {
+    use std::os::unix::fs::PermissionsExt;
+    let key = scratch("rack.key");
+    std::fs::write(&key, [7; 32]).expect("the scratch folder can be written");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
+    let key = key.to_str().expect("a plain path");
+    passes(
+        "a_node_written_from_the_page_passes_a_litmus_in_a_rack_with_a_key",
+        &Case {
+            number: 3,
+            keys: &format!("security: {{key_file: {key}}}\nlink: {{loss: 1%}}\n"),
+            peer: &["--key-file", key, "--loss", "0.01"],
+        },
+    );
+}

@@ -7,6 +7,7 @@ import struct
 import sys
 import time
 
+from .seal import LinkSeal
 from .wire import *
 
 
@@ -37,6 +38,7 @@ class Link:
         self.socket.connect((settings.connect, settings.port + 1 + settings.edge))
         self.socket.setblocking(False)
         self.dropped = collections.Counter()
+        self.seal = LinkSeal(settings) if settings.key else None
 
     # -- sending
 
@@ -53,6 +55,18 @@ class Link:
         if self.random.random() < self.settings.loss:
             self.dropped["injected"] += 1
             return
+        if self.seal:
+            self.greet()
+            if self.seal.sender is None:
+                return
+            frame = self.seal.close(frame)
+        self.push(frame)
+
+    def greet(self, now=0.0):
+        for greeting in self.seal.greetings(now):
+            self.push(greeting)
+
+    def push(self, frame):
         try:
             self.socket.send(frame)
         except (BlockingIOError, ConnectionRefusedError):
@@ -114,6 +128,8 @@ class Link:
         return value
 
     def pump(self, now):
+        if self.seal:
+            self.greet(now)
         if self.answer_owed or (not self.is_heard and now >= self.hello_at):
             self.hello(now)
         if self.state != STATE_INIT:
@@ -142,7 +158,11 @@ class Link:
             except (BlockingIOError, ConnectionRefusedError):
                 break
             count += 1
-            reason = self.take(now, frame)
+            reason = None
+            if self.seal:
+                frame, reason = self.seal.open(frame)
+            if frame is not None:
+                reason = self.take(now, frame)
             if reason:
                 self.dropped[reason] += 1
         return count > 0

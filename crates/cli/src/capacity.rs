@@ -28,7 +28,7 @@ struct Wanted {
 
 /// What the kernel keeps for one end of a link on the packet wire.
 fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
-    let Plan { ether_type, frame_bytes_max, .. } = *plan;
+    let (ether_type, frame_bytes_max) = (plan.ether_type, plan.wire_bytes_max());
     packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
 }
 

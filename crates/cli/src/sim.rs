@@ -76,6 +76,9 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     if arguments.trace.is_some() {
         "trace".clone_into(&mut report.job);
     }
+    if plan.is_sealed() {
+        report.notes.push("the key of `security` has no effect in virtual time".to_owned());
+    }
     if stalled.is_none() {
         expectations::judge(&plan, faults.as_ref(), &mut report);
         if faults.is_some() {

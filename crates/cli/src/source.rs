@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rackloom::seal::{KeyPlace, RackKey};
 use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
@@ -35,6 +36,9 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// What is in it.
     pub(crate) text: String,
+    /// Where the key of the rack is looked for.
+    #[serde(default)]
+    pub(crate) key: KeyPlace,
     /// What the command line says instead.
     pub(crate) overrides: Overrides,
     /// What the command line says about the wire.
@@ -101,6 +105,7 @@ impl Source {
         Ok(Self {
             name: file.display().to_string(),
             text: rackloom_plan::with_settings(&text, &overrides.set),
+            key: KeyPlace::beside(file),
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,
@@ -183,6 +188,10 @@ impl Source {
     pub(crate) fn ready_work(&self, processes: &Processes) -> Result<Work, Failure> {
         let work = self.possible_work()?;
         let here = Here::of(&work.plan, self.host.as_deref())?;
+        if let Some(path) = &work.plan.security.key_file {
+            // Members read it again; here a mistake is said once.
+            RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
+        }
         let followed = work.faults.iter().flat_map(FaultScript::followed);
         if let Some(node) = followed.into_iter().find(|node| here.leads_abroad(&work.plan, *node)) {
             let name = &work.plan.members[node.index()].name;
@@ -206,6 +215,7 @@ impl Source {
         };
         let mut plan = plan.map_err(|error| Failure::bad_input(words(&error)))?;
         self.overrides.apply(&mut plan)?;
+        plan.security.key_file = self.key.resolve(plan.security.key_file.as_deref());
         if let Some(rack) = &self.rack {
             plan.change(|plan| plan.name.clone_from(rack));
         }

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod namespaces;
 pub mod pool;
 pub mod runtime;
+pub mod seal;
 pub mod seat;
 pub mod sharing;
 mod slack;

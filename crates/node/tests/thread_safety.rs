@@ -15,6 +15,7 @@ use rackloom::memory::{
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
+use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
 use rackloom::seat::{
@@ -27,6 +28,7 @@ use rackloom::sharing::{
 use rackloom::wires::impaired::{Impaired, Timing, Watch};
 use rackloom::wires::jack::{Idle, Inserter, Jack};
 use rackloom::wires::packet::{PacketDevice, Settings};
+use rackloom::wires::sealed::Sealed;
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
 use rackloom::wires::tapped::Tapped;
 use rackloom::wires::udp::{Route, UdpDevice};
@@ -60,6 +62,7 @@ types!(BOTH, send_and_sync:
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, Offered, PortsError, Settings, SharedMemoryDevice,
     UdpDevice,
+    EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Sealed<SharedMemoryDevice>, Tagger,
     Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:

@@ -79,6 +79,8 @@ fn settings(plan: &Plan, text: &mut String) {
         stated: _,
         reach: _,
         credit_choice: _,
+        // The path of a file of one host. What the key says is checked by every message.
+        security: _,
         // The same frames at the same times, whatever they carry.
         payload: _,
         switch,

@@ -63,7 +63,7 @@ pub use of_link::{OwnChannels, OwnCredits};
 pub use pause::PausePlan;
 pub use plan::{
     Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryDevice, MemoryOptions, PayloadMode, Plan,
-    ShareBy, TenantPlan, WireKind,
+    SecurityPlan, ShareBy, TenantPlan, WireKind,
 };
 pub use random::random_share;
 pub use retry::{Clock, RetryPlan};

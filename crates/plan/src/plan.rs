@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rackloom_protocol::{
     CreditConfig, CreditUpdates, Edge, Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId,
@@ -55,6 +55,8 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Links by edge index.
     pub links: Vec<LinkPlan>,
+    /// Who may take part. Not part of the configuration hash: the path is one host's.
+    pub security: SecurityPlan,
     /// What joins the nodes of a star.
     pub switch: SwitchKind,
     /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
@@ -192,6 +194,13 @@ impl fmt::Display for MemoryDevice {
             Self::Fake(seed) => write!(formatter, "fake:{seed}"),
         }
     }
+}
+
+/// Who may take part in a rack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecurityPlan {
+    /// Where the secret is; `None` is a rack without authentication. As the file says it, until whoever starts the rack resolves it.
+    pub key_file: Option<PathBuf>,
 }
 
 /// What a tenant may have.
@@ -417,6 +426,21 @@ impl Plan {
         let mistakes =
             check::mistakes(self, &[self.job], &Places::default(), &source, Fit::Judged, &|_| Vec::new());
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
+    }
+
+    /// Bytes that authentication adds to each frame: a counter and a tag.
+    pub const SEAL_BYTES: u16 = 16;
+
+    /// Whether frames and messages between hosts carry tags.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.security.key_file.is_some()
+    }
+
+    /// Largest frame as the wires carry it, Ethernet header and seal included.
+    #[must_use]
+    pub const fn wire_bytes_max(&self) -> u16 {
+        if self.is_sealed() { self.frame_bytes_max + Self::SEAL_BYTES } else { self.frame_bytes_max }
     }
 
     /// Members and links as the protocol core wants them.

@@ -12,7 +12,7 @@ pub(crate) mod units;
 
 use std::io::IsTerminal;
 
-pub(crate) use plan::{members, plan, role};
+pub(crate) use plan::{members, plan, role, unauthenticated};
 pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
 pub(crate) use sweep::schedules;

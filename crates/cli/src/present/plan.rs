@@ -11,7 +11,18 @@ pub(crate) fn plan(plan: &Plan) -> String {
     let mut parts = vec![format!("rack {}", plan.name), members(plan, None)];
     parts.extend(memory(plan));
     parts.extend([links(plan), settings(plan)]);
+    parts.extend(unauthenticated(plan).map(|note| format!("note: {note}")));
     parts.join("\n\n")
+}
+
+/// What to know of a rack of several hosts without a key.
+pub(crate) fn unauthenticated(plan: &Plan) -> Option<String> {
+    let is_exposed = plan.hosts.len() > 1 && !plan.is_sealed();
+    is_exposed.then(|| {
+        "unauthenticated: any sender on the network between the hosts can change this run; \
+         `security: {key_file: PATH}` prevents that"
+            .to_owned()
+    })
 }
 
 /// How nodes hold their memory, of those that do not hold it as it comes.
@@ -227,6 +238,10 @@ fn settings(plan: &Plan) -> String {
     let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
     if plan.has_bridges() {
         table.row(["hub".to_owned(), "a bridge of the kernel in each plane".to_owned()]);
+    }
+    if let Some(path) = &plan.security.key_file {
+        let what = format!("by {}; no effect in virtual time", path.display());
+        table.row(["authenticated".to_owned(), what]);
     }
     for (setting, value) in [
         ("job", plan.job.kind.name().to_owned()),

@@ -192,6 +192,8 @@ fn below_the_core(ports: &Ports, port: PortId) -> impl Iterator<Item = (String, 
         ("too-long", counters.receive_errors),
         ("vlan-tag", counters.tagged),
         ("turned-away", counters.strangers),
+        ("bad-tag", counters.bad_tags),
+        ("replayed", counters.replays),
     ];
     reasons.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count))
 }

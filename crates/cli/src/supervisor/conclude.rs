@@ -60,6 +60,8 @@ impl Supervisor {
         let captures = source.capture.place(clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
+        let refused = hosts.as_ref().and_then(Hosts::refused);
+        let notes: Vec<_> = present::unauthenticated(&plan).into_iter().chain(refused).collect();
         let (missed, awaited) = last_words(hosts, &rack);
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
@@ -99,6 +101,7 @@ impl Supervisor {
             judge_no_job(&mut context, &mut members);
         }
         let mut report = Report::assemble(context, &members);
+        report.notes.extend(notes);
         let explained = report.failures.clone();
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
             expectations::judge(&plan, faults.as_ref(), &mut report);

@@ -75,7 +75,7 @@ fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
         for (node, port, neighbour) in [(edge.a, edge.a_port, edge.b), (edge.b, edge.b_port, edge.a)] {
             if host.members.contains(&node) {
                 let (mine, theirs) = (mac(node, edge.plane), mac(neighbour, edge.plane));
-                let link = open_link(interface, plan.frame_bytes_max, mine, theirs)?;
+                let link = open_link(interface, plan.wire_bytes_max(), mine, theirs)?;
                 outlets.insert((node, port), (interface.to_owned(), link));
             }
         }
@@ -112,5 +112,5 @@ pub(super) fn cable_end(process: u32, interface: String, node: NodeId, plane: Pl
 }
 
 pub(super) fn mtu(plan: &Plan) -> u32 {
-    u32::from(plan.frame_bytes_max) - ETHERNET_HEADER_BYTES
+    u32::from(plan.wire_bytes_max()) - ETHERNET_HEADER_BYTES
 }

@@ -76,7 +76,7 @@ fn abroad(plan: &Plan, edge: usize, [near, far]: [NodeId; 2]) -> Result<UdpEnd, 
         // The plan has been checked for this.
         return Err(Failure::bad_input(format!("{} has no address on a host", plan.links[edge].name)));
     };
-    let end = open_routed_link(&Route { mine, theirs }, plan.frame_bytes_max);
+    let end = open_routed_link(&Route { mine, theirs }, plan.wire_bytes_max());
     let end = end.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
     Ok(UdpEnd::Abroad(end, theirs))
 }

@@ -30,6 +30,7 @@ use super::node::Node;
 use super::rack::Switches;
 use crate::clock::Clock;
 use crate::runtime::Runtime;
+use crate::seal::KeyPlace;
 use crate::seat::{Grant, answer, place, wires};
 use crate::waiting::WaitPolicy;
 use crate::wires::{Doorbell, Ports};
@@ -70,6 +71,8 @@ struct Source {
     name: String,
     text: String,
     overrides: Changes,
+    #[serde(default)]
+    key: KeyPlace,
     #[serde(default)]
     force_wire: bool,
     rack: Option<String>,
@@ -207,6 +210,7 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
         profile.reorder = changes.reorder.unwrap_or(profile.reorder);
     });
     plan.set_wire(wire);
+    plan.security.key_file = source.key.resolve(plan.security.key_file.as_deref());
     // The job is part of what the epoch is made of, and is not built again here: the rack says what it comes to.
     plan.epoch = epoch;
     Ok(plan)

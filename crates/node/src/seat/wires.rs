@@ -16,8 +16,10 @@ use rackloom_protocol::{MemberConfig, PortConfig};
 
 use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 use crate::namespaces::{LinkNews, bring_up, switch_on_all};
+use crate::seal::{EndNonce, LinkEnds, RackKey};
 use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
+use crate::wires::sealed::Sealed;
 use crate::wires::tapped::Tapped;
 use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
 
@@ -41,6 +43,8 @@ pub type WatchPort = Box<dyn Fn(usize) -> Watch + Send>;
 pub struct Cabling {
     plan: Plan,
     config: MemberConfig,
+    /// Of the rack, if it has one.
+    key: Option<RackKey>,
     /// By port; none if cables stay as they are.
     inserters: Vec<Inserter>,
     /// The seat's own, on shared memory.
@@ -72,6 +76,8 @@ pub fn open(
         Grant::Packet { .. } => LinkNews::listen().map(Arc::new).ok(),
         _ => None,
     };
+    let key = plan.security.key_file.as_deref().map(RackKey::read).transpose();
+    let key = key.map_err(|error| error.to_string())?;
     let (bare, doorbell) = match grant {
         Grant::SharedMemory { doorbell, neighbour_doorbells, ports } => {
             let (devices, mine) = open_shared_memory(*doorbell, neighbour_doorbells, ports)
@@ -81,18 +87,18 @@ pub fn open(
         Grant::Packet { interfaces, outlets } => {
             let mut devices = open_packet(plan, config, interfaces, exchanges, news.as_ref())?;
             for outlet in outlets {
-                *place_of(&mut devices, outlet.port)? = Some(open_outlet(config, outlet)?);
+                *place_of(&mut devices, outlet.port)? = Some(open_outlet(plan, config, outlet)?);
             }
             (devices, None)
         }
         Grant::Udp { ports, outlets } => {
             let open = |(port, fds): (usize, &Option<[RawFd; 2]>)| {
-                fds.map(|fds| open_udp(config, port, udp::End::from_fds(fds))).transpose()
+                fds.map(|fds| open_udp(plan, config, port, udp::End::from_fds(fds))).transpose()
             };
             let mut devices: Bare = ports.iter().enumerate().map(open).collect::<Result<_, _>>()?;
             for outlet in outlets {
                 let end = udp::End::routed_from_fds(outlet.sockets);
-                *place_of(&mut devices, outlet.port)? = Some(open_udp(config, outlet.port, end)?);
+                *place_of(&mut devices, outlet.port)? = Some(open_udp(plan, config, outlet.port, end)?);
             }
             (devices, None)
         }
@@ -102,10 +108,11 @@ pub fn open(
     }
     let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
     let scripted = scripted.to_vec();
-    let mut cabling = Cabling { plan, config, inserters, doorbell, news, watch_port, scripted, exchanges };
+    let mut cabling =
+        Cabling { plan, config, key, inserters, doorbell, news, watch_port, scripted, exchanges };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
-        let device = bare.map(|device| cabling.impair(port, device));
+        let device = bare.map(|device| cabling.finish(port, device)).transpose()?;
         devices.push(match device {
             Some(device) if !exchanges => device,
             device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
@@ -159,11 +166,11 @@ impl Cabling {
                 let fds = <[OwnedFd; 2]>::try_from(descriptors);
                 let fds = fds.map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
                 let end = fds.and_then(|fds| udp::End::from_fds(fds.map(IntoRawFd::into_raw_fd)));
-                open_udp(&self.config, port, end)?
+                open_udp(&self.plan, &self.config, port, end)?
             }
             _ => return Err(format!("port {port} was brought a cable of another wire")),
         };
-        let mut device = self.impair(port, device);
+        let mut device = self.finish(port, device)?;
         if let (Some(conditions), Some(hand)) = (conditions, device.faults()) {
             hand.begin();
             hand.set(conditions);
@@ -177,6 +184,16 @@ impl Cabling {
         let (jack, inserter) = Jack::new(device, idle);
         self.inserters.push(inserter);
         Ok(Box::new(jack))
+    }
+
+    /// Wrap a bare device in what the link has: the seal next to the device, faults and watchers around it.
+    fn finish(&self, port: usize, device: Box<dyn Device>) -> Result<Box<dyn Device>, String> {
+        let Some(key) = &self.key else { return Ok(self.impair(port, device)) };
+        let MemberConfig { node: mine, ether_type, epoch, .. } = self.config;
+        let PortConfig { edge, neighbour: theirs, plane, .. } = self.config.ports[port];
+        let ends = LinkEnds { edge, mine, theirs, plane, ether_type, epoch };
+        let nonce = EndNonce::draw().map_err(|error| format!("there are no random numbers: {error}"))?;
+        Ok(self.impair(port, Box::new(Sealed::new(device, key.clone(), ends, nonce))))
     }
 
     /// The faults of a link are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
@@ -258,17 +275,17 @@ fn open_packet(
 }
 
 /// A port that leaves the machine. News of its interface come along: they are not heard within the seat's namespace.
-fn open_outlet(config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
-    let settings = packet_settings(config, outlet.port)?;
+fn open_outlet(plan: &Plan, config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
+    let settings = packet_settings(plan, config, outlet.port)?;
     let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
     let device =
         device.map_err(|error| format!("cannot use the sockets of a link to another host: {error}"))?;
     Ok(Box::new(device))
 }
 
-fn packet_settings(config: &MemberConfig, port: usize) -> Result<packet::Settings, String> {
+fn packet_settings(plan: &Plan, config: &MemberConfig, port: usize) -> Result<packet::Settings, String> {
     let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
-    let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
+    let (ether_type, frame_bytes_max) = (config.ether_type, plan.wire_bytes_max());
     Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
 }
 
@@ -296,7 +313,7 @@ fn open_interface(
     interface: &str,
     news: Option<&Arc<LinkNews>>,
 ) -> Result<Box<dyn Device>, String> {
-    let settings = packet_settings(config, port)?;
+    let settings = packet_settings(plan, config, port)?;
     let device = match segment(plan, config, port) {
         Some(segment) => packet::open_on_segment(interface, &settings, &segment),
         None => packet::open(interface, &settings),
@@ -309,13 +326,14 @@ fn open_interface(
 }
 
 fn open_udp(
+    plan: &Plan,
     config: &MemberConfig,
     port: usize,
     end: io::Result<udp::End>,
 ) -> Result<Box<dyn Device>, String> {
     let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
-    let settings = udp::Settings { frame_bytes_max: config.frame_bytes_max, credits: link.credits };
+    let settings = udp::Settings { frame_bytes_max: plan.wire_bytes_max(), credits: link.credits };
     let device = end.and_then(|end| end.open(&settings));
     let device = device.map_err(|error| format!("cannot open the udp wire of port {port}: {error}"))?;
-    Ok(Box::new(device))
+    Ok(Box::new(if plan.is_sealed() { device.without_refusals() } else { device }))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant as WallInstant};
 
 use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Direction, Judge};
-use rackloom_protocol::Instant;
+use rackloom_protocol::{Instant, NodeId, Plane};
 
 use super::impaired::Impaired;
 use super::in_namespaces::in_namespaces;
@@ -17,9 +17,11 @@ use super::links_under_test::{
     ETHER_TYPE, JUMBO, Link, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
 };
 use super::packet_received::Reception;
+use super::sealed::Sealed;
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
 use super::{Device, DeviceLease, FRAME_BYTES_MAX};
+use crate::seal::{EndNonce, LinkEnds, RackKey};
 
 #[test]
 fn shared_memory_conforms() {
@@ -37,6 +39,34 @@ fn a_tapped_wire_conforms() {
 #[test]
 fn an_impaired_wire_without_faults_conforms() {
     suite(&mut || impaired(shared_memory_link()));
+}
+
+#[test]
+fn a_sealed_wire_conforms() {
+    suite(&mut || sealed(shared_memory_link()));
+}
+
+#[test]
+fn a_sealed_udp_wire_conforms() {
+    suite(&mut || sealed(udp_link()));
+}
+
+/// With a seal at both ends, which have agreed.
+fn sealed(link: Link) -> Link {
+    let end = |device, mine: u16| {
+        let (mine, theirs) = (NodeId(mine), NodeId(1 - mine));
+        let ends = LinkEnds { edge: 0, mine, theirs, plane: Plane(0), ether_type: ETHER_TYPE, epoch: 1 };
+        Sealed::new(device, RackKey::of_secret(&[1; 32]), ends, EndNonce::draw().unwrap())
+    };
+    let (mut near, mut far) = (end(link.near, 0), end(link.far, 1));
+    let begun = WallInstant::now();
+    while !near.is_agreed() || !far.is_agreed() {
+        let now = Instant(begun.elapsed().as_nanos() as u64);
+        near.flush(now);
+        far.flush(now);
+        assert!(near.receive().is_none() && far.receive().is_none(), "greetings are nobody's frames");
+    }
+    Link { near: Box::new(near), far: Box::new(far), ..link }
 }
 
 #[test]

@@ -255,6 +255,8 @@ fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
         tagged: a.tagged + b.tagged,
         strangers: a.strangers + b.strangers,
         kernel_drops: a.kernel_drops + b.kernel_drops,
+        bad_tags: a.bad_tags + b.bad_tags,
+        replays: a.replays + b.replays,
         full: a.full + b.full,
         evacuated: a.evacuated + b.evacuated,
         injected_drops: a.injected_drops + b.injected_drops,

@@ -7,6 +7,7 @@ use super::packet_received::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::{Device, Doorbell, packet, udp};
 use crate::namespaces::switch_off;
+use crate::seal::TRAILER_BYTES;
 
 pub(super) const ETHER_TYPE: u16 = 0x88b5;
 /// An MTU of 9000 and the Ethernet header.
@@ -49,7 +50,8 @@ pub(super) fn shared_memory_link() -> Link {
 /// With no more buffer than everybody gets.
 pub(super) fn udp_link() -> Link {
     let (near, far) = udp::create().unwrap();
-    let settings = udp::Settings { frame_bytes_max: JUMBO as u16, credits: UDP_CREDITS };
+    let frame_bytes_max = (JUMBO + TRAILER_BYTES) as u16;
+    let settings = udp::Settings { frame_bytes_max, credits: UDP_CREDITS };
     let [near, far] = [near, far].map(|end| Box::new(end.open_with(&settings, BUFFER_BYTES).unwrap()));
     Link { near, far, lossless: false, credits: UDP_CREDITS, sever: |far| drop(far) }
 }

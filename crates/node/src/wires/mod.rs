@@ -6,7 +6,7 @@
 //!
 //! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces; [`udp`] puts
 //! them into datagrams. [`impaired`] wraps any of them and applies a link profile; [`tapped`] wraps any and shows what is sent;
-//! [`jack`] holds any and lets it be exchanged. [`Ports`]
+//! [`sealed`] wraps any and authenticates frames; [`jack`] holds any and lets it be exchanged. [`Ports`]
 //! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
 
 #[cfg(test)]
@@ -33,6 +33,7 @@ mod packet_socket;
 mod packet_strangers;
 mod ports;
 mod ring;
+pub mod sealed;
 pub mod shared_memory;
 mod socket;
 pub mod tapped;
@@ -103,6 +104,10 @@ pub struct DeviceCounters {
     pub strangers: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
+    /// Frames without a valid tag, where frames carry tags.
+    pub bad_tags: u64,
+    /// Frames with a valid tag that had been received before.
+    pub replays: u64,
     /// Times that there was no room for a frame.
     pub full: u64,
     /// Received frames that were moved to the heap because the core kept them long.

@@ -36,6 +36,8 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 const PIECE_BYTES: usize = 32 << 10;
 /// Beyond this the kernel cuts nothing: it then takes datagrams one by one.
 const RUN_FRAMES_MAX: usize = 64;
+/// Refusals that one attempt to send passes over where they are ignored: each is reported once, and a flood of them must end.
+const REFUSALS_MAX: usize = 8;
 
 /// One end of a link, not opened yet.
 ///
@@ -158,6 +160,7 @@ impl End {
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
             has_neighbour: true,
+            believes_refusals: true,
             is_heard: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
@@ -181,6 +184,8 @@ pub struct UdpDevice {
     is_refused: bool,
     /// Both ends were there when this was asked last.
     has_neighbour: bool,
+    /// Whether a refused datagram says that the neighbour is gone.
+    believes_refusals: bool,
     /// Something has come from the neighbour since it was last refused.
     is_heard: bool,
     /// When to try again after the kernel was full.
@@ -189,9 +194,17 @@ pub struct UdpDevice {
 }
 
 impl UdpDevice {
+    /// Ignore refused datagrams of a link between machines: any sender on the network between them can forge the ICMP message.
+    #[must_use]
+    pub const fn without_refusals(mut self) -> Self {
+        self.believes_refusals = matches!(self.beside, Beside::Carrier(_));
+        self
+    }
+
     /// Whether the neighbour is there. A refusal before it was ever heard only says that it is late.
     fn is_answered(&mut self) -> bool {
         self.is_refused |= std::mem::take(&mut self.received.is_refused);
+        self.is_refused &= self.believes_refusals;
         if self.is_refused {
             let was_heard = std::mem::replace(&mut self.is_heard, false);
             self.has_neighbour = self.has_neighbour && !was_heard;
@@ -204,6 +217,7 @@ impl UdpDevice {
 
     /// Hand the kernel what waits. Returns whether it could take everything.
     fn send(&mut self) -> bool {
+        let mut refusals = 0;
         while self.outgoing.count() > 0 {
             let runs = self.outgoing.runs(self.run_frames_max).take(BATCH);
             let messages = runs.map(|run| {
@@ -220,6 +234,12 @@ impl UdpDevice {
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
+                    Some(Errno::CONNREFUSED) if !self.believes_refusals => {
+                        refusals += 1;
+                        if refusals > REFUSALS_MAX {
+                            return false;
+                        }
+                    }
                     Some(Errno::CONNREFUSED) => {
                         // It concerns an earlier datagram, and it is said once.
                         self.is_refused = true;

@@ -106,6 +106,39 @@ mod tests {
     }
 
     #[test]
+    fn refusals_are_believed_only_where_nobody_can_forge_them() {
+        use crate::wires::Device;
+        use crate::wires::udp::{Route, Settings, create_routed};
+        use rackloom_protocol::{CreditConfig, Instant};
+        let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 480 };
+        for is_believed in [true, false] {
+            let neighbour = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let address = |socket: &UdpSocket| {
+                SocketAddrV4::new(Ipv4Addr::LOCALHOST, socket.local_addr().unwrap().port())
+            };
+            let route = Route { mine: address(&free), theirs: address(&neighbour) };
+            drop(free);
+            let device = create_routed(&route).unwrap();
+            let device = device.open(&Settings { frame_bytes_max: 1514, credits }).unwrap();
+            let mut device = if is_believed { device } else { device.without_refusals() };
+            neighbour.send_to(&[1; 60], route.mine).unwrap();
+            let lease = device.receive().unwrap();
+            device.release(lease);
+            assert!(device.carrier());
+            // From now on the kernel refuses what is sent there, as a forged message of the network would say.
+            drop(neighbour);
+            for _ in 0..20 {
+                device.slot().unwrap()[..60].fill(2);
+                device.commit(60, true);
+                device.flush(Instant::ZERO);
+                let _ = device.receive();
+            }
+            assert_eq!(device.carrier(), !is_believed);
+        }
+    }
+
+    #[test]
     fn the_neighbour_is_heard_and_strangers_are_counted() {
         let neighbour = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -13,6 +13,7 @@ mod members;
 mod pause;
 mod retry;
 mod seats;
+mod security;
 mod settings;
 mod topology;
 
@@ -94,6 +95,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         members,
         hosts,
         links,
+        security: security::read(reader, &rack),
         switch,
         wire: wire(reader, &rack),
         force_wire: reader.flag(&rack, "force_wire", false),

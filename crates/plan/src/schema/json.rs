@@ -97,6 +97,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
             by_name(&format!("{NAME}->{NAME}"), list(json!({"type": "integer", "minimum": 1})))
         }
         Kind::Device => pattern("(cuda|fake):[0-9]+"),
+        Kind::Path => pattern(".+"),
         Kind::Way => pattern(&format!("{NAME}->{NAME}(#[1-9][0-9]*)?")),
         Kind::Where => json!({"anyOf": [{"type": "string"}, list(json!({"type": "string"}))]}),
         Kind::WordList(words) => list(json!({"enum": words})),

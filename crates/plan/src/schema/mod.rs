@@ -15,6 +15,7 @@ mod link;
 mod members;
 mod protocol;
 mod rack;
+mod security;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub(crate) use protocol::{
     BUFFER, CREDITS, FORWARDING, PACKING, PATHS, TIMERS, TIMERS_FORMS, TRANSPORT, WINDOW_PACKETS_MAX,
 };
 pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};
+pub(crate) use security::SECURITY;
 pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
 
 use crate::quantity::{Unit, shown};
@@ -115,6 +117,8 @@ pub(crate) enum Kind {
     WordList(&'static [&'static str]),
     /// A GPU, or a fake one.
     Device,
+    /// A path of a file.
+    Path,
     /// One of two forms.
     Either(&'static [Self; 2]),
 }
@@ -203,6 +207,7 @@ impl Kind {
             Self::Length(..) => "length",
             Self::Factor(..) => "number",
             Self::Name => "name",
+            Self::Path => "path",
             Self::Device => "`cuda:N` or `fake:SEED`",
             Self::Names => "list of names",
             Self::Counts => "list of counts",

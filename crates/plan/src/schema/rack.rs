@@ -7,7 +7,8 @@ use crate::job::JobKind;
 use crate::plan::PayloadMode;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
-    NODE, PACKING, PATHS, REQUIRED, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key, table,
+    NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
+    table,
 };
 
 /// Headers of a data frame, Ethernet header included.
@@ -64,6 +65,12 @@ const KEYS: &[Key] = &[
         Kind::TableBy(By::Tenant, &TENANT),
         "",
         "Quotas of single tenants: `1: {memory_max: 16MiB}`.",
+    ),
+    key(
+        "security",
+        Kind::Table(&SECURITY),
+        "",
+        "The key with which frames, and messages between hosts, are authenticated; between real processes.",
     ),
     key("link", Kind::Table(&LINK), "", "What every link does to frames."),
     key(

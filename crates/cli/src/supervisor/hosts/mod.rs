@@ -12,11 +12,12 @@ mod others;
 mod voice;
 mod word;
 
+use rackloom::seal::RackKey;
 use rackloom_plan::Plan;
 
 use self::others::Others;
 use self::voice::Voice;
-use self::word::{Difference, Identity, Stage, VERSION, WORD_BYTES_MAX};
+use self::word::{Difference, Identity, SEALED_VERSION, Stage, WORD_BYTES_MAX};
 use super::rack::{Ending, Rack, Step, TICK_NS};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -50,13 +51,18 @@ impl Hosts {
             voice::open(plan, mine).map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
         let detection_ns = plan.timers.detection_ns();
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
-        let frame_bytes_max = usize::from(plan.frame_bytes_max);
-        let others = Others::new(mine, names.len(), life, detection_ns, frame_bytes_max);
+        let frame_bytes_max = usize::from(plan.wire_bytes_max());
+        let mut others = Others::new(mine, names.len(), life, detection_ns, frame_bytes_max);
+        let mut identity = Identity::of(plan);
+        if let Some(path) = &plan.security.key_file {
+            let key = RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
+            (identity, others) = (identity.sealed(&key, names.len()), others.sealed());
+        }
         Ok(Some(Self {
             mine,
             names,
             ways,
-            identity: Identity::of(plan),
+            identity,
             voice,
             others,
             room: vec![0; frame_bytes_max.max(WORD_BYTES_MAX)],
@@ -97,8 +103,9 @@ impl Hosts {
     }
 
     fn speak(&mut self) {
+        let candidates = self.others.candidates().to_vec();
         let (news, frame_bytes) = self.others.speak();
-        let frame = self.identity.write(self.mine, news, frame_bytes);
+        let frame = self.identity.write(self.mine, news, &candidates, frame_bytes);
         self.voice.say(&frame);
     }
 
@@ -113,7 +120,20 @@ impl Hosts {
     /// Hosts that were never there, in words.
     pub(super) fn awaited(&self) -> Vec<String> {
         let unheard = self.others.unheard();
-        unheard.map(|host| format!("{} has not been heard", self.name(host))).collect()
+        let why = match self.others.refused() {
+            0 => String::new(),
+            refused => format!(
+                "; {refused} messages without a valid tag were refused: is the key file the same on every host?"
+            ),
+        };
+        unheard.map(|host| format!("{} has not been heard{why}", self.name(host))).collect()
+    }
+
+    /// Messages between hosts that were refused, in words.
+    pub(super) fn refused(&self) -> Option<String> {
+        let refused = self.others.refused();
+        (refused > 0)
+            .then(|| format!("{refused} messages between hosts were refused: no valid tag, or not new"))
     }
 
     fn name(&self, host: usize) -> String {
@@ -129,9 +149,14 @@ impl Hosts {
                  hint: give every host the same file and the same options, --host apart",
                 self.identity.epoch
             ),
+            Difference::Version(SEALED_VERSION) => format!(
+                "host {speaker} authenticates its messages, and this host has no key; \
+                 hint: give every host the same key file, by `security: {{key_file: PATH}}` or RACKLOOM_KEY_FILE"
+            ),
             Difference::Version(version) => format!(
-                "host {speaker} runs another version of rackloom: its supervisor speaks version {version}, ours version {VERSION}; \
-                 hint: run the same release of rackloom on every host"
+                "host {speaker} runs another version of rackloom: its supervisor speaks version {version}, ours version {}; \
+                 hint: run the same release of rackloom on every host",
+                self.identity.version()
             ),
         }
     }

@@ -4,7 +4,7 @@
 //! been heard at all, who runs another file, between whom the longest frames are lost, and when everybody has finished, so
 //! that the members here may go. A host that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
 
-use super::word::{Difference, News, Stage, Word};
+use super::word::{Difference, News, Proof, Stage, Word};
 
 /// A rack of this name and another configuration is put up with for so long: it may be an earlier one that ends.
 const OTHER_RACK_PATIENCE_NS: u64 = 2_000_000_000;
@@ -27,12 +27,25 @@ pub(super) struct Others {
     contradiction: Option<(usize, Difference, u64)>,
     /// By host: what has come of its own words.
     heard: Vec<Heard>,
+    /// With a key: what proves that messages are of this run.
+    fresh: Option<Fresh>,
     /// Length of the rack's longest frame.
     frame_bytes_max: usize,
     /// A host that was silent for so long is lost.
     silence_max_ns: u64,
     /// So long at most everybody waits for everybody to know that all have finished.
     farewell_ns: u64,
+}
+
+/// By host: what is known of the freshness of its messages, where these carry tags.
+#[derive(Debug)]
+struct Fresh {
+    /// The largest life that was heard of and is not confirmed.
+    candidates: Vec<u64>,
+    /// Life and number of the last message that was taken.
+    taken: Vec<(u64, u32)>,
+    /// Messages that were refused.
+    refused: u64,
 }
 
 /// Which words of a host have come through.
@@ -60,12 +73,53 @@ impl Others {
             unheard_ns: 0,
             contradiction: None,
             heard: vec![Heard::default(); hosts],
+            fresh: None,
             frame_bytes_max,
             // Members learn of a death from their links; a supervisor may be stopped for a moment without harm.
             silence_max_ns: 4 * detection_ns,
             // Less than what members take to notice that a host is gone.
             farewell_ns: detection_ns / 2,
         }
+    }
+
+    /// Take only messages that show that they are of this run: their tags say who sent them, and not when.
+    pub(super) fn sealed(mut self) -> Self {
+        let hosts = self.news.len();
+        self.fresh = Some(Fresh { candidates: vec![0; hosts], taken: vec![(0, 0); hosts], refused: 0 });
+        self
+    }
+
+    /// Lives that are heard of and not confirmed, by host; none without a key.
+    pub(super) fn candidates(&self) -> &[u64] {
+        self.fresh.as_ref().map_or(&[], |fresh| &fresh.candidates)
+    }
+
+    /// Messages that were refused: no valid tag, or not new.
+    pub(super) fn refused(&self) -> u64 {
+        self.fresh.as_ref().map_or(0, |fresh| fresh.refused)
+    }
+
+    /// Whether a message is of this run and new. One of a speaker that has not heard our own life yet gives a candidate.
+    // W-95
+    fn is_fresh(&mut self, speaker: usize, proof: &Proof) -> bool {
+        let Some(fresh) = &mut self.fresh else { return true };
+        let mine = self.news[self.mine].life;
+        let (Some(candidate), Some(taken)) =
+            (fresh.candidates.get_mut(speaker), fresh.taken.get_mut(speaker))
+        else {
+            return false;
+        };
+        *candidate = (*candidate).max(proof.own.life);
+        if proof.lives.get(self.mine) != Some(&mine) {
+            return false;
+        }
+        let number = (proof.own.life, proof.own.words);
+        if number <= *taken {
+            fresh.refused += 1;
+            return false;
+        }
+        *taken = number;
+        true
     }
 
     /// What to say next, and how long the frame shall be at least.
@@ -80,7 +134,10 @@ impl Others {
     /// What was heard.
     pub(super) fn hear(&mut self, word: Word) {
         match word {
-            Word::Ours { speaker, news, frame_bytes } => {
+            Word::Ours { speaker, news, proof, frame_bytes } => {
+                if !self.is_fresh(speaker, &proof) {
+                    return;
+                }
                 let heard = &mut self.heard[speaker];
                 heard.any_long |= frame_bytes >= self.frame_bytes_max;
                 heard.words = heard.words.saturating_add(1);
@@ -90,10 +147,14 @@ impl Others {
                     }
                 }
             }
-            Word::Other(speaker, difference) => {
+            Word::Other(speaker, difference, proof) => {
+                if !self.is_fresh(speaker, &proof) {
+                    return;
+                }
                 let since_ns = self.contradiction.map_or(0, |(.., since_ns)| since_ns);
                 self.contradiction = Some((speaker, difference, since_ns));
             }
+            Word::Refused => self.fresh.iter_mut().for_each(|fresh| fresh.refused += 1),
             Word::Foreign => {}
         }
     }
@@ -192,7 +253,8 @@ mod tests {
     }
 
     fn word(speaker: usize, news: &[News], frame_bytes: usize) -> Word {
-        Word::Ours { speaker, news: news.to_vec(), frame_bytes: frame_bytes.max(60) }
+        let proof = Proof { own: news[speaker], lives: news.iter().map(|news| news.life).collect() };
+        Word::Ours { speaker, news: news.to_vec(), proof, frame_bytes: frame_bytes.max(60) }
     }
 
     #[test]
@@ -277,7 +339,7 @@ mod tests {
     fn another_rack_is_told_only_if_the_right_one_does_not_come() {
         for difference in [Difference::Epoch(0xabcd), Difference::Version(9)] {
             let mut pair = hosts::<2>();
-            pair[0].hear(Word::Other(1, difference));
+            pair[0].hear(Word::Other(1, difference, Proof::default()));
             assert_eq!(pair[0].contradiction(), None, "it may be an earlier run that ends");
             pair[0].pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
             assert_eq!(pair[0].contradiction(), Some((1, difference)));
@@ -315,5 +377,101 @@ mod tests {
             pair[0].hear(word(1, &news, 0));
         }
         assert_eq!(pair[0].narrow(), None);
+    }
+
+    /// `from` says a message, and `to` hears it; what was said.
+    fn say_sealed(all: &mut [Others], from: usize, to: usize) -> Word {
+        let candidates = all[from].candidates().to_vec();
+        let (news, frame_bytes) = all[from].speak();
+        let lives = news.iter().zip(candidates).map(|(news, candidate)| news.life.max(candidate)).collect();
+        let Word::Ours { speaker, news, proof, frame_bytes } = word(from, news, frame_bytes) else {
+            unreachable!()
+        };
+        let proof = Proof { lives, ..proof };
+        let said = || Word::Ours { speaker, news: news.clone(), proof: proof.clone(), frame_bytes };
+        all[to].hear(said());
+        said()
+    }
+
+    // W-95
+    #[test]
+    fn with_a_key_a_message_of_an_earlier_run_or_one_that_is_repeated_changes_nothing() {
+        let sealed = |lives: [u64; 2]| -> [Others; 2] {
+            [0, 1].map(|mine| Others::new(mine, 2, lives[mine], DETECTION_NS, LONGEST).sealed())
+        };
+        let mut earlier = sealed([50, 51]);
+        let old: Vec<_> = (0..6)
+            .flat_map(|_| {
+                earlier[1].pass(TICK_NS, Stage::Gone);
+                [say_sealed(&mut earlier, 1, 0), say_sealed(&mut earlier, 0, 1)]
+            })
+            .filter(|word| matches!(word, Word::Ours { speaker: 1, .. }))
+            .collect();
+        let is_old_gone = earlier[0].gone().next().is_some();
+        assert!(is_old_gone, "they counted in their own run");
+
+        let mut pair = sealed([100, 101]);
+        let replay = |pair: &mut [Others; 2], words: Vec<Word>| {
+            for word in words {
+                pair[0].hear(word);
+            }
+        };
+        let again = |words: &[Word]| -> Vec<Word> {
+            let copy = |word: &Word| match word {
+                Word::Ours { speaker, news, proof, frame_bytes } => Word::Ours {
+                    speaker: *speaker,
+                    news: news.clone(),
+                    proof: proof.clone(),
+                    frame_bytes: (*frame_bytes).min(60),
+                },
+                _ => Word::Foreign,
+            };
+            words.iter().map(copy).collect()
+        };
+        replay(&mut pair, again(&old));
+        assert_eq!(pair[0].unheard().collect::<Vec<_>>(), [1], "an earlier run is not this one");
+        assert!(pair[0].gone().next().is_none() && pair[0].narrow().is_none());
+
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            said.push(say_sealed(&mut pair, 1, 0));
+            say_sealed(&mut pair, 0, 1);
+        }
+        assert!(pair.iter().all(|host| host.unheard().next().is_none()), "both have heard each other");
+        let known = pair[0].news.clone();
+        let refused = pair[0].refused();
+        replay(&mut pair, again(&old));
+        replay(&mut pair, again(&said));
+        assert_eq!(pair[0].news, known);
+        assert!(pair[0].narrow().is_none(), "repeated short messages are no narrow way");
+        assert!(pair[0].refused() > refused);
+        // Repeating the last message does not keep a silent host alive.
+        for _ in 0..4 * DETECTION_NS / TICK_NS {
+            pair[0].pass(TICK_NS, Stage::Working);
+            replay(&mut pair, again(&said));
+        }
+        assert_eq!(pair[0].lost().collect::<Vec<_>>(), [1]);
+    }
+
+    // W-95
+    #[test]
+    fn with_a_key_another_configuration_is_believed_of_this_run_alone() {
+        let mut host = Others::new(0, 2, 100, DETECTION_NS, LONGEST).sealed();
+        let own = News { life: 70, words: 3, stage: Stage::Working };
+        let other = |echo| Word::Other(1, Difference::Epoch(9), Proof { own, lives: vec![echo, 70] });
+        host.hear(other(50));
+        host.pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
+        assert_eq!((host.contradiction(), host.candidates()), (None, &[0, 70][..]));
+        host.hear(other(100));
+        host.pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
+        assert_eq!(host.contradiction(), Some((1, Difference::Epoch(9))));
+
+        let mut late = Others::new(0, 2, 100, DETECTION_NS, LONGEST).sealed();
+        late.hear(other(100));
+        assert_eq!(
+            late.candidates(),
+            [0, 70],
+            "the other host is answered, whichever of the two sends first"
+        );
     }
 }

@@ -4,16 +4,22 @@
 //! speaker knows, so that news also reach hosts that have no link to where they come from. It has a check of its own, because
 //! no core looks at it, and every second one is as long as the rack's longest frame, because links come up with short ones.
 
+use rackloom::seal::{RackKey, TAG_BYTES, Tagger};
 use rackloom_plan::Plan;
 use rackloom_protocol::wire::check::crc32c;
 
 /// Group address of all supervisors: of members nobody has it.
 pub(super) const GROUP: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
 /// Longest word of a rack of 256 hosts, before it is made as long as the rack's longest frame.
-pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256 + CHECK_BYTES;
+pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256 + CHECK_BYTES + TAG_BYTES;
 
 const MAGIC: [u8; 4] = *b"RLHW";
+/// Version of messages without a tag.
 pub(super) const VERSION: u8 = 2;
+/// Version of messages with a tag.
+pub(super) const SEALED_VERSION: u8 = 3;
+/// In place of a stage: the life has been heard of, and no message has confirmed it.
+const UNCONFIRMED: u8 = 4;
 const ETHERNET_BYTES: usize = 14;
 const HEADER_BYTES: usize = ETHERNET_BYTES + 16;
 const ENTRY_BYTES: usize = 16;
@@ -46,12 +52,23 @@ pub(super) struct News {
 }
 
 /// Which rack, so that others on the segment are not taken for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Identity {
     /// Hash of its name.
     name: u32,
     pub(super) epoch: u16,
     ether_type: u16,
+    /// What makes the tags of each host's messages; `None` without a key.
+    tags: Option<Vec<Tagger>>,
+}
+
+/// What a message says of its own freshness. Only a sender that has heard the receiver in this run can repeat its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Proof {
+    /// What the speaker says of itself.
+    pub(super) own: News,
+    /// By host: the life that the speaker has heard of, confirmed or not.
+    pub(super) lives: Vec<u64>,
 }
 
 /// What was heard.
@@ -61,13 +78,16 @@ pub(super) enum Word {
     Ours {
         /// The speaker's place in the list of hosts.
         speaker: usize,
-        /// What it knows of each host.
+        /// What it knows of each host; nothing where that is not confirmed.
         news: Vec<News>,
+        proof: Proof,
         /// Length of the frame that has come through.
         frame_bytes: usize,
     },
     /// Of a rack of this name that is none of ours: the speaker's place in its own list, and what is different.
-    Other(usize, Difference),
+    Other(usize, Difference, Proof),
+    /// Of this rack by its name, without a valid tag.
+    Refused,
     /// Nothing for us.
     Foreign,
 }
@@ -88,28 +108,64 @@ impl Identity {
             .name
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        Self { name, epoch: plan.epoch, ether_type: plan.ether_type }
+        Self { name, epoch: plan.epoch, ether_type: plan.ether_type, tags: None }
     }
 
-    /// A word of `speaker`, made as long as `frame_bytes` if it is shorter.
-    pub(super) fn write(&self, speaker: usize, news: &[News], frame_bytes: usize) -> Vec<u8> {
+    /// With a tag on every message, of so many hosts.
+    pub(super) fn sealed(mut self, key: &RackKey, hosts: usize) -> Self {
+        self.tags = Some((0..hosts as u16).map(|host| key.messages_of(host)).collect());
+        self
+    }
+
+    /// Version of the messages of this rack.
+    pub(super) const fn version(&self) -> u8 {
+        if self.tags.is_some() { SEALED_VERSION } else { VERSION }
+    }
+
+    /// A word of `speaker`, made as long as `frame_bytes` if it is shorter. `candidates`, by host: a life that is not confirmed.
+    pub(super) fn write(
+        &self,
+        speaker: usize,
+        news: &[News],
+        candidates: &[u64],
+        frame_bytes: usize,
+    ) -> Vec<u8> {
         let mut frame = GROUP.to_vec();
         frame.extend([0x02, 0x52, 0x4c, 0xff, (speaker >> 8) as u8, speaker as u8]);
         frame.extend(self.ether_type.to_be_bytes());
         frame.extend(MAGIC);
-        frame.extend([VERSION, news.len() as u8]);
+        frame.extend([self.version(), news.len() as u8]);
         frame.extend(self.epoch.to_le_bytes());
         frame.extend(self.name.to_le_bytes());
         frame.extend((speaker as u16).to_le_bytes());
         frame.extend([0; 2]);
-        for News { life, words, stage } in news {
+        for (host, News { life, words, stage }) in news.iter().enumerate() {
+            let candidate = candidates.get(host).filter(|candidate| *candidate > life);
+            let (life, words, stage) = match candidate {
+                Some(candidate) => (candidate, &0, UNCONFIRMED),
+                None => (life, words, *stage as u8),
+            };
             frame.extend(life.to_le_bytes());
             frame.extend(words.to_le_bytes());
-            frame.extend([*stage as u8, 0, 0, 0]);
+            frame.extend([stage, 0, 0, 0]);
         }
         frame.extend(crc32c(&frame).to_le_bytes());
-        frame.resize(frame.len().max(frame_bytes).max(FRAME_BYTES_MIN), 0);
+        let tag_bytes = if self.tags.is_some() { TAG_BYTES } else { 0 };
+        let frame_bytes = frame_bytes.max(FRAME_BYTES_MIN).saturating_sub(tag_bytes);
+        frame.resize(frame.len().max(frame_bytes), 0);
+        if let Some(tagger) = self.tags.as_ref().and_then(|tags| tags.get(speaker)) {
+            let tag = tagger.tag(&[&frame]);
+            frame.extend(tag);
+        }
         frame
+    }
+
+    /// What the tag of a message covers; `None` if it is not the speaker's.
+    // W-94
+    fn opened<'frame>(&self, frame: &'frame [u8], speaker: usize) -> Option<&'frame [u8]> {
+        let Some(tags) = &self.tags else { return Some(frame) };
+        let (said, tag) = frame.split_last_chunk::<TAG_BYTES>()?;
+        tags.get(speaker).is_some_and(|tagger| tagger.fits(&[said], *tag)).then_some(said)
     }
 
     // W-83
@@ -122,18 +178,29 @@ impl Identity {
             return Word::Foreign;
         }
         let (count, epoch, speaker) = (usize::from(header[5]), half(6), usize::from(half(12)));
+        // W-94: with a key nothing is known of what has no tag.
+        let Some(opened) = self.opened(frame, speaker) else { return Word::Refused };
         // W-61: what follows is known of our own version only.
-        if header[4] != VERSION {
-            return Word::Other(speaker, Difference::Version(header[4]));
+        if header[4] != self.version() {
+            return Word::Other(speaker, Difference::Version(header[4]), Proof::default());
         }
         // W-60: a bit that has turned over may be anywhere.
-        let Some(entries) = checked(frame, HEADER_BYTES + count * ENTRY_BYTES) else { return Word::Foreign };
+        let Some(entries) = checked(opened, HEADER_BYTES + count * ENTRY_BYTES) else { return Word::Foreign };
+        let entries = entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<Vec<_>>>();
+        let lives = |entries: &[(News, bool)]| entries.iter().map(|(news, _)| news.life).collect();
+        let proof = |entries: &[(News, bool)]| {
+            let own = entries.get(speaker).map_or_else(News::default, |(news, _)| *news);
+            Proof { own, lives: lives(entries) }
+        };
         if epoch != self.epoch {
-            return Word::Other(speaker, Difference::Epoch(epoch));
+            return Word::Other(speaker, Difference::Epoch(epoch), proof(&entries.unwrap_or_default()));
         }
-        match entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<Vec<_>>>() {
-            Some(news) if news.len() == hosts && speaker < hosts => {
-                Word::Ours { speaker, news, frame_bytes: frame.len() }
+        match entries {
+            Some(entries) if entries.len() == hosts && speaker < hosts => {
+                let proof = proof(&entries);
+                let known = |(news, is_confirmed)| if is_confirmed { news } else { News::default() };
+                let news = entries.into_iter().map(known).collect();
+                Word::Ours { speaker, news, proof, frame_bytes: frame.len() }
             }
             _ => Word::Foreign,
         }
@@ -146,7 +213,8 @@ fn checked(frame: &[u8], end: usize) -> Option<&[u8]> {
     (*rest.first_chunk()? == crc32c(said).to_le_bytes()).then(|| &said[HEADER_BYTES..])
 }
 
-fn entry(bytes: &[u8]) -> Option<News> {
+/// What an entry says, and whether that is confirmed.
+fn entry(bytes: &[u8]) -> Option<(News, bool)> {
     let (life, rest) = bytes.split_first_chunk()?;
     let (words, rest) = rest.split_first_chunk()?;
     let stage = match rest.first()? {
@@ -154,9 +222,11 @@ fn entry(bytes: &[u8]) -> Option<News> {
         1 => Stage::Finished,
         2 => Stage::AllFinished,
         3 => Stage::Gone,
+        &UNCONFIRMED => Stage::Working,
         _ => return None,
     };
-    Some(News { life: u64::from_le_bytes(*life), words: u32::from_le_bytes(*words), stage })
+    let is_confirmed = rest.first() != Some(&UNCONFIRMED);
+    Some((News { life: u64::from_le_bytes(*life), words: u32::from_le_bytes(*words), stage }, is_confirmed))
 }
 
 #[cfg(test)]
@@ -175,22 +245,29 @@ mod tests {
         let stages = [Stage::Working, Stage::Finished, Stage::AllFinished, Stage::Gone];
         let news: Vec<_> = stages.map(|stage| News { life: 1 << 60, words: 70_000, stage }).to_vec();
         for (wanted_bytes, frame_bytes) in [(0, HEADER_BYTES + 4 * ENTRY_BYTES + CHECK_BYTES), (9014, 9014)] {
-            let frame = ours.write(2, &news, wanted_bytes);
-            assert_eq!(ours.read(&frame, 4), Word::Ours { speaker: 2, news: news.clone(), frame_bytes });
+            let frame = ours.write(2, &news, &[], wanted_bytes);
+            let proof = Proof { own: news[2], lives: vec![1 << 60; 4] };
+            assert_eq!(
+                ours.read(&frame, 4),
+                Word::Ours { speaker: 2, news: news.clone(), proof, frame_bytes }
+            );
             assert_eq!(ours.read(&frame, 3), Word::Foreign);
         }
-        assert_eq!(ours.write(0, &[], 0).len(), FRAME_BYTES_MIN);
+        assert_eq!(ours.write(0, &[], &[], 0).len(), FRAME_BYTES_MIN);
     }
 
     // W-61, W-83
     #[test]
     fn another_configuration_and_another_version_are_told_from_another_rack() {
         let (ours, other) = (identity("rack", ""), identity("rack", "ring_bytes: 64KiB\n"));
-        let mut theirs = other.write(1, &[News::default(); 2], 0);
-        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Epoch(other.epoch)));
+        let mut theirs = other.write(1, &[News::default(); 2], &[], 0);
+        assert_eq!(
+            ours.read(&theirs, 2),
+            Word::Other(1, Difference::Epoch(other.epoch), Proof { lives: vec![0; 2], ..Proof::default() })
+        );
         assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
         theirs[ETHERNET_BYTES + MAGIC.len()] = VERSION + 1;
-        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Version(VERSION + 1)));
+        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Version(VERSION + 1), Proof::default()));
         assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
     }
 
@@ -198,7 +275,7 @@ mod tests {
     #[test]
     fn a_word_with_a_flipped_bit_says_nothing() {
         let ours = identity("rack", "");
-        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2], 0);
+        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2], &[], 0);
         let end = HEADER_BYTES + 2 * ENTRY_BYTES + CHECK_BYTES;
         for length in 0..end {
             assert_eq!(ours.read(&frame[..length], 2), Word::Foreign, "{length}");
@@ -213,5 +290,34 @@ mod tests {
                 "{bit}: {heard:?}"
             );
         }
+    }
+
+    // W-94
+    #[test]
+    fn a_word_of_a_rack_with_a_key_is_taken_with_the_speakers_tag_alone() {
+        let key = RackKey::of_secret(&[7; 32]);
+        let (plain, ours) = (identity("rack", ""), identity("rack", "").sealed(&key, 2));
+        let news = [News { life: 7, words: 1, stage: Stage::Finished }; 2];
+        for wanted_bytes in [0, 4256] {
+            let frame = ours.write(1, &news, &[9, 0], wanted_bytes);
+            assert_eq!(
+                frame.len(),
+                wanted_bytes.max(HEADER_BYTES + 2 * ENTRY_BYTES + CHECK_BYTES + TAG_BYTES)
+            );
+            let Word::Ours { speaker: 1, news: read, proof, .. } = ours.read(&frame, 2) else {
+                panic!("{:?}", ours.read(&frame, 2))
+            };
+            assert_eq!((read, proof.own, proof.lives), (vec![News::default(), news[1]], news[1], vec![9, 7]));
+            for bit in 0..frame.len() * 8 {
+                let mut torn = frame.clone();
+                torn[bit / 8] ^= 1 << (bit % 8);
+                // A change of the group address, of the rack's name or of the magic makes it no message of this rack.
+                assert!(matches!(ours.read(&torn, 2), Word::Refused | Word::Foreign), "{bit}");
+            }
+            let of_another = identity("rack", "").sealed(&RackKey::of_secret(&[8; 32]), 2);
+            assert_eq!(of_another.read(&frame, 2), Word::Refused);
+            assert!(matches!(plain.read(&frame, 2), Word::Other(1, Difference::Version(SEALED_VERSION), _)));
+        }
+        assert_eq!(ours.read(&plain.write(1, &news, &[], 0), 2), Word::Refused);
     }
 }

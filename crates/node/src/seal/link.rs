@@ -1,0 +1,313 @@
+//! One end of a link with a key: which run of the neighbour's end it belongs to, and the tags of its frames.
+//!
+//! Each end draws a nonce when it is opened. Greetings carry the sender's own nonce and the one received, under a key of the link's
+//! direction. An end accepts a nonce only from a greeting that holds its own nonce, which no earlier run contains. Both
+//! nonces make the keys of the frames, so a frame of another run has no valid tag. Within a run counters refuse what is repeated.
+//!
+//! No socket, and no clock but for the nonce of an end that is opened.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rackloom_protocol::wire::address::mac;
+use rackloom_protocol::wire::layout::{MAGIC, MAGIC_VALUE, VERSION_KIND};
+use rackloom_protocol::{Instant, NodeId, Plane};
+
+use super::key::{RackKey, TAG_BYTES, Tagger};
+use super::window::ReplayWindow;
+
+/// What a frame is longer by: a counter and a tag.
+pub const TRAILER_BYTES: usize = 8 + TAG_BYTES;
+/// Length of a greeting, tag included; more than the shortest Ethernet frame.
+const GREETING_BYTES: usize = 64;
+
+/// Version 2, kind 12.
+const GREETING: u8 = 0x2c;
+const FLAGS: usize = 17;
+const EPOCH: usize = 18;
+const SENDER_NONCE: usize = 24;
+const RECEIVER_NONCE: usize = 40;
+const TAG: usize = 56;
+/// Flag: the sender has not heard the receiver's own nonce back.
+const ANSWER_WANTED: u8 = 1;
+
+/// Time between greetings.
+const GREETING_INTERVAL_NS: u64 = 2_000_000;
+/// A later nonce of the neighbour that is not confirmed within this time is forgotten, if there is one that was confirmed.
+const CANDIDATE_NS: u64 = 1_000_000_000;
+/// Answers that wait at most. Each is also covered by the next periodic greeting.
+const ANSWERS_MAX: usize = 4;
+
+/// Names one opening of a link's end: wall time in nanoseconds, then eight random bytes, both big endian. A later one is larger.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndNonce([u8; 16]);
+
+impl EndNonce {
+    /// The nonce of an end that is opened at this wall time.
+    #[must_use]
+    pub fn new(wall_ns: u64, random: [u8; 8]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&wall_ns.to_be_bytes());
+        bytes[8..].copy_from_slice(&random);
+        Self(bytes)
+    }
+
+    /// The nonce of an end that is opened now.
+    ///
+    /// # Errors
+    /// The system's, if it has no random numbers.
+    pub fn draw() -> io::Result<Self> {
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self::new(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX), random))
+    }
+}
+
+/// Whose end of which link.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkEnds {
+    /// The link's place in the plan.
+    pub edge: u16,
+    /// The member here.
+    pub mine: NodeId,
+    /// The member there.
+    pub theirs: NodeId,
+    /// Plane of the link.
+    pub plane: Plane,
+    /// EtherType of the rack.
+    pub ether_type: u16,
+    /// Epoch of the rack.
+    pub epoch: u16,
+}
+
+/// What both nonces make.
+#[derive(Debug)]
+struct Session {
+    theirs: EndNonce,
+    sender: Tagger,
+    receiver: Tagger,
+    sent: u64,
+    window: ReplayWindow,
+}
+
+/// One end of a link with a key.
+#[derive(Debug)]
+pub(crate) struct LinkSeal {
+    key: RackKey,
+    ends: LinkEnds,
+    mine: EndNonce,
+    /// Tags of greetings, by direction.
+    greets: [Tagger; 2],
+    session: Option<Session>,
+    /// A nonce of the neighbour that no greeting with our own has confirmed yet.
+    candidate: Option<(EndNonce, Option<Instant>)>,
+    /// Nonces of greetings that are to be answered.
+    owed: VecDeque<EndNonce>,
+    greet_at: Instant,
+    bad_tags: u64,
+    replays: u64,
+}
+
+/// Sender and receiver of a direction.
+const MINE: usize = 0;
+const THEIRS: usize = 1;
+
+impl LinkSeal {
+    /// An end that has just been opened.
+    pub(crate) fn new(key: RackKey, ends: LinkEnds, mine: EndNonce) -> Self {
+        let greets =
+            [MINE, THEIRS].map(|from| key.derive(&[b"rackloom 2 greeting", &direction(&ends, from)]));
+        Self {
+            key,
+            ends,
+            mine,
+            greets,
+            session: None,
+            candidate: None,
+            owed: VecDeque::new(),
+            greet_at: Instant::ZERO,
+            bad_tags: 0,
+            replays: 0,
+        }
+    }
+
+    /// Frames without a valid tag, and frames that had been received before.
+    pub(crate) const fn refused(&self) -> (u64, u64) {
+        (self.bad_tags, self.replays)
+    }
+
+    /// Whether frames can be sent.
+    pub(crate) const fn is_agreed(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Put the trailer behind the first `length` bytes. Returns the length of the whole; `None` if there is no room, or nothing is agreed.
+    // W-92
+    pub(crate) fn close(&mut self, room: &mut [u8], length: usize) -> Option<usize> {
+        let session = self.session.as_mut()?;
+        let (frame, rest) = room.split_at_mut_checked(length)?;
+        let trailer = rest.first_chunk_mut::<TRAILER_BYTES>()?;
+        session.sent += 1;
+        let counter = session.sent.to_le_bytes();
+        trailer[..8].copy_from_slice(&counter);
+        trailer[8..].copy_from_slice(&session.sender.tag(&[frame, &counter]));
+        Some(length + TRAILER_BYTES)
+    }
+
+    /// The length of the frame in what was received, if it is to be taken. Everything else is over.
+    // W-92
+    pub(crate) fn open(&mut self, bytes: &[u8]) -> Option<usize> {
+        if is_greeting(bytes) {
+            self.hear(bytes);
+            return None;
+        }
+        let opened = self.session.as_mut().and_then(|session| {
+            let (counted, tag) = bytes.split_last_chunk::<TAG_BYTES>()?;
+            let (frame, counter) = counted.split_last_chunk::<8>()?;
+            session.receiver.fits(&[counted], *tag).then_some((session, frame.len(), *counter))
+        });
+        let Some((session, length, counter)) = opened else {
+            self.bad_tags += 1;
+            return None;
+        };
+        if !session.window.take(u64::from_le_bytes(counter)) {
+            self.replays += 1;
+            return None;
+        }
+        Some(length)
+    }
+
+    /// When [`LinkSeal::greeting`] has something, if nothing is received before.
+    pub(crate) fn next_due(&self) -> Instant {
+        if !self.owed.is_empty() {
+            return Instant::ZERO;
+        }
+        if self.is_complete() { Instant::NEVER } else { self.greet_at }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.session.is_some() && self.candidate.is_none()
+    }
+
+    /// An answer that is owed, as the first [`GREETING_BYTES`] of the room.
+    pub(crate) fn answer(&mut self, room: &mut [u8]) -> Option<usize> {
+        let out = room.first_chunk_mut::<GREETING_BYTES>()?;
+        let to = self.owed.pop_front()?;
+        *out = self.write(to);
+        Some(GREETING_BYTES)
+    }
+
+    /// The greeting that is due, if one is.
+    pub(crate) fn greeting(&mut self, now: Instant, room: &mut [u8]) -> Option<usize> {
+        self.forget_candidate(now);
+        if self.is_complete() || now < self.greet_at {
+            return None;
+        }
+        let out = room.first_chunk_mut::<GREETING_BYTES>()?;
+        self.greet_at = now + GREETING_INTERVAL_NS;
+        *out = self.write(self.candidate.map_or_else(EndNonce::default, |(nonce, _)| nonce));
+        Some(GREETING_BYTES)
+    }
+
+    fn forget_candidate(&mut self, now: Instant) {
+        let Some((_, until)) = &mut self.candidate else { return };
+        let until = *until.get_or_insert(now + CANDIDATE_NS);
+        if self.session.is_some() && now >= until {
+            self.candidate = None;
+        }
+    }
+
+    // W-91
+    fn write(&self, to: EndNonce) -> [u8; GREETING_BYTES] {
+        let mut out = [0; GREETING_BYTES];
+        let LinkEnds { mine, theirs, plane, ether_type, epoch, .. } = self.ends;
+        out[..6].copy_from_slice(&mac(theirs, plane));
+        out[6..12].copy_from_slice(&mac(mine, plane));
+        out[12..14].copy_from_slice(&ether_type.to_be_bytes());
+        out[MAGIC..VERSION_KIND].copy_from_slice(&MAGIC_VALUE.to_le_bytes());
+        out[VERSION_KIND] = GREETING;
+        let is_known = self.session.as_ref().is_some_and(|session| session.theirs == to);
+        out[FLAGS] = if is_known { 0 } else { ANSWER_WANTED };
+        out[EPOCH..EPOCH + 2].copy_from_slice(&epoch.to_le_bytes());
+        out[SENDER_NONCE..RECEIVER_NONCE].copy_from_slice(&self.mine.0);
+        out[RECEIVER_NONCE..TAG].copy_from_slice(&to.0);
+        let tag = self.greets[MINE].tag(&[&out[..TAG]]);
+        out[TAG..].copy_from_slice(&tag);
+        out
+    }
+
+    // W-91
+    fn hear(&mut self, bytes: &[u8]) {
+        let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() else {
+            self.bad_tags += 1;
+            return;
+        };
+        let (said, tag) = greeting.split_last_chunk::<TAG_BYTES>().unwrap_or((&[], &[0; TAG_BYTES]));
+        if !self.greets[THEIRS].fits(&[said], *tag) {
+            self.bad_tags += 1;
+            return;
+        }
+        let nonce_at = |at: usize| EndNonce(std::array::from_fn(|byte| greeting[at + byte]));
+        let (theirs, heard) = (nonce_at(SENDER_NONCE), nonce_at(RECEIVER_NONCE));
+        let wants_answer = greeting[FLAGS] & ANSWER_WANTED != 0;
+        match &self.session {
+            Some(session) if theirs < session.theirs => self.replays += 1,
+            Some(session) if theirs == session.theirs => self.owe(theirs, wants_answer),
+            _ if heard == self.mine => {
+                self.agree(theirs);
+                self.owe(theirs, wants_answer);
+            }
+            _ => {
+                // Of several the latest: the others are replays of earlier runs.
+                if self.candidate.is_none_or(|(known, _)| known < theirs) {
+                    self.candidate = Some((theirs, None));
+                }
+                self.owe(theirs, true);
+            }
+        }
+    }
+
+    fn owe(&mut self, to: EndNonce, is_wanted: bool) {
+        if !is_wanted || self.owed.contains(&to) {
+            return;
+        }
+        self.owed.push_back(to);
+        if self.owed.len() > ANSWERS_MAX {
+            // The earliest opening is the least likely to be of this run.
+            let earliest = (0..self.owed.len()).min_by_key(|place| self.owed[*place]);
+            earliest.map(|place| self.owed.remove(place));
+        }
+    }
+
+    fn agree(&mut self, theirs: EndNonce) {
+        let tagger = |from: usize, sender: EndNonce, receiver: EndNonce| {
+            self.key.derive(&[b"rackloom 2 frame", &direction(&self.ends, from), &sender.0, &receiver.0])
+        };
+        let (sender, receiver) = (tagger(MINE, self.mine, theirs), tagger(THEIRS, theirs, self.mine));
+        self.session = Some(Session { theirs, sender, receiver, sent: 0, window: ReplayWindow::default() });
+        self.candidate = None;
+    }
+}
+
+/// What tells one direction of one link from all others.
+fn direction(ends: &LinkEnds, from: usize) -> [u8; 6] {
+    let (sender, receiver) = if from == MINE { (ends.mine, ends.theirs) } else { (ends.theirs, ends.mine) };
+    let ([a, b], [c, d], [e, f]) =
+        (ends.edge.to_le_bytes(), sender.0.to_le_bytes(), receiver.0.to_le_bytes());
+    [a, b, c, d, e, f]
+}
+
+fn is_greeting(bytes: &[u8]) -> bool {
+    bytes.get(VERSION_KIND) == Some(&GREETING)
+        && bytes.get(MAGIC..VERSION_KIND) == Some(&MAGIC_VALUE.to_le_bytes())
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! A device whose frames carry a counter and a keyed tag: the innermost wrapper, next to the real device.
+//!
+//! What an impairment above it drops, repeats or damages is sealed as it is, so faults of a link profile are found and counted where they
+//! are without a key. Before both ends have agreed on a session, frames are lost, as any device may lose them.
+
+use std::os::fd::BorrowedFd;
+
+use rackloom_protocol::Instant;
+
+use super::{Device, DeviceCounters, DeviceLease, Offered, WakeSource};
+use crate::seal::{EndNonce, LinkEnds, LinkSeal, RackKey, TRAILER_BYTES};
+
+/// Refused frames that one call passes over: a flood must not keep a node from its own work.
+const REFUSED_PER_CALL_MAX: usize = 64;
+
+/// A device that seals what is sent and opens what is received.
+///
+/// `Send` and `Sync` as far as the device is. What changes it takes `&mut self`.
+#[derive(Debug)]
+pub struct Sealed<D> {
+    device: D,
+    seal: LinkSeal,
+}
+
+impl<D: Device> Sealed<D> {
+    /// Seal this end of a link. `nonce` names this opening of the end and is never used twice.
+    pub fn new(device: D, key: RackKey, ends: LinkEnds, nonce: EndNonce) -> Self {
+        Self { device, seal: LinkSeal::new(key, ends, nonce) }
+    }
+
+    /// Whether both ends have agreed on a session, so that frames pass.
+    pub const fn is_agreed(&self) -> bool {
+        self.seal.is_agreed()
+    }
+
+    /// Send the answers that are owed. They leave before the next frame, so that the neighbour can open that.
+    fn send_answers(&mut self) {
+        while let Some(length) = self.device.slot().and_then(|room| self.seal.answer(room)) {
+            self.device.commit(length, true);
+        }
+    }
+}
+
+impl<D: Device> Device for Sealed<D> {
+    fn receive(&mut self) -> Option<DeviceLease> {
+        for _ in 0..REFUSED_PER_CALL_MAX {
+            let lease = self.device.receive()?;
+            if self.seal.open(self.device.leased(lease)).is_some() {
+                return Some(lease);
+            }
+            self.device.release(lease);
+        }
+        None
+    }
+    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
+        for _ in 0..REFUSED_PER_CALL_MAX {
+            let (seal, mut is_refused) = (&mut self.seal, false);
+            let offered = self.device.offer(&mut |bytes| {
+                let opened = seal.open(bytes).and_then(|length| bytes.get(..length));
+                is_refused = opened.is_none();
+                opened.is_none_or(&mut *take)
+            })?;
+            if !is_refused {
+                return Some(offered);
+            }
+        }
+        None
+    }
+    fn leased(&self, lease: DeviceLease) -> &[u8] {
+        let bytes = self.device.leased(lease);
+        &bytes[..bytes.len().saturating_sub(TRAILER_BYTES)]
+    }
+    fn keep_pages(&mut self) -> Option<(usize, usize)> {
+        self.device.keep_pages()
+    }
+    fn hold(&mut self, lease: DeviceLease) {
+        self.device.hold(lease);
+    }
+    fn release(&mut self, lease: DeviceLease) {
+        self.device.release(lease);
+    }
+    fn ready(&mut self) -> bool {
+        self.device.ready()
+    }
+    fn slot(&mut self) -> Option<&mut [u8]> {
+        self.send_answers();
+        let room = self.device.slot()?;
+        let length = room.len().saturating_sub(TRAILER_BYTES);
+        room.get_mut(..length)
+    }
+    fn commit(&mut self, length: usize, doorbell: bool) {
+        if !self.seal.is_agreed() {
+            return;
+        }
+        match self.device.slot().and_then(|room| self.seal.close(room, length)) {
+            Some(length) => self.device.commit(length, doorbell),
+            // The device counts what it cannot take.
+            None => self.device.commit(length.saturating_add(TRAILER_BYTES), doorbell),
+        }
+    }
+    fn show(&mut self) {
+        self.device.show();
+    }
+    fn flush(&mut self, now: Instant) {
+        self.send_answers();
+        if let Some(length) = self.device.slot().and_then(|room| self.seal.greeting(now, room)) {
+            self.device.commit(length, true);
+        }
+        self.device.flush(now);
+    }
+    fn next_due(&self) -> Instant {
+        self.device.next_due().min(self.seal.next_due())
+    }
+    fn carrier(&mut self) -> bool {
+        self.device.carrier()
+    }
+    fn wake_source(&self) -> WakeSource<'_> {
+        self.device.wake_source()
+    }
+    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
+        self.device.carrier_source()
+    }
+    fn counters(&self) -> DeviceCounters {
+        let (bad_tags, replays) = self.seal.refused();
+        DeviceCounters { bad_tags, replays, ..self.device.counters() }
+    }
+    fn plug(&mut self, is_plugged: bool) {
+        self.device.plug(is_plugged);
+    }
+}

@@ -1,0 +1,548 @@
+//! Racks of two hosts with a key: an opponent that can send on the segment between them, and has no key, changes nothing.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rackloom::hosts::WordSocket;
+use rackloom_protocol::wire::check::crc32c;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+use support::machines::{
+    COULD_NOT_START, Ended, Host, Machine, NODE_LOST, PATIENCE, STALLED, in_namespaces, machines, network,
+    run,
+};
+use support::{scratch, within};
+
+const ETHER_TYPE: u16 = 0x88b5;
+const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
+const N2: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 2];
+const SUPERVISORS: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
+/// What authentication adds to a frame.
+const TRAILER_BYTES: usize = 16;
+/// Recorded frames that are kept of each direction.
+const KEPT_MAX: usize = 4000;
+
+fn key_file(content: u8) -> PathBuf {
+    let key = scratch("rack.key");
+    std::fs::write(&key, [content; 32]).expect("the scratch folder is ours");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
+    key
+}
+
+/// The rack of both hosts; the link n1--n2 is one of the two that join them.
+fn rack(key: Option<&Path>, rounds: u32) -> PathBuf {
+    let file = scratch("rack.yaml");
+    let key = key.map_or(String::new(), |key| format!("security: {{key_file: {}}}\n", key.display()));
+    let text = format!(
+        "name: between\nshape: {{ring: {{nodes: 4}}}}\nwire: packet\nwatchdog: 20s\n{key}\
+         hosts:\n  A: {{nodes: [n0, n1], interface: eth1}}\n  B: {{nodes: [n2, n3], interface: eth1}}\n\
+         job: {{litmus: {{bytes_max: 64KiB, rounds: {rounds}}}}}\n"
+    );
+    std::fs::write(&file, text).expect("the scratch folder is ours");
+    file
+}
+
+/// What passed from one host to the other.
+#[derive(Clone, Debug, Default)]
+struct Recorded {
+    /// All of it, as far as it is kept.
+    all: Vec<Vec<u8>>,
+    /// The last frame of each kind; messages between hosts have no kind.
+    last: BTreeMap<u8, Vec<u8>>,
+}
+
+impl Recorded {
+    fn note(&mut self, frame: &[u8]) {
+        let kind = if frame.starts_with(&SUPERVISORS) { 0 } else { frame[16] };
+        self.last.insert(kind, frame.to_vec());
+        if self.all.len() < KEPT_MAX {
+            self.all.push(frame.to_vec());
+        }
+    }
+}
+
+/// An opponent on the segment between two hosts: receives everything, sends anything, and has no key.
+struct Forger {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    recorded: [Arc<Mutex<Recorded>>; 2],
+}
+
+impl Forger {
+    /// Send to both hosts what `forge` makes of what was recorded, again and again; by direction, with the number of the round.
+    fn between(
+        [a, b]: &[Machine; 2],
+        forge: impl Fn(&Recorded, u32) -> Vec<Vec<u8>> + Clone + Send + 'static,
+    ) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let recorded = [(); 2].map(|()| Arc::new(Mutex::new(Recorded::default())));
+        let mut threads = Vec::new();
+        for (place, (near, far, target)) in [(a, b, N1), (b, a, N2)].into_iter().enumerate() {
+            let networks = [network(near), network(far)];
+            let (over, recorded, forge) = (Arc::clone(&is_over), Arc::clone(&recorded[place]), forge.clone());
+            threads.push(std::thread::spawn(move || {
+                // A socket stays in the network in which it was opened: frames are heard here and sent from there.
+                let [here, there] = networks.map(|network| {
+                    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+                        .expect("ours");
+                    [target, SUPERVISORS]
+                        .map(|group| WordSocket::open("eth1", ETHER_TYPE, group).expect("eth1"))
+                });
+                let mut room = [0; 9100];
+                let mut round = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let forged = {
+                        let mut recorded = recorded.lock().expect("nothing panics");
+                        for socket in &here {
+                            for _ in 0..200 {
+                                let Some(frame) = socket.hear(&mut room) else { break };
+                                recorded.note(frame);
+                            }
+                        }
+                        forge(&recorded, round)
+                    };
+                    // What the segment has no room for is lost.
+                    forged.iter().for_each(|frame| drop(there[0].say(frame)));
+                    round += 1;
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }));
+        }
+        Self { is_over, threads, recorded }
+    }
+
+    fn recorded(&self) -> [Recorded; 2] {
+        [0, 1].map(|place| self.recorded[place].lock().expect("nothing panics").clone())
+    }
+}
+
+impl Drop for Forger {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn add(frame: &mut [u8], at: usize, bytes: usize, more: u32) {
+    if let Some(field) = frame.get_mut(at..at + bytes) {
+        let mut wide = [0; 8];
+        wide[..bytes].copy_from_slice(field);
+        let sum = u64::from_le_bytes(wide).wrapping_add(more.into());
+        field.copy_from_slice(&sum.to_le_bytes()[..bytes]);
+    }
+}
+
+/// Make both checks fit again: an end that knows the format can.
+fn check_again(frame: &mut [u8]) {
+    let (is_routed, covers_all) = (matches!(frame[16] & 15, 1 | 2), frame[17] & 4 != 0);
+    if is_routed && frame.len() >= 86 {
+        let check = crc32c(&[&frame[46..82], &frame[86..]].concat());
+        frame[82..86].copy_from_slice(&check.to_le_bytes());
+    }
+    let body = if !is_routed || covers_all { &frame[46..] } else { &[] };
+    let check = crc32c(&[&frame[14..42], body].concat());
+    frame[42..46].copy_from_slice(&check.to_le_bytes());
+}
+
+/// What the forger makes of a real frame: one that says something else, and is right but for its tag.
+fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
+    let length = 46 + usize::from(u16::from_le_bytes([real[20], real[21]]));
+    let Some(frame) = real.get(..length) else { return Vec::new() };
+    let far = 1000 + round;
+    let mut all = Vec::new();
+    let mut make = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut frame = frame.to_vec();
+        change(&mut frame);
+        check_again(&mut frame);
+        all.push(frame);
+    };
+    match kind & 15 {
+        // Data of the next packets, with other bytes and the right region and key.
+        1 => make(&|frame| {
+            add(frame, 66, 4, 1 + round % 4);
+            let last = frame.len() - 1;
+            frame[last] ^= 0xff;
+        }),
+        // Acknowledges what has not arrived.
+        2 => make(&|frame| {
+            add(frame, 90, 4, 5);
+            add(frame, 94, 4, 5);
+        }),
+        // A later incarnation.
+        3 => make(&|frame| add(frame, 58, 4, far)),
+        // The link is down.
+        4 => {
+            make(&|frame| {
+                add(frame, 46, 4, far);
+                frame[54..56].copy_from_slice(&3_u16.to_le_bytes());
+            });
+            make(&|frame| add(frame, 46, 4, far));
+        }
+        // No link carries data any more.
+        5 => make(&|frame| {
+            add(frame, 58, 4, far);
+            (64..frame.len()).step_by(4).for_each(|at| frame[at] &= !3);
+        }),
+        // Credits that were never freed; and, from the same header, a link acknowledgement and a NACK.
+        6 => {
+            make(&|frame| {
+                add(frame, 34, 4, 300);
+                add(frame, 38, 4, 300);
+            });
+            for other in [7, 8] {
+                make(&|frame| {
+                    frame.truncate(46);
+                    frame[16] = frame[16] & 0xf0 | other;
+                    frame[20..22].fill(0);
+                    add(frame, 30, 4, 50);
+                });
+            }
+        }
+        // A link acknowledgement of what was never sent, a NACK of an old frame, and numbers that begin anew.
+        7 | 8 => make(&|frame| add(frame, 30, 4, 50)),
+        9 | 10 => make(&|frame| {
+            add(frame, 26, 4, 100);
+            add(frame, 46, 4, 1);
+        }),
+        _ => {}
+    }
+    all
+}
+
+/// A message that says that its host has gone, with its check made to fit.
+fn forged_message(real: &[u8], round: u32) -> Vec<Vec<u8>> {
+    let end = 30 + 16 * usize::from(real[19]);
+    let speaker = usize::from(u16::from_le_bytes([real[26], real[27]]));
+    let mut gone = real.to_vec();
+    add(&mut gone, 30 + 16 * speaker + 8, 4, 1000 + round);
+    gone[30 + 16 * speaker + 12] = 3;
+    let mut later = real.to_vec();
+    add(&mut later, 30 + 16 * speaker + 4, 4, 1 + round);
+    [gone, later]
+        .into_iter()
+        .flat_map(|mut message| {
+            let check = crc32c(&message[..end]).to_le_bytes();
+            message[end..end + 4].copy_from_slice(&check);
+            let mut plain = message.clone();
+            plain[18] = 2;
+            let check = crc32c(&plain[..end]).to_le_bytes();
+            plain[end..end + 4].copy_from_slice(&check);
+            [message, plain]
+        })
+        .collect()
+}
+
+/// Everything that a forger without a key can think of.
+fn everything(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (kind, real) in &recorded.last {
+        // What has just passed, once more.
+        all.push(real.clone());
+        if *kind == 0 {
+            all.extend(forged_message(real, round));
+            continue;
+        }
+        let trailer = real.get(real.len().saturating_sub(TRAILER_BYTES)..).unwrap_or_default();
+        for forged in forged(*kind, real, round) {
+            let mut numbered = [&forged[..], trailer].concat();
+            let counter = forged.len();
+            add(&mut numbered, counter, 8, 10 + round);
+            all.extend([forged, numbered]);
+        }
+        // A greeting with another nonce, of later.
+        if *kind == 0x2c {
+            let mut later = real.clone();
+            later[24] ^= 1;
+            all.push(later);
+        }
+    }
+    // Something from the past.
+    let past = recorded.all.len().max(1);
+    all.extend((0..4).filter_map(|place| recorded.all.get((round as usize * 4 + place) % past).cloned()));
+    all
+}
+
+fn dropped(report: &Value, link: &str, reason: &str) -> u64 {
+    let links = report["links"].as_array().expect("a list");
+    let link = links.iter().find(|found| found["name"] == link).expect("a link of the ring");
+    link["dropped"][reason].as_u64().unwrap_or(0)
+}
+
+/// When a link went down before the end.
+fn links_lost(report: &Value) -> Vec<String> {
+    let events = report["events"].as_array().expect("a list");
+    let lost = events.iter().filter(|event| event["fields"]["to"] == "down");
+    lost.map(|event| format!("{} {}", event["member"], event["text"])).collect()
+}
+
+/// Both hosts pass, no link was ever lost, and what was refused is in the report.
+fn passes_and_counts(ended: &[Ended; 2]) {
+    for (host, link) in ended.iter().zip(["n2->n1", "n1->n2"]) {
+        assert_eq!(host.code, Some(0), "{}", host.said);
+        let report = host.report();
+        assert_eq!(report["verdict"], "pass");
+        assert!(dropped(&report, link, "bad-tag") > 100, "{report}");
+        assert!(dropped(&report, link, "replayed") > 100, "{report}");
+        let notes = report["notes"].to_string();
+        assert!(notes.contains("messages between hosts were refused"), "{notes}");
+        assert!(!notes.contains("unauthenticated"), "{notes}");
+        assert_eq!(links_lost(&report), [] as [String; 0]);
+        assert!(host.said.contains("bad-tag"), "people read it too: {}", host.said);
+    }
+}
+
+/// A rack with a key and these other keys of the file passes beside a forger that has forged frames of all these kinds.
+fn passes_beside_a_forger(more: &str, kinds: &[u8]) {
+    let machines = machines();
+    let key = key_file(7);
+    let file = rack(Some(&key), 60);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::write(&file, text + more).expect("the scratch folder is ours");
+    let forger = Forger::between(&machines, everything);
+    let [a, b] = &machines;
+    let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
+    let recorded = forger.recorded();
+    drop(forger);
+    for recorded in &recorded {
+        let recorded: Vec<_> = recorded.last.keys().copied().collect();
+        for kind in kinds {
+            assert!(recorded.contains(kind), "nothing of kind {kind:#x} was forged: {recorded:x?}");
+        }
+    }
+    passes_and_counts(&ended);
+}
+
+#[test]
+fn a_forger_on_the_segment_changes_nothing() {
+    in_namespaces("a_forger_on_the_segment_changes_nothing", || {
+        passes_beside_a_forger("", &[0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x2c]);
+    });
+}
+
+#[test]
+fn a_forger_changes_nothing_on_links_that_repeat_what_is_lost() {
+    in_namespaces("a_forger_changes_nothing_on_links_that_repeat_what_is_lost", || {
+        passes_beside_a_forger(
+            "link: {llr: on, loss: 1%}\n",
+            &[0, 0x11, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1a, 0x2c],
+        );
+    });
+}
+
+/// What the test above is worth.
+#[test]
+fn the_same_forger_disturbs_a_rack_without_a_key() {
+    in_namespaces("the_same_forger_disturbs_a_rack_without_a_key", || {
+        let machines = machines();
+        let file = rack(None, 60);
+        let _forger = Forger::between(&machines, everything);
+        let [a, b] = &machines;
+        // What is forged must arrive at the right moment: of several runs one is enough.
+        let is_disturbed = |_| {
+            let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
+            ended.iter().any(|host| host.code != Some(0) || !links_lost(&host.report()).is_empty())
+        };
+        assert!((0..5).any(is_disturbed), "the forger is harmless");
+    });
+}
+
+#[test]
+fn frames_and_messages_of_an_earlier_run_change_nothing() {
+    in_namespaces("frames_and_messages_of_an_earlier_run_change_nothing", || {
+        let machines = machines();
+        let key = key_file(7);
+        let file = rack(Some(&key), 60);
+        let [a, b] = &machines;
+        let recorder = Forger::between(&machines, |_, _| Vec::new());
+        for host in [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish) {
+            assert_eq!(host.code, Some(0), "{}", host.said);
+            let report = host.report();
+            let refused = |link| dropped(&report, link, "bad-tag") + dropped(&report, link, "replayed");
+            assert_eq!(["n2->n1", "n1->n2"].map(refused), [0; 2], "nothing was forged: {report}");
+        }
+        let old = recorder.recorded();
+        drop(recorder);
+        assert!(old.iter().all(|recorded| recorded.all.len() > 500 && recorded.last.contains_key(&0)));
+        // Both directions are sent to both hosts: the addresses say whom each frame is for. The last messages say that all is over.
+        let ends: Vec<_> = old.iter().flat_map(|recorded| recorded.last.values().cloned()).collect();
+        let past: Vec<_> = old.into_iter().flat_map(|recorded| recorded.all).collect();
+        let again = move |_: &Recorded, round: u32| -> Vec<Vec<u8>> {
+            let some = (0..20).map(|place| past[(round as usize * 20 + place) % past.len()].clone());
+            some.chain(ends.iter().cloned()).collect()
+        };
+        let forger = Forger::between(&machines, again);
+        // One host is late: the other hears nothing but the past for a while.
+        let first = run(a, &file, "A", &[]);
+        std::thread::sleep(Duration::from_secs(3));
+        let ended = [first, run(b, &file, "B", &[])].map(Host::finish);
+        drop(forger);
+        for (host, link) in ended.iter().zip(["n2->n1", "n1->n2"]) {
+            assert_eq!(host.code, Some(0), "{}", host.said);
+            let report = host.report();
+            assert_eq!(report["verdict"], "pass");
+            assert!(dropped(&report, link, "bad-tag") > 100, "{report}");
+        }
+    });
+}
+
+#[test]
+fn repeated_and_forged_heartbeats_do_not_hide_a_death() {
+    in_namespaces("repeated_and_forged_heartbeats_do_not_hide_a_death", || {
+        let machines = machines();
+        let key = key_file(7);
+        let file = rack(Some(&key), 1_000_000);
+        let heartbeats = |recorded: &Recorded, round: u32| -> Vec<Vec<u8>> {
+            let Some(real) = recorded.last.get(&0x14) else { return Vec::new() };
+            let past = recorded.all.iter().filter(|frame| frame[16] == 0x14).cloned();
+            let message = recorded.last.get(&0).cloned();
+            // The second of the forged ones says that all is well, under a number of its own.
+            past.take(20)
+                .chain(forged(0x14, real, round).pop())
+                .chain([real.clone()])
+                .chain(message)
+                .collect()
+        };
+        let [a, b] = &machines;
+        let (first, second) = (run(a, &file, "A", &[]), run(b, &file, "B", &[]));
+        first.is_up();
+        second.is_up();
+        let forger = Forger::between(&machines, heartbeats);
+        within(PATIENCE, "a heartbeat", || {
+            forger.recorded().iter().all(|recorded| recorded.last.contains_key(&0x14)).then_some(())
+        });
+        second.kill();
+        let ended = first.finish();
+        drop(forger);
+        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
+        let report = ended.report();
+        let failures = report["failures"].to_string();
+        for part in ["host B on eth1 is not heard any more", "n1: lost nodes [n2, n3]"] {
+            assert!(failures.contains(part), "no {part:?} in {failures}");
+        }
+        assert!(dropped(&report, "n2->n1", "replayed") > 0, "{report}");
+    });
+}
+
+/// Two hosts on the loopback interface, on the udp wire, each with what its own rack file says; codes and what was said.
+fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
+    let place = std::process::id();
+    let network = format!("127.{}.{}", 64 + (place >> 8) % 64, place % 256);
+    let [a, b] = [1, 2].map(|end| format!("{network}.{}", 100 + 2 * number + end));
+    let hosts = ["A", "B"].iter().zip(security).map(|(host, security)| {
+        let file = scratch(&format!("{host}.yaml"));
+        let text = format!(
+            "name: keyed\nshape: {{ring: {{nodes: 4}}}}\nwire: udp\nwatchdog: 5s\n{security}\
+             hosts:\n  A: {{nodes: [n0, n1], address: {a}}}\n  B: {{nodes: [n2, n3], address: {b}}}\n\
+             job: {{litmus: {{bytes_max: 64KiB, rounds: 4}}}}\n"
+        );
+        std::fs::write(&file, text).expect("the scratch folder is ours");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+        command
+            .arg("run")
+            .arg(&file)
+            .args(["--host", host])
+            .stdin(Stdio::null())
+            .env_remove("RACKLOOM_KEY_FILE");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+    });
+    let hosts: Vec<_> = hosts.collect();
+    let ended = hosts.into_iter().map(|host| {
+        let output = host.wait_with_output().expect("it ends");
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), said.concat())
+    });
+    ended.collect::<Vec<_>>().try_into().expect("two hosts")
+}
+
+#[test]
+fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
+    let key = key_file(7);
+    let security = format!("security: {{key_file: {}}}\n", key.display());
+    for (code, said) in on_loopback(0, [&security, &security]) {
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("verdict: pass") && !said.contains("unauthenticated"), "{said}");
+        assert!(!said.contains("bad-tag") && !said.contains("replayed"), "nothing was forged: {said}");
+    }
+    for (code, said) in on_loopback(1, ["", ""]) {
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("note: unauthenticated"), "{said}");
+    }
+}
+
+#[test]
+fn hosts_with_different_keys_do_not_come_together_and_say_why() {
+    let keys = [7, 8].map(|content| format!("security: {{key_file: {}}}\n", key_file(content).display()));
+    for (code, said) in on_loopback(2, [&keys[0], &keys[1]]) {
+        assert_eq!(code, Some(STALLED), "{said}");
+        assert!(
+            said.contains("messages without a valid tag were refused: is the key file the same"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_host_without_the_key_says_that_it_has_none() {
+    let security = format!("security: {{key_file: {}}}\n", key_file(7).display());
+    let [(with_key, said), (without, its)] = on_loopback(4, [&security, ""]);
+    assert_eq!(with_key, Some(STALLED), "{said}");
+    assert!(said.contains("messages without a valid tag were refused"), "{said}");
+    assert_eq!(without, Some(COULD_NOT_START), "{its}");
+    assert!(its.contains("host A authenticates its messages, and this host has no key"), "{its}");
+}
+
+#[test]
+fn a_key_file_that_others_can_read_or_that_is_short_is_refused() {
+    let key = key_file(7);
+    let security = format!("security: {{key_file: {}}}\n", key.display());
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).expect("it is ours");
+    for (code, said) in on_loopback(3, [&security, &security]) {
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("hint: chmod 600"), "{said}");
+    }
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
+    std::fs::write(&key, [7; 31]).expect("it is ours");
+    for (code, said) in on_loopback(3, [&security, &security]) {
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("31 bytes, and a key has at least 32"), "{said}");
+    }
+}
+
+/// One command to its end; what it printed.
+fn printed(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
+    let output = command.args(arguments).env_remove("RACKLOOM_KEY_FILE").output().expect("the binary starts");
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn check_says_who_can_take_part_and_virtual_time_knows_no_key() {
+    let [open, keyed] = [None, Some(key_file(7))].map(|key| rack(key.as_deref(), 2));
+    let [open, keyed] = [&open, &keyed].map(|file| file.to_str().expect("a plain path"));
+    assert!(printed(&["check", open]).contains("note: unauthenticated"));
+    let said = printed(&["check", keyed]);
+    assert!(said.contains("no effect in virtual time") && !said.contains("unauthenticated"), "{said}");
+    let hashes = [open, keyed].map(|file| {
+        let json = scratch("report.json");
+        let said = printed(&["sim", file, "--json", json.to_str().expect("a plain path")]);
+        assert_eq!(said.contains("has no effect in virtual time"), file == keyed, "{said}");
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
+        (report["trace_hash"].clone(), report["config_hash"].clone())
+    });
+    assert!(hashes[0] == hashes[1] && !hashes[0].0.is_null(), "{hashes:?}");
+}
