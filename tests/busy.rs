@@ -96,6 +96,23 @@ fn a_member_without_a_processor_is_not_called_dead() {
 }
 
 #[test]
+fn a_rack_without_processors_ends_as_starved_and_says_what_to_do() {
+    let job = "watchdog: 400ms\njob: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
+    let mut rack = run(&rack_file(&rack(job))).start();
+    let members = rack.members();
+    let load = Load::begin();
+    ["n0", "n1", "n2", "n3"].into_iter().for_each(|name| starve(members.pid(name)));
+    let ended = rack.finish();
+    drop(load);
+    assert_eq!(ended.code, Some(8), "{}\n{}", ended.stdout, ended.stderr);
+    let report = ended.report();
+    assert_eq!(report["verdict"], "starved");
+    let mut notes = report["notes"].as_array().expect("notes").iter().filter_map(|note| note.as_str());
+    let note = notes.rfind(|note| note.contains("the host had no processor")).expect("a reason");
+    assert!(note.contains("hint: use fewer nodes") && note.contains("waited"), "{note}");
+}
+
+#[test]
 fn a_stopped_member_is_found_on_a_busy_host() {
     let job = "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
     let mut rack = run(&rack_file(&rack(job))).start();

@@ -71,6 +71,7 @@ fn all_frames(directory: &Path) -> Vec<Value> {
 }
 
 /// Received frames that were not used, by reason.
+/// Frames that receivers dropped. Frames that faults took away have comments of their own.
 fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for link in report["links"].as_array().expect("a list of links") {
@@ -78,6 +79,8 @@ fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
             *sums.entry(reason.clone()).or_default() += count.as_u64().expect("a count");
         }
     }
+    let taken_away = sums.remove("injected").unwrap_or(0);
+    assert_eq!(taken_away, injected(report, "dropped"), "the link table shows them, too");
     sums
 }
 

@@ -11,8 +11,11 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Ended, Rackloom, rack_file, rackloom, root, run, scratch, sim};
 
+/// Starts a command on a rack file.
+type Engine = fn(&Path) -> Rackloom;
+
 /// Both engines by name.
-const ENGINES: [(&str, fn(&Path) -> Rackloom); 2] = [("sim", sim), ("run", run)];
+const ENGINES: [(&str, Engine); 2] = [("sim", sim), ("run", run)];
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
@@ -114,7 +117,7 @@ impl OnLinks {
     }
 
     /// What entered the links at all sources together: every operation of the whole run, whichever way it took.
-    fn from_sources(&self) -> BTreeMap<Stream, Carried> {
+    fn of_sources(&self) -> BTreeMap<Stream, Carried> {
         let mut seen = std::collections::BTreeSet::new();
         let mut carried = BTreeMap::<_, Carried>::new();
         for part in self.parts.iter().filter(|part| seen.insert((&part.stream, part.number))) {
@@ -179,7 +182,7 @@ fn every_shipped_rack_carries_the_same_on_every_link_in_both_engines() {
             ["sim", "run"].map(|engine| carried(engine, &file, &name, rack.contains("policy: spray")));
         eprintln!("{name}: other frames: sim {:?}, run {:?}", simulated.0.others, ran.0.others);
         assert_eq!(simulated.1, ran.1, "{name}: paths");
-        assert_eq!(simulated.0.from_sources(), ran.0.from_sources(), "{name}: streams");
+        assert_eq!(simulated.0.of_sources(), ran.0.of_sources(), "{name}: streams");
         let (expected, found) = (simulated.0.second_halves(), ran.0.second_halves());
         assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{name}: links");
         for (link, expected) in &expected {

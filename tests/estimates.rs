@@ -2,23 +2,26 @@
 //!
 //! Processors of the machine may be busy with other work, so nothing is compared with a fixed time. A time and its estimate come from the
 //! same run; medians of several rounds count; and what the same measurement varies by within this test widens what is allowed. On a
-//! quiet machine that is a factor of two for estimates and 15 % for choices.
+//! quiet machine that is a factor of two for estimates and 15 % for choices. A size that misses its bound is measured again: other work on
+//! the machine passes, and a wrong model does not.
 
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use support::wires::has_gpu;
 use support::{rack_file, run};
 
 const ROUNDS: usize = 3;
+/// Measurements of which one must hold.
+const ATTEMPTS: usize = 4;
 /// What an estimate may be off by.
 const FACTOR: f64 = 2.0;
 /// What the chosen algorithm may lose to the best one.
 const CHOICE: f64 = 1.15;
-/// If the same measurement varies by more than this, the machine is too busy to say anything.
+/// If the same measurement varies by more than this, the machine is too busy to tell.
 const SPREAD_MAX: f64 = 20.0;
 
 /// A rack of so many nodes in one server, which share memory unless the wire is forced.
@@ -30,7 +33,7 @@ fn rack(nodes: u32, device: Option<&str>) -> PathBuf {
 }
 
 /// The rows of one run by size.
-fn rows(file: &PathBuf, more: &[&str]) -> BTreeMap<u64, Value> {
+fn rows(file: &Path, more: &[&str]) -> BTreeMap<u64, Value> {
     let report =
         run(file).with(&["--collective", "all-reduce", "--type", "f32"]).with(more).finish().passed();
     let rows = report["sweep"].as_array().expect("a sweep").clone();
@@ -55,10 +58,28 @@ fn spread(values: &[f64]) -> f64 {
     most / least
 }
 
+/// Measures until each size has held once.
+fn holds(what: &str, measure: impl Fn() -> BTreeMap<u64, String>) {
+    let mut wrong = measure();
+    for _ in 1..ATTEMPTS {
+        if wrong.is_empty() {
+            return;
+        }
+        let again = measure();
+        wrong.retain(|size, _| again.contains_key(size));
+    }
+    assert!(wrong.is_empty(), "{what}, in each of {ATTEMPTS} measurements: {wrong:#?}");
+}
+
 /// Every estimate is within a factor of two of the time, or within what the time itself varies by.
-fn estimates_hold(what: &str, file: &PathBuf, more: &[&str]) {
+fn estimates_hold(what: &str, file: &Path, more: &[&str]) {
+    holds(what, || wrong_estimates(what, file, more));
+}
+
+/// The sizes whose estimates are wrong.
+fn wrong_estimates(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     let rounds: Vec<_> = (0..ROUNDS).map(|_| rows(file, more)).collect();
-    let mut wrong = Vec::new();
+    let mut wrong = BTreeMap::new();
     for size in rounds[0].keys() {
         let each = |field: &str| rounds.iter().map(|rows| number(&rows[size], field)).collect::<Vec<_>>();
         let (times, estimates) = (each("time_p50_us"), each("estimate_us"));
@@ -67,19 +88,22 @@ fn estimates_hold(what: &str, file: &PathBuf, more: &[&str]) {
         println!(
             "{what}, {size} B: {times:.1?} us, expected {estimates:.1?} us, ratio {ratio:.2}, allowed {allowed:.2}"
         );
-        assert!(
-            allowed <= SPREAD_MAX,
-            "{what}, {size} B: the machine is too busy to say anything: {times:?}"
-        );
-        if ratio > allowed || ratio < 1.0 / allowed {
-            wrong.push(format!("{size} B: {ratio:.2} of the estimate, {allowed:.2} allowed"));
+        if allowed > SPREAD_MAX {
+            wrong.insert(*size, format!("the machine is too busy to tell: {times:?}"));
+        } else if ratio > allowed || ratio < 1.0 / allowed {
+            wrong.insert(*size, format!("{ratio:.2} of the estimate, {allowed:.2} allowed"));
         }
     }
-    assert!(wrong.is_empty(), "{what}: {wrong:#?}");
+    wrong
 }
 
 /// The chosen algorithm loses no more than 15 % to the best one, or no more than the times of either vary by.
-fn choices_hold(what: &str, file: &PathBuf, more: &[&str]) {
+fn choices_hold(what: &str, file: &Path, more: &[&str]) {
+    holds(what, || wrong_choices(what, file, more));
+}
+
+/// The sizes whose choices are wrong.
+fn wrong_choices(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     const ALGORITHMS: [&str; 5] = ["ring", "bidirectional-ring", "one-shot", "two-shot", "halving-doubling"];
     let mut times = BTreeMap::<(u64, &str), Vec<f64>>::new();
     let mut chosen = BTreeMap::<u64, Vec<String>>::new();
@@ -94,7 +118,7 @@ fn choices_hold(what: &str, file: &PathBuf, more: &[&str]) {
             }
         }
     }
-    let mut wrong = Vec::new();
+    let mut wrong = BTreeMap::new();
     for (size, names) in chosen {
         let of = |algorithm: &str| {
             let found = times.iter().find(|((bytes, name), _)| (*bytes, *name) == (size, algorithm));
@@ -116,12 +140,13 @@ fn choices_hold(what: &str, file: &PathBuf, more: &[&str]) {
         println!(
             "{what}, {size} B: {names:?} takes {lost:.2} of {best} ({best_us:.1} us), allowed {allowed:.2}"
         );
-        assert!(allowed <= SPREAD_MAX, "{what}, {size} B: the machine is too busy to say anything");
-        if lost > allowed {
-            wrong.push(format!("{size} B: {names:?} takes {lost:.2} of {best}, {allowed:.2} allowed"));
+        if allowed > SPREAD_MAX {
+            wrong.insert(size, "the machine is too busy to tell".to_owned());
+        } else if lost > allowed {
+            wrong.insert(size, format!("{names:?} takes {lost:.2} of {best}, {allowed:.2} allowed"));
         }
     }
-    assert!(wrong.is_empty(), "{what}: {wrong:#?}");
+    wrong
 }
 
 const LARGE: [&str; 6] = ["--sizes", "8B..256MiB*32", "--repetitions", "3", "--warm-up", "1"];

@@ -82,12 +82,15 @@ fn a_verdict_that_does_not_hold_is_the_exit_code() {
 fn what_cannot_be_run_is_refused_with_what_can() {
     refused(&["size-swep"], "there is no experiment `size-swep`");
     refused(&["size-sweep", "--vary", "bites=64"], "nothing called `bites`");
-    refused(&["loss-sweep", "--vary", "link.loss=5e-2,10%"], "`5e-2` of `link.loss` is not");
+    refused(
+        &["loss-sweep", "--vary", "link.loss=5e-2,10%"],
+        "`link.loss` of `5e-2` is not above 0 and at most 0.02",
+    );
     refused(&["size-sweep", "--vary", "bytes"], "no values");
     refused(&["size-sweep", "--vary", "bytes="], "varied over no values");
     refused(&["size-sweep", "--vary", "bytes=1", "--vary", "bytes=2"], "`bytes` is varied twice");
     refused(&["all", "--vary", "bytes=64"], "--vary is for one experiment");
-    refused(&["loss-sweep", "--vary", "link.loss=2"], "not a number between 0 and 1");
+    refused(&["loss-sweep", "--vary", "link.loss=2"], "`link.loss` of `2` is not above 0 and at most 0.02");
     refused(&["size-sweep", "--vary", "bytes=1MiB"], "not a size from 1 to 4096 bytes");
     refused(&["path-loss", "--vary", "shape.star.planes=13"], "not a whole number from 2 to 12");
     // A spacing above the credits: an update would never leave.

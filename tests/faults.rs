@@ -398,7 +398,7 @@ fn what_did_not_happen_fails_the_run_unless_that_is_allowed() {
 #[test]
 fn an_expectation_that_does_not_hold_fails_the_run() {
     let cut = "name: cut\nevents: [{what: down, where: n0--n1, when: {node: n0, run: 1}}]\n";
-    let ended = ring_under(&format!("{cut}expect: {{detected_within: 1ms}}\n"), sim);
+    let ended = ring_under(&format!("{cut}expect: {{detected_within: 10us}}\n"), sim);
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     assert!(ended.stdout.contains("detected after"), "{}", ended.stdout);
 }

@@ -205,7 +205,7 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
         let json = scratch("down.json");
         let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
         assert!(said.contains("litmus: pass"), "{said}");
-        for part in ["operation", "goodput", "n0->n1", "verdict: pass"] {
+        for part in ["operation", "p99", "n0->n1", "verdict: pass"] {
             assert!(said.contains(part), "the report that `run` prints: {said}");
         }
         let report: Value =

@@ -424,7 +424,7 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
 /// Plays the script; an error says which rank hangs or what is wrong.
 fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
     let mut jobs: Vec<_> = (0..count).map(|rank| job(rank, count)).collect();
-    let place = |job: &Box<dyn Job>| {
+    let place = |job: &dyn Job| {
         let mut memory = VectorMemory::default();
         job.regions().iter().for_each(|region| memory.add(region.region, region.length as usize));
         Place {
@@ -437,7 +437,7 @@ fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
             is_finished: false,
         }
     };
-    let places = jobs.iter().map(place).collect();
+    let places = jobs.iter().map(|job| place(job.as_ref())).collect();
     let mut world =
         World { now: Instant::ZERO, faults: faults.to_vec(), places, flights: Vec::new(), random: seed };
     let mut beat_at = Instant(MS);

@@ -18,7 +18,9 @@ use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Want
 use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
-use rackloom::seat::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};
+use rackloom::seat::{
+    FaultLine, FaultNotices, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
+};
 use rackloom::sharing::{
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer,
     Inside, PendingImport, Refusal, Revoked, Seat, Seats, Taken,
@@ -54,7 +56,7 @@ types!(BOTH, send_and_sync:
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
-    Answer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
+    Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
     HostLink, HostLinkError, RoutedWords, Route, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
     PendingImport, Refusal, Revoked, Seat, Seats, Taken,
@@ -64,7 +66,7 @@ types!(BOTH, send_and_sync:
     Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand,
+    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
 );
 
 /// Every `pub` type of the crate's sources with its documentation.

@@ -76,6 +76,8 @@ fn settings(plan: &Plan, text: &mut String) {
         members: _,
         hosts: _,
         links: _,
+        stated: _,
+        reach: _,
         credit_choice: _,
         // The path of a file of one host. What the key says is checked by every message.
         security: _,

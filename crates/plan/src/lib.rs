@@ -39,6 +39,7 @@ mod retry;
 mod schema;
 mod shape;
 mod text;
+mod timers;
 mod timing;
 pub mod trace;
 pub mod units;

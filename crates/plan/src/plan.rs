@@ -34,6 +34,7 @@ use crate::places::Places;
 use crate::read;
 use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
+use crate::timers::{Reach, Stated};
 use crate::timing::{ForwardingPlan, Medium, SideLatency};
 use crate::words::words;
 
@@ -66,9 +67,9 @@ pub struct Plan {
     pub local: LocalPlan,
     /// When the end-to-end check is on.
     pub checks: Checks,
-    /// Liveness of links.
+    /// Liveness of links, between real processes; see [`Plan::timers_on`].
     pub timers: LinkTimers,
-    /// Retransmission, windows, acknowledgements.
+    /// Retransmission, windows, acknowledgements, between real processes; see [`Plan::transport_on`].
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
@@ -100,6 +101,10 @@ pub struct Plan {
     pub tenants: Vec<TenantPlan>,
     /// A run without progress for this long ends.
     pub watchdog_ns: u64,
+    /// The timing keys that the file states. Not part of the configuration hash: real processes take the values above.
+    pub(crate) stated: Stated,
+    /// Times of the links, from which open timers follow in virtual time.
+    pub(crate) reach: Reach,
     /// What the file says about credits; the rest follows from the wire.
     pub(crate) credit_choice: CreditChoice,
 }
@@ -456,7 +461,7 @@ impl Plan {
         self.member_config_on(Clock::Wall, node, incarnation)
     }
 
-    /// What a member is told at birth. The clocks differ in the timers of link-level retry.
+    /// What a member is told at birth. The clocks differ in timers that the file leaves open.
     ///
     /// # Panics
     /// If the plan has no such member.
@@ -483,8 +488,8 @@ impl Plan {
             ether_type: self.ether_type,
             ports: ports.collect(),
             graph: graph.into(),
-            timers: self.timers,
-            transport: self.transport,
+            timers: self.timers_on(clock),
+            transport: self.transport_on(clock),
             paths: self.paths,
             packing: self.packing,
             forwarding: self.forwarding.rules,
@@ -615,6 +620,7 @@ impl Plan {
             let choice = self.credit_choice.of_link(link.profile.credits);
             link.updates = choice.updates(CreditConfig { limit: least, ..link.credits });
         }
+        self.reach = Reach::of(self);
         self.config_hash = canonical::hash(self);
         self.epoch = canonical::epoch(&self.name, self.config_hash);
     }

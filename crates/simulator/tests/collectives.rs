@@ -14,7 +14,7 @@ use rackloom_collectives::{
 };
 use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collective};
 use rackloom_jobs::{Job, JobResult, Output, Progress, Rank, Seat};
-use rackloom_plan::Plan;
+use rackloom_plan::{Clock, Plan};
 use rackloom_protocol::{Event, Instant, Memory, NodeId, PortId, RegionConfig, RetransmissionMode};
 use rackloom_simulator::{Action, Simulation};
 
@@ -200,7 +200,8 @@ fn places_of(plan: &Plan, settings: &CollectiveSettings, rank: usize) -> Vec<(In
 fn a_rank_killed_at_every_step_leaves_right_sums_or_its_name() {
     let plan = rack("ring: {nodes: 8}");
     let settings = settings(Collective::AllReduce, Algorithm::Ring, ElementType::F32, 100_003);
-    let noticed_by = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
+    let timers = plan.timers_on(Clock::Virtual);
+    let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
     let settings = CollectiveSettings { repetitions: 1, start_timeout_ns: noticed_by * 3 / 2, ..settings };
     let places = places_of(&plan, &settings, 3);
     let steps = schedule(&settings, 8).programs[3].steps.len();
@@ -229,7 +230,8 @@ fn leaves_right_sums_at_every_step(shape: &str, action: Action) {
     let plan = rack(shape);
     let settings = settings(Collective::AllReduce, Algorithm::Ring, ElementType::I32, 30_011);
     let settings = CollectiveSettings { repetitions: 1, warm_up: 0, ..settings };
-    let noticed_by = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
+    let timers = plan.timers_on(Clock::Virtual);
+    let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
     let ranks = plan.endpoint_count();
     let mut undisturbed = Simulation::new(&plan, 5, jobs(&plan, &settings));
     let undisturbed_ns = undisturbed.run().unwrap_or_else(|stalled| panic!("{stalled}")).ended_at.0;
@@ -243,7 +245,8 @@ fn leaves_right_sums_at_every_step(shape: &str, action: Action) {
             simulation.schedule(Instant(moment), action);
             let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{shape}, {place}: {stalled}"));
             // What was under way is sent again at once when the loss is noticed, or when its timeout is over.
-            let bound_ns = undisturbed_ns + 2 * noticed_by + plan.transport.timeout_initial_ns;
+            let bound_ns =
+                undisturbed_ns + 2 * noticed_by + plan.transport_on(Clock::Virtual).timeout_initial_ns;
             assert!(outcome.ended_at.0 <= bound_ns, "{shape}, {place}: {} ns", outcome.ended_at.0);
             for (rank, job) in simulation.take_jobs().iter_mut().enumerate() {
                 let result = job.result();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rackloom_jobs::JobResult;
-use rackloom_plan::{LinkProfile, Plan};
+use rackloom_plan::{Clock, LinkProfile, Plan};
 use rackloom_protocol::{Instant, NodeId, PortId, RetransmissionMode};
 use rackloom_simulator::{Action, MemberState, Outcome, Simulation};
 
@@ -86,7 +86,8 @@ fn a_node_killed_at_any_moment_leaves_no_rank_hanging() {
                 outcome.members[..4].iter().filter(|state| **state != MemberState::Killed).collect();
             assert_eq!(alive, [&MemberState::Finished; 3], "{file} at {moment}");
             // Everything of the litmus involves every rank, so nobody can end before the death is noticed.
-            let noticed_by = plan.timers.heartbeat_interval_ns * u64::from(plan.timers.heartbeat_miss_max);
+            let timers = plan.timers_on(Clock::Virtual);
+            let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
             let took = outcome.ended_at.since(killed_at);
             assert!(took <= 2 * noticed_by, "{file} at {moment}: {took} ns");
             let lost: Vec<_> = simulation.take_jobs().iter_mut().map(|job| job.result().lost_nodes).collect();

@@ -5,7 +5,7 @@
 
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::faults::{FaultScript, Reach, draw};
-use rackloom_plan::{Checks, Plan};
+use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
 use rackloom_simulator::Simulation;
 
@@ -44,7 +44,7 @@ impl Range {
         let mut checked = work.plan.clone();
         checked.change(|plan| plan.checks = Checks::Always);
         // Links are suspected and lost within this time; faults are drawn to be shorter and longer.
-        let last_ns = work.plan.timers.detection_ns().saturating_mul(2);
+        let last_ns = work.plan.timers_on(Clock::Virtual).detection_ns().saturating_mul(2);
         let reach = Reach { begin_ns: 1, last_ns };
         let mut range = Self { work, checked, reach, took_ns: 0 };
         let nothing = FaultScript { name: "nothing".into(), ..FaultScript::default() };

@@ -200,20 +200,41 @@ fn channels(plan: &Plan) -> String {
     }
 }
 
+/// A timer between real processes, and in virtual time where it differs there.
+fn on_both_clocks(plan: &Plan, show: fn(&Plan, Clock) -> String) -> String {
+    let [wall, simulated] = [Clock::Wall, Clock::Virtual].map(|clock| show(plan, clock));
+    if wall == simulated { wall } else { format!("{wall}; in virtual time {simulated}") }
+}
+
+fn timeouts(plan: &Plan, clock: Clock) -> String {
+    let transport = plan.transport_on(clock);
+    let [initial, min, max] =
+        [transport.timeout_initial_ns, transport.timeout_min_ns, transport.timeout_max_ns].map(units::time);
+    format!("{min} .. {max}, first {initial}")
+}
+
+fn ack_delay(plan: &Plan, clock: Clock) -> String {
+    units::time(plan.transport_on(clock).ack_delay_ns)
+}
+
+fn heartbeat(plan: &Plan, clock: Clock) -> String {
+    let timers = plan.timers_on(clock);
+    let rest = match timers.heartbeat_rest {
+        0 | 1 => String::new(),
+        rest => format!(", at rest every {rest}"),
+    };
+    format!("{} x {}{rest}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max)
+}
+
+fn hold_down(plan: &Plan, clock: Clock) -> String {
+    units::time(plan.timers_on(clock).hold_down_ns)
+}
+
 fn settings(plan: &Plan) -> String {
-    let timers = plan.timers;
-    let transport = plan.transport;
-    let mode = match transport.mode {
+    let mode = match plan.transport.mode {
         RetransmissionMode::GoBackN => "go-back-n",
         RetransmissionMode::Selective => "selective",
     };
-    let mut heartbeat =
-        format!("{} x {}", units::time(timers.heartbeat_interval_ns), timers.heartbeat_miss_max);
-    if timers.heartbeat_rest > 1 {
-        heartbeat += &format!(", at rest every {}", timers.heartbeat_rest);
-    }
-    let timeout =
-        format!("{} .. {}", units::time(transport.timeout_min_ns), units::time(transport.timeout_max_ns));
     let mut table = Table::new(&[Column::Left("setting"), Column::Left("value")]);
     if plan.has_bridges() {
         table.row(["hub".to_owned(), "a bridge of the kernel in each plane".to_owned()]);
@@ -227,10 +248,11 @@ fn settings(plan: &Plan) -> String {
         ("wire", plan.wire.name().to_owned()),
         ("seed", plan.seed.to_string()),
         ("transport", mode.to_owned()),
-        ("window", format!("{} packets", transport.window_packets)),
-        ("retransmission timeout", timeout),
-        ("heartbeat", heartbeat),
-        ("hold-down", units::time(timers.hold_down_ns)),
+        ("window", format!("{} packets", plan.transport.window_packets)),
+        ("retransmission timeout", on_both_clocks(plan, timeouts)),
+        ("acknowledgement delay", on_both_clocks(plan, ack_delay)),
+        ("heartbeat", on_both_clocks(plan, heartbeat)),
+        ("hold-down", on_both_clocks(plan, hold_down)),
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
         ("channels", channels(plan)),
         ("kept moving by", deadlock::judge(plan).words()),

@@ -8,8 +8,8 @@ mod expected;
 mod heartbeats;
 mod history;
 
-use rackloom_plan::Plan;
 use rackloom_plan::faults::{Fault, FaultEvent, FaultScript};
+use rackloom_plan::{Clock, Plan};
 use rackloom_protocol::{Instant, NodeId, OperationError};
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +90,10 @@ impl EventRecord {
 
 /// Put what the script did into the report, and judge the run by what the script expects.
 pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
-    report.faults =
-        (0..script.events.len()).map(|event| fault_report(script, plan, &report.events, event)).collect();
+    let clock = heartbeats::clock_of(report);
+    report.faults = (0..script.events.len())
+        .map(|event| fault_report(script, plan, clock, &report.events, event))
+        .collect();
     let slack_ns = scheduling_slack_ns(script, report);
     report
         .faults
@@ -131,7 +133,13 @@ fn explains_refusal(script: &FaultScript, plan: &Plan, line: &str) -> bool {
     script.followed().any(|node| said.ends_with(&format!(" to {}", plan.members[node.index()].name)))
 }
 
-fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event: usize) -> FaultReport {
+fn fault_report(
+    script: &FaultScript,
+    plan: &Plan,
+    clock: Clock,
+    events: &[EventRecord],
+    event: usize,
+) -> FaultReport {
     let FaultEvent { fault, label, line, .. } = &script.events[event];
     let stretches = stretches(events, event);
     let times = stretches.len() as u64 + beginnings_beyond(events, event);
@@ -146,8 +154,8 @@ fn fault_report(script: &FaultScript, plan: &Plan, events: &[EventRecord], event
     };
     if fault.takes_away() {
         let edges = edges_of(fault, plan);
-        report.detection_bound_ns = heartbeats::most_ns(plan, &edges);
-        report.detection_least_ns = heartbeats::least_ns(plan, fault, &edges);
+        report.detection_bound_ns = heartbeats::most_ns(plan, clock, &edges);
+        report.detection_least_ns = heartbeats::least_ns(plan, clock, fault, &edges);
         for stretch in stretches {
             let detected_ns = detection(plan, events, &edges, stretch);
             report.unnoticed += u64::from(detected_ns.is_none());

@@ -18,6 +18,8 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::wires::{FaultHand, Ports};
 
 /// One event of a fault script that begins or ends at a member.
+///
+/// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultLine<'a> {
     /// When.
@@ -35,7 +37,9 @@ pub struct FaultLine<'a> {
 }
 
 /// How a seat sends its supervisor notices about faults.
-pub trait FaultNotices {
+///
+/// `Send`, not `Sync`: the thread that polls the member sends them.
+pub trait FaultNotices: Send {
     /// An event begins or ends here.
     ///
     /// # Errors
@@ -52,6 +56,8 @@ pub trait FaultNotices {
 }
 
 /// The faults of one seat. It does nothing while the script has none for the seat.
+///
+/// `Send` and `Sync`: plain data, changed through exclusive references only.
 #[derive(Debug)]
 pub struct FaultPlayer {
     plan: Plan,

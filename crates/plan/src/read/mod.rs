@@ -27,6 +27,7 @@ use crate::objection::Objection;
 use crate::plan::{Checks, LinkPlan, PayloadMode, Plan, WireKind};
 use crate::quantity::{nanoseconds, whole};
 use crate::schema;
+use crate::timers::Reach;
 use fields::{Fields, RACK_FILE, Reader};
 use job::Jobs;
 use settings::bytes_as;
@@ -102,6 +103,8 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
         checks: checks(reader, &rack),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
+        stated: settings::stated(&rack),
+        reach: Reach::default(),
         paths: settings::paths(reader, &rack),
         packing: settings::packing(reader, &rack),
         forwarding: settings::forwarding(reader, &rack),

@@ -6,10 +6,12 @@ use rackloom_protocol::{
 };
 
 use crate::defaults::{self, CreditChoice};
+use crate::document::Content;
 use crate::mistake::Complaint;
 use crate::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::schema;
+use crate::timers::Stated;
 use crate::timing::{ForwardingMode, ForwardingPlan};
 
 /// A size that must fit a smaller number.
@@ -22,6 +24,10 @@ pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
 }
 
 pub(crate) fn timers(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LinkTimers {
+    if !rack.is_table("timers") {
+        reader.choice(rack, "timers", (), &[("auto", ())]);
+        return defaults::TIMERS;
+    }
     let fields = reader.open_under(rack, "timers", &schema::TIMERS);
     let base = defaults::TIMERS;
     let heartbeat_interval_ns =
@@ -55,6 +61,24 @@ pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Transport
         retry_count_max: reader.value(&fields, "retry_count_max", base.retry_count_max, whole),
         ack_every_packets: reader.value(&fields, "ack_every_packets", base.ack_every_packets, whole),
         ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, nanoseconds),
+    }
+}
+
+/// The timing keys that stand in the file.
+pub(crate) fn stated(rack: &Fields<'_>) -> Stated {
+    let stands = |table: &'static str, key: &str| match rack.find(table).map(|value| &value.content) {
+        Some(Content::Table(entries)) => entries.iter().any(|entry| entry.key == key),
+        _ => false,
+    };
+    Stated {
+        heartbeat_interval: stands("timers", "heartbeat_interval"),
+        heartbeat_rest: stands("timers", "heartbeat_rest"),
+        hold_down: stands("timers", "hold_down"),
+        hello_interval: stands("timers", "hello_interval"),
+        timeout_initial: stands("transport", "timeout_initial"),
+        timeout_min: stands("transport", "timeout_min"),
+        timeout_max: stands("transport", "timeout_max"),
+        ack_delay: stands("transport", "ack_delay"),
     }
 }
 

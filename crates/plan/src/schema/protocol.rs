@@ -16,6 +16,8 @@ const OPERATIONS_MAX: u64 = 250;
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) static TIMERS: Table = table("timers", TIMER_KEYS);
+/// What `timers` may be.
+pub(crate) const TIMERS_FORMS: Kind = Kind::Either(&[Kind::Word(&["auto"]), Kind::Table(&TIMERS)]);
 pub(crate) static TRANSPORT: Table = table("transport", TRANSPORT_KEYS);
 pub(crate) static PATHS: Table = table(
     "paths",
@@ -201,7 +203,8 @@ const TIMER_KEYS: &[Key] = &[
         "heartbeat_interval",
         Kind::Time(MICROSECOND_NS, MINUTE_NS),
         "`100ms` (ours)",
-        "Between heartbeats. Suits many processes on few cores; use microseconds in the simulator.",
+        "Between heartbeats. The default suits many processes on few cores; in virtual time it is 50 us, at least eight times \
+         the longest hop and 400 ns for each link.",
     ),
     key(
         "heartbeat_miss_max",
@@ -213,7 +216,7 @@ const TIMER_KEYS: &[Key] = &[
     key(
         "heartbeat_rest",
         Kind::Count(1, 100),
-        "5 if the interval is 100 ms, else 1 (ours)",
+        "5 if the interval is 100 ms, else 1 (ours); 1 in virtual time if the interval is left open",
         "Intervals between the heartbeats of a link that carries nothing else. A neighbour that dies while its link rests is \
          noticed as much later. Has no effect with fewer than 3 misses.",
     ),
@@ -233,7 +236,7 @@ const TIMER_KEYS: &[Key] = &[
         "hello_interval",
         Kind::Time(MICROSECOND_NS, MINUTE_NS),
         "`2ms` (ours)",
-        "Between Hellos while no neighbour has answered.",
+        "Between Hellos while no neighbour has answered; in virtual time 20 us, at least four times the longest hop.",
     ),
 ];
 
@@ -262,14 +265,21 @@ const TRANSPORT_KEYS: &[Key] = &[
         "timeout_initial",
         Kind::Time(MICROSECOND_NS, HOUR_NS),
         "`20ms` (ours)",
-        "First retransmission timeout, before a round trip is known.",
+        "First retransmission timeout, before a round trip is known; in virtual time what one window of every node takes, at most \
+         this.",
     ),
-    key("timeout_min", Kind::Time(MICROSECOND_NS, HOUR_NS), "`10ms` (ours)", "Its lower bound."),
+    key(
+        "timeout_min",
+        Kind::Time(MICROSECOND_NS, HOUR_NS),
+        "`10ms` (ours)",
+        "Its lower bound. Between real processes at least 40 ms if all links have `llr`; in virtual time the round trip, the delay of an \
+         acknowledgement and one window.",
+    ),
     key(
         "timeout_max",
         Kind::Time(MICROSECOND_NS, HOUR_NS),
         "`500ms` (ours)",
-        "Its upper bound, back-off included.",
+        "Its upper bound, back-off included; in virtual time 32 times the lower one, at least twice the first.",
     ),
     key(
         "retry_count_max",
@@ -287,6 +297,6 @@ const TRANSPORT_KEYS: &[Key] = &[
         "ack_delay",
         Kind::Time(0, HOUR_NS),
         "`200us` (ours)",
-        "Longest time that an acknowledgement waits for company.",
+        "Longest time that an acknowledgement waits for further packets; in virtual time the round trip, within 1 us and 200 us.",
     ),
 ];

@@ -7,7 +7,8 @@ use crate::job::JobKind;
 use crate::plan::PayloadMode;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
-    NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS, TRANSPORT, Table, key, table,
+    NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
+    table,
 };
 
 /// Headers of a data frame, Ethernet header included.
@@ -99,7 +100,13 @@ const KEYS: &[Key] = &[
         "End-to-end check of routed frames. `auto` turns it on for the packet and udp wires and where any link corrupts (ours). \
          `never` with corruption is refused.",
     ),
-    key("timers", Kind::Table(&TIMERS), "", "When a link counts as lost and when as back."),
+    key(
+        "timers",
+        TIMERS_FORMS,
+        "`auto`",
+        "When a link counts as lost and when as back. With `auto`, and for each key that is left open here and in `transport`, real \
+         processes take the default of the key, and virtual time takes a value that follows from the links.",
+    ),
     key("transport", Kind::Table(&TRANSPORT), "", "End-to-end reliability."),
     key("paths", Kind::Table(&PATHS), "", "Which way a packet takes where several lead to its node."),
     key("packing", Kind::Table(&PACKING), "", "How small operations share a frame."),

@@ -1,6 +1,14 @@
 //! Round-trip estimation and the retransmission timeout (the estimator of RFC 6298, with the plan's bounds).
+//!
+//! Repeated timeouts vary in length. With a constant length every retransmission could meet the same phase of a fault that comes back at regular
+//! intervals, for example a link that is down for 300 us of each millisecond, and none would ever arrive.
 
 use crate::config::TransportConfig;
+
+/// Repeated timeouts are shorter than the back-off by up to one part in this many (ours).
+const VARIED_PART: u64 = 4;
+/// Steps of the fractional part of the golden ratio, in 2^32nds: the sequence is even over the unit interval and has no period.
+const STEP: u32 = 0x9E37_79B9;
 
 /// Smoothed round trip, its variation, and the back-off.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +55,10 @@ impl RoundTrip {
     pub fn timeout_ns(&self) -> u64 {
         let base = if self.measured { self.smoothed_ns + 4 * self.variation_ns } else { self.initial_ns };
         let doubled = base.max(self.min_ns).saturating_mul(1 << self.back_off.min(20));
-        doubled.min(self.max_ns)
+        let longest_ns = doubled.min(self.max_ns);
+        let fraction = u64::from(self.back_off.wrapping_mul(STEP));
+        let varied_ns = (u128::from(longest_ns / VARIED_PART) * u128::from(fraction)) >> 32;
+        longest_ns - varied_ns as u64
     }
 
     /// A timeout passed without an answer.
@@ -58,5 +69,57 @@ impl RoundTrip {
     /// An answer came, or the path changed.
     pub const fn reset_back_off(&mut self) {
         self.back_off = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RetransmissionMode;
+
+    const CONFIG: TransportConfig = TransportConfig {
+        timeout_initial_ns: 10_000_000,
+        timeout_min_ns: 1_000_000,
+        timeout_max_ns: 20_000_000,
+        mode: RetransmissionMode::Selective,
+        window_packets: 64,
+        reorder_packets: 64,
+        retry_count_max: 0,
+        ack_every_packets: 1,
+        ack_delay_ns: 0,
+    };
+
+    /// The outage of one link that is down for 300 us of each millisecond.
+    fn is_down(at_ns: u64) -> bool {
+        at_ns % 1_000_000 < 300_000
+    }
+
+    #[test]
+    fn no_periodic_outage_meets_every_retransmission() {
+        for begin_ns in (0..1_000_000).step_by(1_000) {
+            let (mut round_trip, mut at_ns, mut met) = (RoundTrip::new(&CONFIG), begin_ns, 0);
+            while is_down(at_ns) {
+                at_ns += round_trip.timeout_ns();
+                round_trip.back_off();
+                met += 1;
+                assert!(met < 10, "ten retransmissions in a row met the outage, beginning at {begin_ns} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_timeout_is_the_estimate_and_later_ones_double_within_their_bounds() {
+        let mut round_trip = RoundTrip::new(&CONFIG);
+        assert_eq!(round_trip.timeout_ns(), 10_000_000);
+        round_trip.measure(600_000);
+        assert_eq!(round_trip.timeout_ns(), 600_000 + 4 * 300_000);
+        for back_off in 1..100_u32 {
+            round_trip.back_off();
+            let longest_ns = (1_800_000 << back_off.min(20)).min(20_000_000);
+            let timeout_ns = round_trip.timeout_ns();
+            assert!((longest_ns * 3 / 4..=longest_ns).contains(&timeout_ns), "{back_off}: {timeout_ns}");
+        }
+        round_trip.reset_back_off();
+        assert_eq!(round_trip.timeout_ns(), 1_800_000);
     }
 }

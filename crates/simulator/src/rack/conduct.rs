@@ -76,7 +76,7 @@ impl Simulation {
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
         let (happenings, returns) = (Vec::new(), Vec::new());
-        let patience_ns = plan.timers.detection_ns();
+        let patience_ns = plan.timers_on(Clock::Virtual).detection_ns();
         let script = Script { conductors, due_at, happenings, returns, patience_ns, successors, seed };
         self.script = Some(Box::new(script));
     }

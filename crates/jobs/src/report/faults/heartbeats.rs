@@ -1,8 +1,8 @@
 //! How long heartbeats alone take to find what is gone: at the most, at the least, and whether a run in virtual time kept to it.
 
-use rackloom_plan::Plan;
 use rackloom_plan::faults::{Fault, FaultScript};
 use rackloom_plan::headers::wire_bytes;
+use rackloom_plan::{Clock, Plan};
 
 use super::history::{changes_to, edges_of};
 use crate::report::assemble::Report;
@@ -13,6 +13,11 @@ const HEARTBEAT_FRAME_BYTES: usize = 0;
 const VIRTUAL: &str = "virtual";
 /// Why a link is told to be down where only heartbeats tell.
 pub(super) const BY_HEARTBEATS: &str = rackloom_protocol::LinkCause::HeartbeatDead.name();
+
+/// The clock of a report.
+pub(super) fn clock_of(report: &Report) -> Clock {
+    if report.clock == VIRTUAL { Clock::Virtual } else { Clock::Wall }
+}
 
 /// What a frame of so many bytes takes on the wire of this link.
 fn on_wire_ns(plan: &Plan, edge: u16, frame_bytes: usize) -> u64 {
@@ -37,16 +42,16 @@ fn longest_way_ns(plan: &Plan, edge: u16) -> u64 {
 }
 
 /// The longest that heartbeats take to find what these links have lost.
-pub(super) fn most_ns(plan: &Plan, edges: &[u16]) -> Option<u64> {
+pub(super) fn most_ns(plan: &Plan, clock: Clock, edges: &[u16]) -> Option<u64> {
     let ways_ns = edges.iter().map(|edge| longest_way_ns(plan, *edge));
-    Some(plan.timers.detection_ns() + ways_ns.max()?)
+    Some(plan.timers_on(clock).detection_ns() + ways_ns.max()?)
 }
 
 /// The least: the last heartbeat left just before the fault, and those that follow it are missed. It arrives if its sender is killed, which
 /// takes its way; on a cable that is cut it may have arrived already, because what is under way there is gone. Either may have left later
 /// than it should, and its successor not, by the longest frame.
-pub(super) fn least_ns(plan: &Plan, fault: &Fault, edges: &[u16]) -> Option<u64> {
-    let timers = &plan.timers;
+pub(super) fn least_ns(plan: &Plan, clock: Clock, fault: &Fault, edges: &[u16]) -> Option<u64> {
+    let timers = plan.timers_on(clock);
     let missed = timers.heartbeat_miss_max.saturating_sub(1) as u64;
     let silence_ns = timers.heartbeat_interval_ns.saturating_mul(missed);
     let arrives = matches!(fault, Fault::Kill(_));
@@ -62,7 +67,7 @@ pub(super) fn least_ns(plan: &Plan, fault: &Fault, edges: &[u16]) -> Option<u64>
 pub(super) fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<String> {
     let ([event], [fault]) = (&script.events[..], &report.faults[..]) else { return None };
     let is_plain = event.fault.takes_away() && event.timing.every_ns.is_none();
-    if report.clock != VIRTUAL || !is_plain {
+    if clock_of(report) != Clock::Virtual || !is_plain {
         return None;
     }
     let (least_ns, most_ns) = (fault.detection_least_ns?, fault.detection_bound_ns?);

@@ -223,7 +223,7 @@ fn beginnings_that_are_kept_as_a_number_count() {
             number % 2 == 0,
         ));
     }
-    let report = fault_report(&script, &plan(), &lines.into_records(), 0);
+    let report = fault_report(&script, &plan(), Clock::Wall, &lines.into_records(), 0);
     assert_eq!((report.times, report.at_ns), (500, Some(0)));
 }
 

@@ -9,8 +9,9 @@ use crate::config::RetryConfig;
 use crate::link::credits::is_ahead;
 use crate::time::Instant;
 
-/// Before anything is measured the wait is this many times its lower bound (ours).
-const FIRST_WAIT_FACTOR: u64 = 8;
+/// Before anything is measured, and at most with what is measured, the wait is this many times its lower bound (ours). A lost last frame
+/// waits so long, and the transport must wait longer.
+const MEASURED_FACTOR: u64 = 4;
 /// The wait is this many times the longest recent measurement (ours).
 const MARGIN: u64 = 2;
 /// Time in which the longest measurement loses half of its value (ours).
@@ -63,10 +64,11 @@ impl ReplayTimer {
     pub fn wait_ns(&self, replays_in_vain: u8) -> u64 {
         let measured_ns = match self.longest {
             Some(longest) => longest.took_ns.saturating_mul(MARGIN),
-            None => self.least_ns.saturating_mul(FIRST_WAIT_FACTOR),
+            None => u64::MAX,
         };
+        let most_measured_ns = self.least_ns.saturating_mul(MEASURED_FACTOR).min(self.most_ns);
         let factor = 1_u64.checked_shl(replays_in_vain.into()).unwrap_or(u64::MAX);
-        measured_ns.clamp(self.least_ns, self.most_ns).saturating_mul(factor).min(self.most_ns)
+        measured_ns.clamp(self.least_ns, most_measured_ns).saturating_mul(factor).min(self.most_ns)
     }
 }
 
@@ -102,7 +104,7 @@ mod tests {
     fn the_wait_is_long_until_something_is_measured_and_doubles_up_to_its_bound() {
         let timer = timer(64);
         let waits = [0, 1, 2, 3, 4, 63, 64, 255].map(|vain| timer.wait_ns(vain));
-        assert_eq!(waits, [8_000, 16_000, 32_000, 64_000, 64_000, 64_000, 64_000, 64_000]);
+        assert_eq!(waits, [4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000, 64_000]);
     }
 
     #[test]
@@ -110,14 +112,14 @@ mod tests {
         let mut timer = timer(64);
         timer.note_sent(NOW, 7);
         timer.note_sent(NOW + 100, 8);
-        timer.note_acknowledged(NOW + 3_000, 6);
-        assert_eq!(timer.wait_ns(0), 8_000, "the frame is not acknowledged yet");
-        timer.note_acknowledged(NOW + 3_000, 8);
-        assert_eq!(timer.wait_ns(0), 6_000);
+        timer.note_acknowledged(NOW + 1_500, 6);
+        assert_eq!(timer.wait_ns(0), 4_000, "the frame is not acknowledged yet");
+        timer.note_acknowledged(NOW + 1_500, 8);
+        assert_eq!(timer.wait_ns(0), 3_000);
         timer.note_sent(NOW + 4_000, 9);
         timer.note_acknowledged(NOW + 4_010, 9);
-        assert_eq!(timer.wait_ns(0), 6_000, "a short one does not replace a long one");
-        for (seconds, expected_ns) in [(10, 3_000), (20, 1_500), (30, 1_000)] {
+        assert_eq!(timer.wait_ns(0), 3_000, "a short one does not replace a long one");
+        for (seconds, expected_ns) in [(10, 1_500), (20, 1_000)] {
             let late = NOW + seconds * FADE_NS;
             timer.note_sent(late, 10);
             timer.note_acknowledged(late + 10, 10);
@@ -130,11 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn one_very_long_measurement_does_not_hold_a_lost_frame_back() {
+        let mut timer = timer(64);
+        timer.note_sent(NOW, 1);
+        timer.note_acknowledged(NOW + 1_000_000, 1);
+        assert_eq!([0, 1].map(|vain| timer.wait_ns(vain)), [4_000, 8_000]);
+    }
+
+    #[test]
     fn a_frame_that_was_sent_twice_measures_nothing() {
         let mut timer = timer(64);
         timer.note_sent(NOW, 1);
         timer.note_replay();
-        timer.note_acknowledged(NOW + 30_000, 1);
-        assert_eq!(timer.wait_ns(0), 8_000);
+        timer.note_acknowledged(NOW + 1_100, 1);
+        assert_eq!(timer.wait_ns(0), 4_000);
     }
 }
