@@ -27,6 +27,9 @@ use crate::wire::frame::{Frame, FrameKind};
 /// Room for so many events is kept where a rack that came up, or fell apart, gave as many to tell of as it has members.
 const EVENT_ROOM_KEPT: usize = 64;
 
+/// Events that may wait when one more dropped frame is announced; all are counted.
+const DROPS_WAITING_MAX: usize = 16_384;
+
 /// Links, routes and transit of one member.
 #[derive(Debug)]
 pub struct Forwarder {
@@ -208,6 +211,13 @@ impl Forwarder {
         self.events.push_back(event);
     }
 
+    /// Events that the owner's caller has not taken yet.
+    #[must_use]
+    #[inline]
+    pub fn events_waiting(&self) -> usize {
+        self.events.len()
+    }
+
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
@@ -237,8 +247,9 @@ impl Forwarder {
                 | DropReason::OutOfOrder
                 | DropReason::LinkDuplicate
                 | DropReason::LinkOutOfSequence
+                | DropReason::ServingFull
         );
-        if !is_common {
+        if !is_common && self.events.len() < DROPS_WAITING_MAX {
             self.events.push_back(Event::FrameDropped { port, reason });
         }
     }
