@@ -174,11 +174,13 @@ pub enum DropReason {
     LinkOutOfSequence,
     /// The source has as much work waiting at this end point as the plan lets a node have; the packet will come again.
     ServingFull,
+    /// A Hello or a report names an incarnation that no clock can have given yet, or that a link to that member contradicts.
+    ImplausibleIncarnation,
 }
 
 impl DropReason {
     /// All reasons, in the order of their index.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Truncated,
         Self::ForeignEtherType,
         Self::WrongAddress,
@@ -202,6 +204,7 @@ impl DropReason {
         Self::LinkDuplicate,
         Self::LinkOutOfSequence,
         Self::ServingFull,
+        Self::ImplausibleIncarnation,
     ];
 
     /// Lower-case name for reports.
@@ -231,6 +234,7 @@ impl DropReason {
             Self::LinkDuplicate => "link-duplicate",
             Self::LinkOutOfSequence => "link-out-of-sequence",
             Self::ServingFull => "serving-full",
+            Self::ImplausibleIncarnation => "implausible-incarnation",
         }
     }
 }

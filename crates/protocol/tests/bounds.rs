@@ -82,7 +82,12 @@ impl Victim {
         });
         fabric.command(0, store(1, at(1, 0), &[7; 8])).unwrap();
         // Offers of node 1's own, for pulls.
-        let send = |id| Command::Send { operation: OperationId(id), target: NodeId(0), tag: 1, source: local(0, 9_000) };
+        let send = |id| Command::Send {
+            operation: OperationId(id),
+            target: NodeId(0),
+            tag: 1,
+            source: local(0, 9_000),
+        };
         for id in 10..20 {
             fabric.command(1, send(id)).unwrap();
         }
@@ -154,7 +159,13 @@ impl Victim {
 }
 
 /// What a flood came to: bytes by which node 1 has grown, packets taken, packets dropped.
-fn flood(mut victim: Victim, class: Class, key: Key, operation: &Operation<'_>, count: usize) -> (i64, usize, usize) {
+fn flood(
+    mut victim: Victim,
+    class: Class,
+    key: Key,
+    operation: &Operation<'_>,
+    count: usize,
+) -> (i64, usize, usize) {
     let before = LIVE.get();
     let (mut taken, mut refused, mut peak) = (0, 0, 0);
     for _ in 0..OPERATIONS_SENT / count {
@@ -172,7 +183,9 @@ fn assert_bounded(what: &str, class: Class, key: Key, operation: &Operation<'_>,
     for is_memory_stuck in [false, true] {
         let victim = Victim { is_memory_stuck, ..Victim::new() };
         let (peak, taken, refused) = flood(victim, class, key, operation, count);
-        println!("{what}, memory stuck {is_memory_stuck}: {peak} bytes at most, {taken} packets taken, {refused} refused");
+        println!(
+            "{what}, memory stuck {is_memory_stuck}: {peak} bytes at most, {taken} packets taken, {refused} refused"
+        );
         assert!(peak <= BYTES_MAX, "{what}, memory stuck {is_memory_stuck}: {peak} bytes");
     }
 }
@@ -203,7 +216,13 @@ fn gets_do_not_grow_their_owner() {
 fn refused_operations_do_not_grow_their_owner() {
     let store = Operation::Store { offset: 0, data: &[1; 4] };
     assert_bounded("stores with a wrong key", Class::Request, Key(1), &store, 200);
-    assert_bounded("puts beyond the region", Class::Bulk, KEY, &Operation::Get { offset: u64::MAX, length: 8 }, 200);
+    assert_bounded(
+        "puts beyond the region",
+        Class::Bulk,
+        KEY,
+        &Operation::Get { offset: u64::MAX, length: 8 },
+        200,
+    );
     assert_bounded("requests as replies", Class::Reply, KEY, &Operation::Load { offset: 0, length: 8 }, 200);
 }
 

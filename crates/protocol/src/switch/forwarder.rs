@@ -50,6 +50,8 @@ pub struct Forwarder {
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
+    /// When the first frame of a neighbour was looked at.
+    pub(super) began: Option<Instant>,
     /// This member has said that it leaves.
     pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
@@ -118,6 +120,7 @@ impl Forwarder {
             own_ports,
             report_number: 0,
             report_due: None,
+            began: None,
             is_leaving: false,
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
@@ -248,6 +251,7 @@ impl Forwarder {
                 | DropReason::LinkDuplicate
                 | DropReason::LinkOutOfSequence
                 | DropReason::ServingFull
+                | DropReason::ImplausibleIncarnation
         );
         if !is_common && self.events.len() < DROPS_WAITING_MAX {
             self.events.push_back(Event::FrameDropped { port, reason });
