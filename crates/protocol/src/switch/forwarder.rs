@@ -306,12 +306,15 @@ impl Forwarder {
         if !link.knows(frame.link.session) {
             return Err(DropReason::StaleLink);
         }
+        let before = link.credits(channel).violations();
         if link.retry.is_some() {
             // What is consumed counts once it is taken: what is missing will come again.
             link.credits_mut(channel).hear_freed(frame.link.freed);
         } else {
             link.credits_mut(channel).hear(frame.link.consumed, frame.link.freed);
         }
+        let violations = link.credits(channel).violations() - before;
+        self.counters[port.index()].credit_violations += violations;
         match frame.link.kind {
             FrameKind::Hello => {}
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
@@ -374,7 +377,9 @@ impl Forwarder {
         self.count_received(port, received);
         // Only links of one channel are trusted.
         let channel = Channel(0);
-        self.links[port.index()].credits_mut(channel).hear(numbers.link.consumed, numbers.link.freed);
+        let credits = self.links[port.index()].credits_mut(channel);
+        self.counters[port.index()].credit_violations +=
+            credits.hear(numbers.link.consumed, numbers.link.freed);
         self.note_sequence(port, channel, numbers.link.sequence, length);
     }
 
@@ -382,7 +387,9 @@ impl Forwarder {
     #[inline]
     pub fn note_familiar_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
         self.count_received(port, received);
-        self.links[port.index()].credits_mut(Channel(0)).hear(numbers.link.consumed, numbers.link.freed);
+        let credits = self.links[port.index()].credits_mut(Channel(0));
+        self.counters[port.index()].credit_violations +=
+            credits.hear(numbers.link.consumed, numbers.link.freed);
     }
 
     // ---- routed frames ---------------------------------------------------------------------------------------------
