@@ -172,11 +172,15 @@ pub enum DropReason {
     LinkDuplicate,
     /// Link-level retry: a frame before this one is missing; both will come again.
     LinkOutOfSequence,
+    /// The source has as much work waiting at this end point as the plan lets a node have; the packet will come again.
+    ServingFull,
+    /// A Hello or a report names an incarnation that no clock can have given yet, or that a link to that member contradicts.
+    ImplausibleIncarnation,
 }
 
 impl DropReason {
     /// All reasons, in the order of their index.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Truncated,
         Self::ForeignEtherType,
         Self::WrongAddress,
@@ -199,6 +203,8 @@ impl DropReason {
         Self::Stranger,
         Self::LinkDuplicate,
         Self::LinkOutOfSequence,
+        Self::ServingFull,
+        Self::ImplausibleIncarnation,
     ];
 
     /// Lower-case name for reports.
@@ -227,6 +233,8 @@ impl DropReason {
             Self::Stranger => "stranger",
             Self::LinkDuplicate => "link-duplicate",
             Self::LinkOutOfSequence => "link-out-of-sequence",
+            Self::ServingFull => "serving-full",
+            Self::ImplausibleIncarnation => "implausible-incarnation",
         }
     }
 }

@@ -157,3 +157,20 @@ fn narrow_updates_send_more_credit_frames_than_wide_ones() {
     };
     assert!(updates(30) > 2 * updates(300), "{} and {}", updates(30), updates(300));
 }
+
+// W-20
+#[test]
+fn a_counter_that_no_honest_neighbour_has_is_counted_at_its_port() {
+    let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
+    fabric.filter = Box::new(|_, edge, forward, bytes| {
+        if edge == 0 && forward && bytes[wire::layout::VERSION_KIND] & 15 == 4 {
+            wire::layout::put_u32(bytes, wire::layout::FREED, 1 << 30);
+            let check = wire::hop_check(bytes, true);
+            wire::layout::put_u32(bytes, wire::layout::HOP_CHECK, check);
+        }
+        true
+    });
+    fabric.run_for(250_000);
+    assert!(fabric.counters(1, 0).credit_violations >= 2);
+    assert_eq!(fabric.counters(0, 0).credit_violations, 0);
+}

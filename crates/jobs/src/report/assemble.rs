@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
 use super::faults::FaultReport;
+use super::is_zero;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::sweep::{self, SweepRow};
@@ -173,6 +174,9 @@ pub struct LinkReport {
     /// Frames that the receiving end did not use, by reason; and under `injected` those that an injected fault took away on the
     /// link.
     pub dropped: BTreeMap<String, u64>,
+    /// Credit counters of the sending end that no honest one can have, as the receiving end counted them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub credit_violations: u64,
     /// What link-level retry did for this direction, by counter; nothing where it is off. `tx_ok`, `tx_replay`, `replays`
     /// and the like are the sending end's, `rx_ok`, `rx_missing_seq` and the like the receiving end's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -516,6 +520,7 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         bytes_on_wire,
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped,
+        credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
         retry: of_ends(sender, receiver, |port| &port.retry, RETRY_OF_RECEIVER),
         pause: of_ends(sender, receiver, |port| &port.pause, &["tx_pause", "tx_resume", "held_bytes_max"]),
         marks: of_ends(sender, receiver, |port| &port.marks, &["rx_marked", "rx_echo"]),

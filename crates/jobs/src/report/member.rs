@@ -170,6 +170,9 @@ pub struct PortReport {
     /// Of the frames sent: credit frames.
     #[serde(default)]
     pub credit_updates: u64,
+    /// Credit counters of the neighbour that no honest one can have.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub credit_violations: u64,
     /// Received frames not used, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<String, u64>,
     /// What link-level retry did, by counter; what did not occur is left out.
@@ -209,6 +212,7 @@ impl PortReport {
             missing: counters.missing,
             credit_stalls: counters.credit_stalls,
             credit_updates: counters.credit_updates,
+            credit_violations: counters.credit_violations,
             dropped,
             retry: occurred(counters.retry.named()),
             pause: occurred(counters.pause.named()),
@@ -309,7 +313,9 @@ mod tests {
         let mut counters = PortCounters { frames_sent: 5, ..PortCounters::default() };
         counters.dropped[DropReason::HopCheck as usize] = 2;
         counters.dropped[DropReason::Stranger as usize] = 1;
+        counters.credit_violations = 4;
         let report = PortReport::new(3, &counters);
+        assert_eq!(report.credit_violations, 4);
         assert_eq!((report.edge, report.frames_sent), (3, 5));
         assert_eq!(report.dropped, BTreeMap::from([("hop-check".into(), 2), ("stranger".into(), 1)]));
     }

@@ -59,6 +59,9 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
     if !retry.is_empty() {
         said["retry"] = json!(retry);
     }
+    if counters.credit_violations > 0 {
+        said["credit_violations"] = json!(counters.credit_violations);
+    }
     let pause: BTreeMap<_, _> = counters.pause.named().into_iter().filter(|(_, count)| *count > 0).collect();
     if !pause.is_empty() {
         said["pause"] = json!(pause);
@@ -88,11 +91,13 @@ mod tests {
     fn only_reasons_that_occurred_are_named() {
         let mut counters = PortCounters { frames_sent: 3, missing: 2, ..PortCounters::default() };
         counters.dropped[DropReason::ALL[1] as usize] = 7;
+        counters.credit_violations = 5;
         let said = of_port(4, &counters);
         assert_eq!(
             (&said["edge"], &said["frames_sent"], &said["missing"]),
             (&json!(4), &json!(3), &json!(2))
         );
+        assert_eq!(said["credit_violations"], json!(5));
         assert_eq!(said["dropped"], json!({ DropReason::ALL[1].name(): 7 }));
     }
 }

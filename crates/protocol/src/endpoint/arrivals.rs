@@ -109,14 +109,23 @@ impl Endpoint {
         header: &FabricHeader,
         peer: &mut Box<Peer>,
     ) -> Result<(), DropReason> {
+        if peer.is_stalled {
+            self.resume_held(now, peer);
+        }
+        let has_room = self.has_room_to_serve(peer, header.class);
         let result = match receiver_of(peer, header).judge(header.psn) {
+            // W-84
+            Arrival::InOrder if !has_room => Err(DropReason::ServingFull),
             Arrival::InOrder => {
                 self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
                 self.make_acquaintance(port, header.class, frame, peer);
+                self.note_work(peer);
                 Ok(())
             }
-            Arrival::Hold(place) if self.takes_early(peer, (place, port), header, frame.operations()) => {
+            Arrival::Hold(place)
+                if has_room && self.takes_early(peer, (place, port), header, frame.operations()) =>
+            {
                 receiver_of(peer, header).note_taken(place, header.first_operation);
                 self.carry_out((lease, port), header, frame.operations(), peer);
                 self.take_early(header.class, peer);
@@ -202,8 +211,13 @@ impl Endpoint {
     }
 
     /// A hole is filled: take what was held behind it.
-    fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
-        while let Some(early) = peer.receivers[class.index()].next_early() {
+    pub(super) fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
+        while peer.receivers[class.index()].has_next() {
+            if !self.has_room_to_serve(peer, class) {
+                peer.is_stalled = true;
+                return;
+            }
+            let Some(early) = peer.receivers[class.index()].next_early() else { return };
             match early {
                 Early::Held(held) => {
                     if let Some((header, operations)) = read(&held) {
@@ -231,6 +245,9 @@ impl Endpoint {
                 };
                 read(held).is_some_and(is_ready)
             };
+            if !self.has_room_to_serve(peer, class) {
+                return;
+            }
             let Some(place) = peer.receivers[class.index()].find_held(is_ready) else { return };
             let Some(held) = peer.receivers[class.index()].take_at(place) else { return };
             if let Some((header, operations)) = read(&held) {
@@ -265,6 +282,9 @@ impl Endpoint {
         }
         if outcome.packets_taken && !peer.refusal_holds.is_empty() {
             self.release_refusals(peer, class);
+        }
+        if peer.is_stalled {
+            self.resume_held(now, peer);
         }
         self.queue_data(peer, class);
     }

@@ -67,7 +67,7 @@ impl Endpoint {
         let Some(wait) = peer.outstanding[class.index()].reply(number) else { return };
         let ReplyKind::Bytes { region, offset, length: expected } = wait.kind else { return };
         let bytes = length as u64;
-        if u64::from(position) + bytes > expected || bytes > wait.missing {
+        if bytes == 0 || u64::from(position) + bytes > expected || bytes > wait.missing {
             return;
         }
         let region_offset = offset + u64::from(position);
@@ -79,6 +79,7 @@ impl Endpoint {
         let frame_offset = end_of_payload - length as u32;
         self.memory.add_range(FrameRange { frame_offset, length: length as u32, region_offset });
         let purpose = Purpose::Local { class, number, bytes };
+        peer.landing += 1;
         self.memory.write(pending(peer, region, purpose), lease, mark);
     }
 
@@ -128,7 +129,7 @@ impl Endpoint {
             let group = wait.group;
             outstanding.end_reply(number);
             if class == Class::Request {
-                peer.offers.retain(|(known, _)| *known != number);
+                peer.offers.retain(|known| known.number != number);
             }
             let result = self.finish_pull(peer, class, number, Err(error));
             self.end_part(group, result);

@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::memory_queue::Purpose;
-use super::peer::Peer;
+use super::peer::{Offer, Peer};
 use super::serving::pending;
 use crate::error::{CommandRefused, OperationError};
 use crate::event::Event;
@@ -57,7 +57,7 @@ impl Endpoint {
             missing: 0,
             is_over: false,
         });
-        peer.offers.push_back((number, source));
+        peer.offers.push_back(Offer { number, source, is_pulled: false });
         Ok(())
     }
 
@@ -91,11 +91,13 @@ impl Endpoint {
         offer: u32,
         length: u32,
     ) -> Result<(), OperationError> {
-        let known = peer.offers.iter().find(|(known, _)| *known == offer);
-        let (_, source) = *known.ok_or(OperationError::NoSuchRegion)?;
+        // W-85
+        let known = peer.offers.iter_mut().find(|known| known.number == offer && !known.is_pulled);
+        let Offer { source, is_pulled, .. } = known.ok_or(OperationError::NoSuchRegion)?;
         if u64::from(length) > source.length {
             return Err(OperationError::OutOfBounds);
         }
+        *is_pulled = true;
         peer.bulk[Class::BulkReply.index()].push_back(Bulk::GetData {
             operation: number,
             region: source.region,
@@ -114,7 +116,7 @@ impl Endpoint {
             Some(wait) if wait.kind == ReplyKind::Offer => {
                 let group = wait.group;
                 outstanding.end_reply(number);
-                peer.offers.retain(|(known, _)| *known != number);
+                peer.offers.retain(|known| known.number != number);
                 self.end_part(group, Ok(0));
             }
             Some(_) => {}
@@ -166,7 +168,7 @@ impl Endpoint {
         if let Content::Eager { lease, .. } = message.content {
             self.memory.hold(lease);
         }
-        self.matching.unexpected.push_back(message);
+        self.matching.push_unexpected(message);
         false
     }
 
@@ -249,9 +251,7 @@ impl Endpoint {
 
     /// A node is lost: receives that name it end, and its offers are worth nothing.
     pub(super) fn fail_receives(&mut self, node: NodeId) {
-        self.matching
-            .unexpected
-            .retain(|message| message.source != node || message.content != Content::Offered);
+        self.matching.forget_offers(node);
         self.end_receives(Some(node));
     }
 

@@ -2,10 +2,11 @@
 //!
 //! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
 //! carries out remote requests (`spoilt` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
-//! several ways, `reach` follows routes, losses and returns, `farewell` leaves in order, `undrained` keeps buffers back where told to. The state of one
+//! several ways, `bounds` limits what one remote node may leave waiting, `reach` follows routes, losses and returns, `farewell` leaves in order, `undrained` keeps buffers back where told to. The state of one
 //! remote node is a `peer::Peer`.
 
 mod arrivals;
+mod bounds;
 mod commands;
 mod completions;
 mod cutting;
@@ -47,6 +48,7 @@ use crate::surroundings::{Fill, Member, Memory, Transmit};
 use crate::switch::forwarder::Forwarder;
 use crate::switch::waits::Wait;
 use crate::time::Instant;
+use bounds::Bounds;
 pub use farewell::Farewell;
 use memory_queue::MemoryQueue;
 use peer::Peer;
@@ -78,6 +80,7 @@ pub struct Endpoint {
     /// Long transfers that were begun.
     transfers: u32,
     undrained: Undrained,
+    bounds: Bounds,
 }
 
 impl Endpoint {
@@ -90,9 +93,11 @@ impl Endpoint {
         let line = |port: &PortConfig| PerChannel::new(port.channel_count(count), |_| VecDeque::new());
         let ready_data = config.ports.iter().map(line).collect();
         let undrained = Undrained::new(config.forwarding.until_answered);
+        let bounds = Bounds::of(&config);
         Self {
             forwarder: Forwarder::new(config),
             undrained,
+            bounds,
             peers: (0..members).map(|_| None).collect(),
             known: Vec::new(),
             generation: 0,
@@ -291,8 +296,8 @@ impl Member for Endpoint {
         self.take_straight_at_once(now, port, bytes, memory)
     }
 
-    fn handle_memory_done(&mut self, _now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
-        self.finish_memory(token, done);
+    fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
+        self.finish_memory(now, token, done);
     }
 
     fn handle_command(&mut self, _now: Instant, command: Command<'_>) -> Result<(), CommandRefused> {

@@ -38,6 +38,16 @@ pub(super) struct Acquaintance {
     pub trust: Trust,
 }
 
+/// An own message on offer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    /// Number in the request stream.
+    pub number: u32,
+    pub source: LocalRange,
+    /// The receiver has asked for the data. It may do so once.
+    pub is_pulled: bool,
+}
+
 /// A refusal on its way to the caller. The caller's operation acknowledgement stops before the refused operation until
 /// the refusal has arrived, else the caller would take it for done.
 #[derive(Clone, Copy, Debug)]
@@ -66,13 +76,17 @@ pub(super) struct Peer {
     pub bulk: [VecDeque<Bulk>; Class::COUNT],
     pub bulk_asked: u64,
     pub bulk_cut: u64,
-    /// Own messages on offer: number in the request stream, and the data.
-    pub offers: VecDeque<(u32, LocalRange)>,
+    /// Own messages on offer.
+    pub offers: VecDeque<Offer>,
     /// Pulls under way: number in the bulk stream, number of the offer, length.
     pub pulls: Vec<(u32, u32, u64)>,
     /// Eager budget in use at the receiver, in bytes.
     pub eager_unmatched: u64,
     pub refusal_holds: VecDeque<RefusalHold>,
+    /// Answers to own loads and gets that memory has yet to write.
+    pub landing: usize,
+    /// A held packet is next and was not taken, because a queue was at its bound.
+    pub is_stalled: bool,
     pub ports: [Option<PortId>; Class::COUNT],
     /// What the header of every frame of a class says for as long as both lives last.
     pub headers: [FabricHeader; Class::COUNT],
@@ -126,6 +140,8 @@ impl Peer {
             pulls: Vec::new(),
             eager_unmatched: 0,
             refusal_holds: VecDeque::new(),
+            landing: 0,
+            is_stalled: false,
             ports: [None; Class::COUNT],
             headers: Class::ALL.map(|class| FabricHeader {
                 destination: node,
@@ -188,6 +204,13 @@ impl Peer {
     pub(super) fn continues(&self, class: Class, number: u32) -> bool {
         let visible = self.receivers[class.index()].visible;
         self.serving[class.index()].back().map_or(visible, |last| last.end) == number
+    }
+
+    /// Operations that were taken and are not visible yet.
+    #[inline]
+    pub(super) fn not_yet_visible(&self, class: Class) -> usize {
+        let visible = self.receivers[class.index()].visible;
+        self.serving[class.index()].back().map_or(0, |last| last.end.wrapping_sub(visible) as usize)
     }
 
     /// Operations up to `end` were taken and await memory.

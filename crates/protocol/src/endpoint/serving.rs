@@ -15,6 +15,7 @@ use crate::memory::{FrameRange, LeaseId, MemoryDone, MemoryToken};
 use crate::operation::bulk::Bulk;
 use crate::operation::messages::{Content, Unexpected, eager_cost};
 use crate::operation::{Atomic, AtomicKind, SignalKind, Width};
+use crate::time::Instant;
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 use crate::wire::packed::{Operation, Operations};
@@ -363,7 +364,7 @@ impl Endpoint {
     }
 
     /// Memory answered.
-    pub(super) fn finish_memory(&mut self, token: MemoryToken, done: MemoryDone<'_>) {
+    pub(super) fn finish_memory(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
         let Some(pending) = self.memory.close(token) else { return };
         if let Purpose::Word { operation } = pending.purpose {
             self.finish_look(operation, done);
@@ -372,6 +373,9 @@ impl Endpoint {
         if let Some(Some(mut peer)) = self.peers.get_mut(pending.node.index()).map(Option::take) {
             if peer.generation == pending.generation {
                 self.finish_for_peer(&mut peer, &pending, done);
+                if peer.is_stalled {
+                    self.resume_held(now, &mut peer);
+                }
                 self.drain_answered(&peer);
             } else if let Purpose::Receive { group, .. } = pending.purpose {
                 // The message was whole, but nobody may vouch for it in another life of its sender.
@@ -399,6 +403,9 @@ impl Endpoint {
     }
 
     fn finish_for_peer(&mut self, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
+        if matches!(pending.purpose, Purpose::Local { .. }) {
+            peer.landing -= 1;
+        }
         match (pending.purpose, done) {
             (
                 Purpose::Visible { class, first, end } | Purpose::Signal { class, first, end, .. },
@@ -448,6 +455,7 @@ impl Endpoint {
             }
             (Purpose::Word { .. }, _) => {}
         }
+        self.note_work(peer);
         self.queue_data(peer, Class::Reply);
         self.queue_data(peer, Class::BulkReply);
     }

@@ -173,7 +173,8 @@ impl Endpoint {
         let length = FABRIC + usize::from(numbers.length);
         let list = bytes.get(OPERATIONS..length)?;
         let continues = peer.receivers[class.index()].continues(numbers.psn)
-            && peer.continues(class, numbers.first_operation);
+            && peer.continues(class, numbers.first_operation)
+            && !self.bounds.is_full(peer.not_yet_visible(class));
         if !continues {
             return None;
         }

@@ -27,6 +27,8 @@ pub struct PortCounters {
     pub credit_stalls: u64,
     /// Of the frames sent: credit frames.
     pub credit_updates: u64,
+    /// Credit counters of the neighbour that no honest one can have (W-20); they were ignored, or taken as far as they can be true.
+    pub credit_violations: u64,
     /// Received frames not used, by [`DropReason`] index.
     pub dropped: [u64; DropReason::ALL.len()],
     /// What link-level retry did, where it is on.

@@ -88,10 +88,14 @@ impl Credits {
     }
 
     // W-20
-    /// A header of the neighbour came in: what it has consumed and what it has freed. Older counters are ignored.
-    pub const fn hear(&mut self, consumed: u32, freed: u32) {
+    /// Takes the counters of a header of the neighbour: what it has consumed and what it has freed. Older counters are ignored.
+    /// Returns how many of the two no honest neighbour can have.
+    #[inline]
+    pub const fn hear(&mut self, consumed: u32, freed: u32) -> u64 {
+        let before = self.violations;
         self.hear_consumed(consumed);
         self.hear_freed(freed);
+        self.violations - before
     }
 
     /// What the neighbour has consumed. Where frames are repeated by the link, only what a frame that is taken says counts:

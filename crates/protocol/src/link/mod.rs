@@ -42,6 +42,8 @@ pub struct Link {
     state: LinkState,
     heartbeats: Heartbeats,
     neighbour: Option<Incarnation>,
+    /// A later incarnation of the neighbour that has greeted and has not proven yet that it hears this end.
+    candidate: Option<Incarnation>,
     heard_by_neighbour: bool,
     hello_due: Instant,
     hellos_sent: u32,
@@ -115,6 +117,7 @@ impl Link {
             state: LinkState::Init,
             heartbeats: Heartbeats::new(&timers, member),
             neighbour: None,
+            candidate: None,
             heard_by_neighbour: false,
             hello_due: Instant::ZERO,
             hellos_sent: 0,
@@ -206,9 +209,22 @@ impl Link {
             return Greeting::Stranger;
         }
         let mut moved = None;
+        // W-89
+        let is_echo = hello.heard == mine.incarnation;
         match self.neighbour {
-            Some(known) if hello.incarnation < known => return Greeting::Stale,
             Some(known) if hello.incarnation == known => {}
+            // The one that is known may be forged as long as it has proven nothing.
+            Some(known) if hello.incarnation < known && (self.heard_by_neighbour || !is_echo) => {
+                return Greeting::Stale;
+            }
+            Some(_) if self.heard_by_neighbour && !is_echo => {
+                if self.candidate.is_none() {
+                    self.hellos_sent = 0;
+                }
+                self.candidate = Some(hello.incarnation);
+                self.answer_owed = true;
+                return Greeting::Accepted(None);
+            }
             Some(_) => {
                 moved = self.shift(now, Stimulus::Restart, LinkCause::NeighbourRestart);
                 self.meet(hello.incarnation);
@@ -218,7 +234,7 @@ impl Link {
         if hello.answer_wanted {
             self.answer_owed = true;
         }
-        self.heard_by_neighbour |= hello.heard == mine.incarnation;
+        self.heard_by_neighbour |= is_echo;
         if self.heard_by_neighbour && self.state == LinkState::Init {
             moved = self.shift(now, Stimulus::Greeted, LinkCause::Hello);
         }
@@ -227,6 +243,7 @@ impl Link {
 
     fn meet(&mut self, incarnation: Incarnation) {
         self.neighbour = Some(incarnation);
+        self.candidate = None;
         self.heard_by_neighbour = false;
         self.begin_accounts();
         self.generation = self.generation.wrapping_add(1);
@@ -471,7 +488,7 @@ impl Link {
 
     /// A link greets until it has been heard; a restarted neighbour is greeted again.
     fn greets(&self) -> bool {
-        self.state != LinkState::AdminDown && !self.heard_by_neighbour
+        self.state != LinkState::AdminDown && (!self.heard_by_neighbour || self.candidate.is_some())
     }
 
     /// A Hello leaves: (heard, answer wanted).
@@ -481,7 +498,8 @@ impl Link {
         let eager = self.hellos_sent < EAGER_HELLOS;
         self.hello_due =
             now + if eager { self.timers.hello_interval_ns } else { self.timers.heartbeat_interval_ns };
-        (self.neighbour.unwrap_or_default(), !self.heard_by_neighbour)
+        let heard = self.candidate.or(self.neighbour).unwrap_or_default();
+        (heard, !self.heard_by_neighbour || self.candidate.is_some())
     }
 
     /// Whether a heartbeat is due.

@@ -6,6 +6,7 @@
 //! fits a message, the oldest message that fits a receive.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::{LocalRange, OperationId};
 use crate::ids::NodeId;
@@ -83,7 +84,18 @@ pub struct Matching {
     /// In the order in which they were posted.
     pub posted: VecDeque<Posted>,
     /// In the order in which they came.
-    pub unexpected: VecDeque<Unexpected>,
+    unexpected: VecDeque<Unexpected>,
+    /// By sender.
+    waiting: Vec<WaitingFrom>,
+}
+
+/// What one sender has waiting for receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingFrom {
+    /// What its eager messages cost of the budget.
+    pub eager_cost: u64,
+    /// Messages on offer.
+    pub offers: usize,
 }
 
 impl Matching {
@@ -103,6 +115,40 @@ impl Matching {
     /// The oldest message that this receive takes.
     pub fn take_unexpected(&mut self, posted: &Posted) -> Option<Unexpected> {
         let index = self.unexpected.iter().position(|message| posted.takes(message.source, message.tag))?;
-        self.unexpected.remove(index)
+        let message = self.unexpected.remove(index)?;
+        let waiting = &mut self.waiting[message.source.index()];
+        match message.content {
+            Content::Eager { .. } => waiting.eager_cost -= eager_cost(message.length),
+            Content::Offered => waiting.offers -= 1,
+        }
+        Some(message)
+    }
+
+    /// A message came before its receive.
+    pub fn push_unexpected(&mut self, message: Unexpected) {
+        let index = message.source.index();
+        if self.waiting.len() <= index {
+            self.waiting.resize(index + 1, WaitingFrom::default());
+        }
+        match message.content {
+            Content::Eager { .. } => self.waiting[index].eager_cost += eager_cost(message.length),
+            Content::Offered => self.waiting[index].offers += 1,
+        }
+        self.unexpected.push_back(message);
+    }
+
+    /// The offers of a sender are worth nothing any more.
+    pub fn forget_offers(&mut self, source: NodeId) {
+        self.unexpected.retain(|message| message.source != source || message.content != Content::Offered);
+        if let Some(waiting) = self.waiting.get_mut(source.index()) {
+            waiting.offers = 0;
+        }
+    }
+
+    /// What a sender has waiting for receives.
+    #[must_use]
+    #[inline]
+    pub fn waiting_from(&self, source: NodeId) -> WaitingFrom {
+        self.waiting.get(source.index()).copied().unwrap_or_default()
     }
 }

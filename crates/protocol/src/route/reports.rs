@@ -7,9 +7,11 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::graph::SharedGraph;
 use crate::ids::{Incarnation, NodeId, PortId};
+use crate::link::credits::is_ahead;
 use crate::planted::{PlantedBug, is_planted};
 use crate::wire::control::{LifeMark, LinkReport};
 
@@ -30,12 +32,18 @@ impl Heard {
         Self { incarnation, number, is_farewell }
     }
 
-    /// Lives first, then numbers: the first report of a new life is newer than the last of the one before.
+    // W-18
+    /// Lives first, then numbers: the first report of a new life is newer than the last of the one before. Numbers are on a circle, so that
+    /// each one has a successor: whatever number a forged report bears, the member itself can send a newer one.
     fn is_not_newer(&self, known: &Self) -> bool {
         if is_planted(PlantedBug::StaleEpochTaken) {
             return self.number <= known.number;
         }
-        (self.incarnation, self.number) <= (known.incarnation, known.number)
+        match self.incarnation.cmp(&known.incarnation) {
+            Ordering::Less => true,
+            Ordering::Equal => !is_ahead(self.number, known.number),
+            Ordering::Greater => false,
+        }
     }
 
     // W-80
@@ -290,6 +298,19 @@ mod tests {
         assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
         assert_eq!(reports.hear(report(6, 1, true), None, live()), News::NewLife);
+    }
+
+    // W-18
+    #[test]
+    fn every_number_has_a_newer_one() {
+        let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
+        let mut hear = |number: u32| reports.hear(report(5, number, true), None, core::iter::empty());
+        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewLife);
+        assert_eq!(hear(u32::MAX), News::Old, "half of the circle away");
+        assert_eq!(hear(u32::MAX - 1), News::Changed);
+        assert_eq!(hear(u32::MAX), News::Changed);
+        assert_eq!(hear(0), News::Changed);
+        assert_eq!(hear(u32::MAX), News::Old);
     }
 
     // W-63

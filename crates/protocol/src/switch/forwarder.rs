@@ -27,6 +27,9 @@ use crate::wire::frame::{Frame, FrameKind};
 /// Room for so many events is kept where a rack that came up, or fell apart, gave as many to tell of as it has members.
 const EVENT_ROOM_KEPT: usize = 64;
 
+/// Events that may wait when one more dropped frame is announced; all are counted.
+const DROPS_WAITING_MAX: usize = 16_384;
+
 /// Links, routes and transit of one member.
 #[derive(Debug)]
 pub struct Forwarder {
@@ -47,6 +50,8 @@ pub struct Forwarder {
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
+    /// When the first frame of a neighbour was looked at.
+    pub(super) began: Option<Instant>,
     /// This member has said that it leaves.
     pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
@@ -115,6 +120,7 @@ impl Forwarder {
             own_ports,
             report_number: 0,
             report_due: None,
+            began: None,
             is_leaving: false,
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
@@ -208,6 +214,13 @@ impl Forwarder {
         self.events.push_back(event);
     }
 
+    /// Events that the owner's caller has not taken yet.
+    #[must_use]
+    #[inline]
+    pub fn events_waiting(&self) -> usize {
+        self.events.len()
+    }
+
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
@@ -237,8 +250,10 @@ impl Forwarder {
                 | DropReason::OutOfOrder
                 | DropReason::LinkDuplicate
                 | DropReason::LinkOutOfSequence
+                | DropReason::ServingFull
+                | DropReason::ImplausibleIncarnation
         );
-        if !is_common {
+        if !is_common && self.events.len() < DROPS_WAITING_MAX {
             self.events.push_back(Event::FrameDropped { port, reason });
         }
     }
@@ -291,12 +306,15 @@ impl Forwarder {
         if !link.knows(frame.link.session) {
             return Err(DropReason::StaleLink);
         }
+        let before = link.credits(channel).violations();
         if link.retry.is_some() {
             // What is consumed counts once it is taken: what is missing will come again.
             link.credits_mut(channel).hear_freed(frame.link.freed);
         } else {
             link.credits_mut(channel).hear(frame.link.consumed, frame.link.freed);
         }
+        let violations = link.credits(channel).violations() - before;
+        self.counters[port.index()].credit_violations += violations;
         match frame.link.kind {
             FrameKind::Hello => {}
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
@@ -359,7 +377,9 @@ impl Forwarder {
         self.count_received(port, received);
         // Only links of one channel are trusted.
         let channel = Channel(0);
-        self.links[port.index()].credits_mut(channel).hear(numbers.link.consumed, numbers.link.freed);
+        let credits = self.links[port.index()].credits_mut(channel);
+        self.counters[port.index()].credit_violations +=
+            credits.hear(numbers.link.consumed, numbers.link.freed);
         self.note_sequence(port, channel, numbers.link.sequence, length);
     }
 
@@ -367,7 +387,9 @@ impl Forwarder {
     #[inline]
     pub fn note_familiar_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
         self.count_received(port, received);
-        self.links[port.index()].credits_mut(Channel(0)).hear(numbers.link.consumed, numbers.link.freed);
+        let credits = self.links[port.index()].credits_mut(Channel(0));
+        self.counters[port.index()].credit_violations +=
+            credits.hear(numbers.link.consumed, numbers.link.freed);
     }
 
     // ---- routed frames ---------------------------------------------------------------------------------------------

@@ -6,12 +6,17 @@ use super::egress::Transit;
 use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
+use crate::link::credits::is_ahead;
+use crate::link::state::LinkState;
 use crate::link::{Greeting, Link, Move};
 use crate::route::reports::News;
 use crate::route::table::Found;
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello, LifeMark, LinkReport};
 use crate::wire::frame::Frame;
+
+/// How far the clocks of two hosts may differ: a day.
+const CLOCK_SKEW_MAX_NS: u64 = 86_400 * 1_000_000_000;
 
 impl Forwarder {
     pub(super) fn take_hello(
@@ -22,6 +27,11 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let hello = Hello::read(frame.body()).ok_or(DropReason::Malformed)?;
         let mine = self.own_hello();
+        if hello.node == self.links[port.index()].config.neighbour
+            && self.is_implausible(now, hello.incarnation)
+        {
+            return Err(DropReason::ImplausibleIncarnation);
+        }
         self.trust.renew();
         match self.links[port.index()].hear_hello(now, &hello, &mine) {
             Greeting::Stranger => Err(DropReason::Stranger),
@@ -33,6 +43,31 @@ impl Forwarder {
                 Ok(())
             }
         }
+    }
+
+    // W-87
+    /// Whether no clock that is roughly right can have given this incarnation yet. Incarnations are nanoseconds of a clock, this member's own
+    /// included.
+    fn is_implausible(&mut self, now: Instant, incarnation: Incarnation) -> bool {
+        let began = *self.began.get_or_insert(now);
+        let elapsed_ns = now.0.saturating_sub(began.0);
+        let latest = self.config.incarnation.0.saturating_add(elapsed_ns).saturating_add(CLOCK_SKEW_MAX_NS);
+        incarnation.0 > latest
+    }
+
+    // W-88
+    /// Whether a report names an incarnation of a neighbour that no link of this member has met, while a link to that neighbour is up with an
+    /// earlier one. The link knows better: a neighbour that has restarted greets here, too.
+    fn contradicts_link(&self, report: &LinkReport) -> bool {
+        let mut is_up = false;
+        for link in self.links.iter().filter(|link| link.config.neighbour == report.origin) {
+            let Some(met) = link.neighbour_life() else { continue };
+            if met >= report.incarnation {
+                return false;
+            }
+            is_up |= link.state() == LinkState::Up;
+        }
+        is_up
     }
 
     pub(super) fn take_heartbeat(
@@ -75,13 +110,18 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let report = LinkReport::read(frame.body()).ok_or(DropReason::Malformed)?;
         if report.origin == self.config.node {
-            // Our own words, back from afar: if they are of a life that we have outlived or a number that we have not
-            // reached, the rack has not heard our newest report yet.
-            if (report.incarnation, report.number) > (self.config.incarnation, self.report_number) {
+            // W-86
+            // A number that this member has not reached is not its own: a newer report makes the rack believe the truth again.
+            let is_of_this_life = report.incarnation == self.config.incarnation;
+            if is_of_this_life && is_ahead(report.number, self.report_number) {
                 self.report_number = report.number;
                 self.report_due = Some(now);
+                self.report_if_due(now);
             }
             return Ok(());
+        }
+        if self.is_implausible(now, report.incarnation) || self.contradicts_link(&report) {
+            return Err(DropReason::ImplausibleIncarnation);
         }
         let (origin, is_farewell) = (report.origin, report.is_farewell);
         let live = live_ports(&self.links);
@@ -176,7 +216,7 @@ impl Forwarder {
             return;
         }
         self.report_due = None;
-        self.report_number += 1;
+        self.report_number = self.report_number.wrapping_add(1);
         let edges = self
             .own_ports
             .iter()

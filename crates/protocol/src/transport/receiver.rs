@@ -102,7 +102,7 @@ impl Receiver {
     pub fn judge(&self, psn: u32) -> Arrival {
         let ahead = distance(self.expected, psn);
         if ahead == 0 {
-            Arrival::InOrder
+            if self.has_next() { Arrival::Duplicate } else { Arrival::InOrder }
         } else if ahead >= 1 << 31 {
             Arrival::Duplicate
         } else if ahead >= self.window {
@@ -189,6 +189,13 @@ impl Receiver {
                 None
             }
         }
+    }
+
+    /// Whether the packet that is expected now is here and has not been taken.
+    #[must_use]
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        self.held.front().is_some_and(Option::is_some)
     }
 
     /// The early packet that is expected now, if it is here.

@@ -1,0 +1,198 @@
+//! A neighbour with a right identity that says what is not true of others and of itself: the rack believes the truth again.
+
+mod harness;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use harness::*;
+use rackloom_protocol::link::state::LinkState;
+use rackloom_protocol::wire::control::{HELLO_BYTES, Hello, LinkReport};
+use rackloom_protocol::wire::layout;
+use rackloom_protocol::*;
+
+const HEARTBEAT: u8 = 4;
+const REPORT: u8 = 5;
+const HELLO: u8 = 3;
+
+/// Incarnation that the harness gives a member.
+const fn incarnation(node: u64) -> Incarnation {
+    Incarnation(1000 + node)
+}
+
+/// A ring of four, and a heartbeat that node 0 really sent to node 1.
+fn ring_of_four() -> (Fabric, Vec<u8>) {
+    let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
+    let caught = Rc::new(RefCell::new(Vec::new()));
+    let sink = caught.clone();
+    fabric.filter = Box::new(move |_, edge, forward, bytes| {
+        if edge == 0 && forward && bytes[layout::VERSION_KIND] & 15 == HEARTBEAT {
+            *sink.borrow_mut() = bytes.clone();
+        }
+        true
+    });
+    fabric.run_for(300_000);
+    let heartbeat = caught.borrow().clone();
+    fabric.events.clear();
+    (fabric, heartbeat)
+}
+
+fn sealed(mut frame: Vec<u8>, kind: u8) -> Vec<u8> {
+    frame[layout::VERSION_KIND] = layout::VERSION << 4 | kind;
+    let length = frame.len() - layout::FABRIC;
+    layout::put_u16(&mut frame, layout::LENGTH, length as u16);
+    let check = wire::hop_check(&frame, true);
+    layout::put_u32(&mut frame, layout::HOP_CHECK, check);
+    frame
+}
+
+/// Node 0 tells node 1 that no link of a member carries data.
+fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, life: Incarnation, number: u32) {
+    let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|(edge, ..)| (edge, None)).collect();
+    let report = LinkReport { origin: NodeId(origin), incarnation: life, number, edges, is_farewell: false };
+    let mut frame = heartbeat[..layout::FABRIC].to_vec();
+    frame.resize(layout::FABRIC + report.encoded_bytes(), 0);
+    report.write(&mut frame[layout::FABRIC..]);
+    fabric.deliver(1, PortId(port_towards(fabric, 1, 0)), sealed(frame, REPORT));
+}
+
+fn give_hello(fabric: &mut Fabric, heartbeat: &[u8], life: Incarnation, heard: Incarnation) {
+    let hello = Hello {
+        node: NodeId(0),
+        port: PortId(0),
+        plane: Plane(0),
+        answer_wanted: true,
+        frame_bytes_max: 4352,
+        incarnation: life,
+        heard,
+        options: 1,
+    };
+    let mut frame = heartbeat[..layout::FABRIC].to_vec();
+    frame.resize(layout::FABRIC + HELLO_BYTES, 0);
+    hello.write(&mut frame[layout::FABRIC..]);
+    fabric.deliver(1, PortId(port_towards(fabric, 1, 0)), sealed(frame, HELLO));
+}
+
+fn port_towards(fabric: &Fabric, node: u16, neighbour: u16) -> u16 {
+    let ports = fabric.graph.ports(NodeId(node));
+    ports.iter().position(|(_, other, _)| *other == NodeId(neighbour)).expect("a neighbour") as u16
+}
+
+fn implausible(fabric: &mut Fabric) -> u64 {
+    let port = port_towards(fabric, 1, 0);
+    fabric.counters(1, port).dropped[DropReason::ImplausibleIncarnation as usize]
+}
+
+fn restarts(fabric: &Fabric) -> usize {
+    fabric.events.iter().filter(|(.., event)| matches!(event, Event::NodeRestarted { .. })).count()
+}
+
+fn assert_whole(fabric: &mut Fabric) {
+    fabric.run_until("the truth", Fabric::everyone_reaches_everyone);
+    for node in 0..4_u16 {
+        let target = (node + 2) % 4;
+        fabric
+            .command(usize::from(node), put(100 + u64::from(node), at(target, 0), local(0, 9_000)))
+            .unwrap();
+    }
+    for node in 0..4 {
+        assert_eq!(fabric.finish(100 + node), Ok(0));
+    }
+    assert_eq!(restarts(fabric), 0);
+}
+
+// W-86
+#[test]
+fn a_member_contests_a_report_about_itself_that_it_did_not_send() {
+    for number in [2, 5_000, (1 << 31) - 1] {
+        let (mut fabric, heartbeat) = ring_of_four();
+        for origin in [3, 2, 1] {
+            give_report(&mut fabric, &heartbeat, origin, incarnation(origin.into()), number);
+        }
+        fabric.run_for(400_000);
+        assert_whole(&mut fabric);
+    }
+}
+
+// W-86
+#[test]
+fn the_largest_number_is_contested_too() {
+    let (mut fabric, heartbeat) = ring_of_four();
+    // Two steps round the circle, each as long as a member believes.
+    for number in [(1 << 31) - 1, u32::MAX - 1, u32::MAX] {
+        give_report(&mut fabric, &heartbeat, 3, incarnation(3), number);
+        give_report(&mut fabric, &heartbeat, 1, incarnation(1), number);
+        fabric.run_for(400_000);
+    }
+    assert_whole(&mut fabric);
+}
+
+// W-87
+#[test]
+fn an_incarnation_from_the_future_is_not_believed() {
+    let (mut fabric, heartbeat) = ring_of_four();
+    for life in [u64::MAX, 1 << 60] {
+        give_report(&mut fabric, &heartbeat, 3, Incarnation(life), 1);
+        give_report(&mut fabric, &heartbeat, 2, Incarnation(life), 1);
+        give_hello(&mut fabric, &heartbeat, Incarnation(life), incarnation(1));
+    }
+    assert_eq!(implausible(&mut fabric), 6);
+    fabric.run_for(400_000);
+    assert_whole(&mut fabric);
+}
+
+// W-88
+#[test]
+fn a_report_does_not_end_the_session_of_a_neighbour_whose_link_is_up() {
+    let (mut fabric, heartbeat) = ring_of_four();
+    fabric.command(1, put(1, at(2, 0), local(0, 200_000))).unwrap();
+    give_report(&mut fabric, &heartbeat, 2, Incarnation(1_500), 1);
+    assert_eq!(implausible(&mut fabric), 1);
+    assert_eq!(fabric.finish(1), Ok(0));
+    assert_whole(&mut fabric);
+}
+
+// W-89
+#[test]
+fn a_hello_that_hears_nothing_ends_no_session() {
+    let (mut fabric, heartbeat) = ring_of_four();
+    fabric.command(1, put(1, at(0, 0), local(0, 200_000))).unwrap();
+    for life in [1_500, 2_000, 1_001] {
+        give_hello(&mut fabric, &heartbeat, Incarnation(life), Incarnation(0));
+    }
+    let port = PortId(port_towards(&fabric, 1, 0));
+    assert_eq!(fabric.link(1, port).state(), LinkState::Up);
+    assert_eq!(fabric.finish(1), Ok(0));
+    fabric.run_for(1_000_000);
+    assert_eq!(fabric.link(1, port).neighbour_life(), Some(incarnation(0)));
+    assert_whole(&mut fabric);
+}
+
+// W-89
+#[test]
+fn a_forged_first_hello_does_not_keep_the_neighbour_out() {
+    let (_, heartbeat) = ring_of_four();
+    let mut fabric = Fabric::new(ring(4), &options(RetransmissionMode::Selective));
+    give_hello(&mut fabric, &heartbeat, Incarnation(1_500), Incarnation(0));
+    assert_whole(&mut fabric);
+}
+
+// W-89
+#[test]
+fn a_neighbour_that_restarts_is_met_though_greetings_are_lost() {
+    let settings = options(RetransmissionMode::Selective);
+    let (mut fabric, _) = ring_of_four();
+    let mut hellos = 0;
+    fabric.filter = Box::new(move |_, edge, _, bytes| {
+        let is_hello = edge == 0 && bytes[layout::VERSION_KIND] & 15 == HELLO;
+        hellos += u32::from(is_hello);
+        // Of the first greetings every second one is lost.
+        !is_hello || hellos > 6 || hellos % 2 == 0
+    });
+    fabric.kill(0);
+    fabric.restart(0, &settings);
+    fabric.run_for(3_000_000);
+    fabric.run_until("the return", Fabric::everyone_reaches_everyone);
+    fabric.command(1, put(1, at(0, 0), local(0, 9_000))).unwrap();
+    assert_eq!(fabric.finish(1), Ok(0));
+}
