@@ -26,6 +26,7 @@ mod faults;
 mod gpu;
 mod here;
 mod interruption;
+mod meta;
 mod overrides;
 mod present;
 mod progress;

@@ -26,7 +26,7 @@ use crate::capture::CaptureOptions;
 use crate::failure::Failure;
 use crate::here::Here;
 use crate::snapshots::SnapshotOrders;
-use crate::{arrays, capacity};
+use crate::{arrays, capacity, meta};
 
 /// Everything from which a plan is built.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -35,6 +35,9 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// What is in it.
     pub(crate) text: String,
+    /// The command line that named the file.
+    #[serde(default)]
+    pub(crate) command: String,
     /// What the command line says instead.
     pub(crate) overrides: Overrides,
     /// What the command line says about the wire.
@@ -101,6 +104,7 @@ impl Source {
         Ok(Self {
             name: file.display().to_string(),
             text: rackloom_plan::with_settings(&text, &overrides.set),
+            command: meta::command_line(),
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,

@@ -12,6 +12,7 @@ use super::{Supervisor, starved};
 use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
+use crate::meta;
 use crate::present;
 use crate::reporting::{self, Findings};
 
@@ -119,6 +120,7 @@ impl Supervisor {
             _ => reporting::exit_of(&report),
         };
         let exit = reporting::note_captures(&mut report, captured, exit);
+        report.meta = Some(meta::of(&plan, &source.command));
         Ok(Conclusion { report, exit })
     }
 }

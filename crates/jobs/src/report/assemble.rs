@@ -12,6 +12,7 @@ use super::events::EventRecord;
 use super::faults::FaultReport;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
+use super::meta::Meta;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
 use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
@@ -253,6 +254,9 @@ pub struct Report {
     pub elapsed_ns: u64,
     /// By what the run can be repeated.
     pub manifest: Manifest,
+    /// Command, options, date, host and versions. Two equal runs differ here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
 }
 
 impl Report {
@@ -311,6 +315,7 @@ impl Report {
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
+            meta: None,
         }
     }
 
