@@ -1,10 +1,10 @@
-//! The JSON report: what it says about its own origin.
+//! The JSON report: what it says about its own origin, and the schema that describes it.
 
 mod support;
 
 use rustix::system::uname;
 use serde_json::Value;
-use support::{run, sim, topology};
+use support::{Ended, rackloom, root, run, sim, topology};
 
 /// Fields of `meta` that every report has, checked against this machine.
 fn check_meta(report: &Value, command: &str) {
@@ -33,4 +33,83 @@ fn a_report_says_where_when_and_by_which_command_it_was_made() {
     let ring = topology("ring-4.yaml");
     check_meta(&run(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "run");
     check_meta(&sim(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "sim");
+}
+
+/// The schema that the command prints.
+fn schema() -> Value {
+    let ended = rackloom(&["schema", "report"]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    serde_json::from_str(&ended.stdout).expect("the schema is JSON")
+}
+
+/// The schema without room for fields that it does not list, so that a report with an unlisted field is found.
+fn closed(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            for value in fields.values_mut() {
+                *value = closed(value.take());
+            }
+            if fields.contains_key("properties") && !fields.contains_key("additionalProperties") {
+                fields.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = closed(item.take())),
+        _ => {}
+    }
+    schema
+}
+
+/// Paths of properties below `schema` that have no description.
+fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let Value::Object(fields) = schema else { return };
+    for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        if property["description"].as_str().is_none_or(str::is_empty) {
+            found.push(path.clone());
+        }
+        undescribed(property, &path, found);
+    }
+    for (name, definition) in fields.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+        undescribed(definition, name, found);
+    }
+}
+
+#[test]
+fn every_field_of_the_report_is_described() {
+    let schema = schema();
+    assert_eq!(schema["title"], "rackloom report");
+    let mut found = Vec::new();
+    undescribed(&schema, "report", &mut found);
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn real_reports_match_the_schema() {
+    let validator = jsonschema::validator_for(&closed(schema())).expect("a schema");
+    let check = |what: &str, ended: &Ended, verdict: &str| {
+        let report = ended.report();
+        assert_eq!(report["verdict"], verdict, "{what}\n{}\n{}", ended.stdout, ended.stderr);
+        let errors = validator.iter_errors(&report);
+        let errors: Vec<_> = errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert_eq!(errors, [""; 0], "{what}");
+        report
+    };
+    let ring = topology("ring-4.yaml");
+    let script = |name: &str| root().join("scripts/faults").join(name).display().to_string();
+    check("run", &run(&ring).with(&OPTIONS).finish(), "pass");
+    check("sim", &sim(&ring).with(&OPTIONS).finish(), "pass");
+    check("sim of traffic", &sim(&ring).with(&["--pattern", "incast"]).finish(), "pass");
+    let lossy = ["--loss", "5%", "--llr", "on", "--corrupt", "1%", "--duplicate", "1%"];
+    check("sim under loss", &sim(&ring).with(&lossy).finish(), "pass");
+    let eight = topology("ring-8.yaml");
+    let script = script("cable-pulled.yaml");
+    let repeated = ["--bytes", "64KiB", "--repetitions", "20", "--faults", &script];
+    let pulled = |rackloom: support::Rackloom| rackloom.with(&OPTIONS[2..]).with(&repeated).finish();
+    let report = check("sim with faults", &pulled(sim(&eight)), "pass");
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{}", report["faults"]);
+    check("run with faults", &pulled(run(&eight)), "pass");
+    let hurried =
+        support::rack_file("name: hurried\nshape: {ring: {nodes: 4}}\nexpect: {elapsed_max: 1us}\n");
+    check("a failing sim", &sim(&hurried).finish(), "fail");
+    check("a failing run", &run(&hurried).finish(), "fail");
 }

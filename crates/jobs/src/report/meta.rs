@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Origin of a report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Meta {
     /// Name of the rack.
     pub rack: String,
@@ -27,7 +28,7 @@ pub struct Meta {
 }
 
 /// Machine that made a report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// Host name.
     pub name: String,
@@ -38,7 +39,7 @@ pub struct HostReport {
 }
 
 /// Versions that decide how a report is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Versions {
     /// Version of `rackloom`.
     pub rackloom: String,
