@@ -113,3 +113,23 @@ fn real_reports_match_the_schema() {
     check("a failing sim", &sim(&hurried).finish(), "fail");
     check("a failing run", &run(&hurried).finish(), "fail");
 }
+
+/// `/dev/full` behaves as a file on a full disk.
+#[test]
+fn a_log_that_cannot_be_written_is_noted_once_and_the_run_goes_on() {
+    let logs = support::scratch("full");
+    std::fs::create_dir(&logs).expect("the scratch folder can be written");
+    for name in ["n1", "n2"] {
+        std::os::unix::fs::symlink("/dev/full", logs.join(format!("{name}.log"))).expect("a link");
+    }
+    let options = ["--collective", "barrier", "-v", "--log-dir", logs.to_str().expect("a plain path")];
+    let ended = run(&topology("ring-4.yaml")).with(&options).finish();
+    let report = ended.passed();
+    let notes: Vec<_> = report["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let of_logs: Vec<_> = notes.iter().filter(|note| note.starts_with("cannot write the log of")).collect();
+    assert_eq!(of_logs.len(), 1, "{notes:?}");
+    assert!(of_logs[0].starts_with("cannot write the log of n1, n2: No space left on device"), "{notes:?}");
+    assert_eq!(ended.stderr.matches("cannot write the log of").count(), 1, "{}", ended.stderr);
+    let whole = std::fs::read_to_string(logs.join("n0.log")).expect("a log");
+    assert!(whole.contains("init -> up"), "{whole}");
+}
