@@ -9,6 +9,9 @@ use rackloom_plan::{CollectivePlan, JobKind, LinkProfile, Plan, Sweep, TrafficPl
 use rackloom_protocol::RetransmissionMode;
 use rackloom_protocol::wire::layout;
 
+/// Reads one probability of a link.
+type Share = fn(&LinkProfile) -> f64;
+
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Returns the origin of a report about `plan`. `command` is the command line that asked for the run.
@@ -54,7 +57,7 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
     set("force-wire", plan.force_wire.to_string());
     set("transport", transport.to_owned());
     set("llr", if has_retry { "on" } else { "off" }.to_owned());
-    let shares: [(&str, fn(&LinkProfile) -> f64); 4] = [
+    let shares: [(&str, Share); 4] = [
         ("loss", |profile| profile.loss),
         ("corrupt", |profile| profile.corrupt),
         ("duplicate", |profile| profile.duplicate),
