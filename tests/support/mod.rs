@@ -308,6 +308,13 @@ impl Ended {
     }
 }
 
+/// A report without its origin: date and command line differ between two runs that are otherwise equal.
+pub(crate) fn without_meta(mut report: Value) -> Value {
+    let meta = report.as_object_mut().and_then(|fields| fields.remove("meta"));
+    assert!(meta.is_some(), "every report has a meta object");
+    report
+}
+
 /// The sum of a number over all links of a report.
 pub(crate) fn over_links(report: &Value, number: impl Fn(&Value) -> u64) -> u64 {
     report["links"].as_array().expect("a list of links").iter().map(number).sum()

@@ -6,11 +6,20 @@ use crate::failure::Failure;
 use crate::source::Source;
 use crate::{capacity, present, reporting};
 
-/// Print what an editor needs to check rack files or fault scripts.
+/// Schema of the JSON report, derived from the types that are written.
+fn report_schema() -> serde_json::Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<rackloom_jobs::report::Report>();
+    schema.insert("title".to_owned(), "rackloom report".into());
+    schema.to_value()
+}
+
+/// Prints a JSON schema for editors and for programs that read reports.
 pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
     let schema = match of {
         SchemaOf::Racks => rackloom_plan::schema(),
         SchemaOf::Faults => rackloom_plan::fault_schema(),
+        SchemaOf::Report => report_schema(),
     };
     reporting::say(&Output { json: None }, &format!("{schema:#}"))?;
     Ok(Exit::Pass)

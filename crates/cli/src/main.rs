@@ -26,6 +26,8 @@ mod faults;
 mod gpu;
 mod here;
 mod interruption;
+mod logging;
+mod meta;
 mod overrides;
 mod present;
 mod progress;
@@ -39,7 +41,6 @@ mod standing;
 mod supervisor;
 mod trace;
 
-use std::io;
 use std::process::ExitCode;
 
 use crate::arguments::{Command, SeatArguments};
@@ -110,7 +111,7 @@ fn log_to_stderr(command: &Command) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| logging::LogWriter)
         .with_target(false)
         .log_internal_errors(false)
         .init();

@@ -20,6 +20,7 @@ use crate::exit::Exit;
 use crate::expectations;
 use crate::failure::Failure;
 use crate::faults::InjectedFaults;
+use crate::meta;
 use crate::progress::{Bar, Headway};
 use crate::reporting::{self, Findings};
 use crate::source::{Source, Work};
@@ -91,6 +92,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
     let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
+    report.meta = Some(meta::of(&plan, &source.command));
     reporting::deliver(&report, &arguments.output, exit)
 }
 

@@ -27,7 +27,7 @@ use crate::capture::CaptureOptions;
 use crate::failure::Failure;
 use crate::here::Here;
 use crate::snapshots::SnapshotOrders;
-use crate::{arrays, capacity};
+use crate::{arrays, capacity, meta};
 
 /// Everything from which a plan is built.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -39,6 +39,9 @@ pub(crate) struct Source {
     /// Where the key of the rack is looked for.
     #[serde(default)]
     pub(crate) key: KeyPlace,
+    /// The command line that named the file.
+    #[serde(default)]
+    pub(crate) command: String,
     /// What the command line says instead.
     pub(crate) overrides: Overrides,
     /// What the command line says about the wire.
@@ -106,6 +109,7 @@ impl Source {
             name: file.display().to_string(),
             text: rackloom_plan::with_settings(&text, &overrides.set),
             key: KeyPlace::beside(file),
+            command: meta::command_line(),
             overrides: overrides.clone(),
             wire: None,
             force_wire: false,

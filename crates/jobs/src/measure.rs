@@ -15,10 +15,11 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use rackloom_protocol::Instant;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What can be measured. The order is the order of rows in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKind {
     /// A store that completes when the core has taken it.
@@ -127,7 +128,7 @@ impl OperationKind {
 }
 
 /// Which path carried an operation on another node's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationPath {
     /// Frames over links.

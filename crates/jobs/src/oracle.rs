@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::report::is_zero;
@@ -16,7 +17,7 @@ use crate::report::is_zero;
 const TOLD_MAX: usize = 4;
 
 /// A promise that no fault excuses from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Oracle {
     /// An operation that ended well has left its bytes at the target.
@@ -75,7 +76,7 @@ impl Oracle {
 }
 
 /// One oracle's part of a report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// How often it looked and could tell.
     pub looked: u64,
@@ -90,7 +91,7 @@ pub struct Tally {
 }
 
 /// What all oracles have seen; those that never looked are absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Verdicts(BTreeMap<Oracle, Tally>);
 

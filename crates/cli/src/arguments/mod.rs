@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Print what a capture holds, one line per frame
     #[command(after_help = Exit::help())]
     Decode(DecodeArguments),
-    /// Print a JSON schema of rack files or fault scripts, for editors
+    /// Print a JSON schema of rack files, fault scripts or reports
     Schema(SchemaArguments),
     /// Start a rack in the background; it stays until `down`
     #[command(after_help = Exit::help())]
@@ -335,6 +335,8 @@ pub(crate) enum SchemaOf {
     Racks,
     /// Fault scripts
     Faults,
+    /// JSON reports of `run`, `sim` and `down`
+    Report,
 }
 
 #[derive(Debug, Args)]

@@ -131,6 +131,11 @@ pub(crate) enum Notice {
         /// Its number in the plan.
         member: u16,
     },
+    /// The log cannot be written; the member goes on without it. Said once.
+    LogFailed {
+        /// The first error.
+        what: String,
+    },
     /// The answer to [`Order::SayWaiting`].
     Waiting {
         /// One line per thing.

@@ -22,6 +22,7 @@ use super::observe::Observer;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 use crate::interruption::Interruption;
+use crate::logging;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
@@ -62,6 +63,8 @@ pub(super) struct Seat {
     tells_events: bool,
     /// Whether the supervisor knows that all ways of this seat are decided.
     told_mapped: bool,
+    /// Whether the supervisor knows that this seat's log cannot be written.
+    told_log_error: bool,
     /// When the report leaves at the latest, once it was asked for.
     report_by: Option<Instant>,
     leave: Leave,
@@ -184,6 +187,7 @@ impl Seat {
             cabling,
             tells_events,
             told_mapped: false,
+            told_log_error: false,
             report_by: None,
             leave: Leave::default(),
             afterwards: None,
@@ -316,6 +320,7 @@ impl Seat {
     /// A look at the control socket. Returns whether it has ended.
     fn control(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         self.control_due = now + CONTROL_INTERVAL_NS;
+        self.tell_log_error(channel)?;
         if now >= self.progress_due {
             self.progress_due = now + PROGRESS_INTERVAL_NS;
             if let Body::Endpoint(work) = &self.body
@@ -370,6 +375,13 @@ impl Seat {
                 Heard::End => return Ok(true),
             }
         }
+    }
+
+    /// Reports the first error of writing the log to the supervisor, once.
+    fn tell_log_error(&mut self, channel: &mut Channel) -> io::Result<()> {
+        let Some(what) = logging::first_error().filter(|_| !self.told_log_error) else { return Ok(()) };
+        self.told_log_error = true;
+        channel.say(&Notice::LogFailed { what: what.to_owned() })
     }
 
     /// Sets the process at the other end of the links to this member.
@@ -436,6 +448,7 @@ impl Seat {
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
         self.report_by = None;
+        self.tell_log_error(channel)?;
         let job = match &mut self.body {
             Body::Endpoint(work) => Some(work.result()),
             Body::Switch(_) => None,

@@ -155,6 +155,8 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
         let farewell = farewell(&name, &report, had_job);
         if had_job || report.verdict != Verdict::Pass {
             reporting::print(&report, &arguments.output)?;
+        } else {
+            report.notes.iter().for_each(|note| reporting::say_aside(&format!("note: {note}")));
         }
         reporting::say(&arguments.output, &farewell)?;
         if exit == Exit::Pass {

@@ -1,5 +1,7 @@
 //! From a rack that is over to its report and its exit code.
 
+use std::collections::BTreeMap;
+
 use rackloom_jobs::Oracle;
 use rackloom_jobs::report::{Context, MemberReport, MemberState, Refusals, Report, Verdict};
 use rackloom_plan::faults::FaultScript;
@@ -14,6 +16,7 @@ use crate::expectations;
 use crate::failure::Failure;
 use crate::present;
 use crate::reporting::{self, Findings};
+use crate::{logging, meta};
 
 /// How it went.
 pub(crate) struct Conclusion {
@@ -87,6 +90,7 @@ impl Supervisor {
                 failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
             }
         }
+        let log_notes = log_notes(&rack.seats);
         let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
         let findings = Findings {
             failures,
@@ -102,6 +106,7 @@ impl Supervisor {
         }
         let mut report = Report::assemble(context, &members);
         report.notes.extend(notes);
+        report.notes.extend(log_notes);
         let explained = report.failures.clone();
         if matches!(ending, Ending::Complete | Ending::TakenDown) {
             expectations::judge(&plan, faults.as_ref(), &mut report);
@@ -122,6 +127,7 @@ impl Supervisor {
             _ => reporting::exit_of(&report),
         };
         let exit = reporting::note_captures(&mut report, captured, exit);
+        report.meta = Some(meta::of(&plan, &source.command));
         Ok(Conclusion { report, exit })
     }
 }
@@ -140,6 +146,23 @@ fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -
     let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
     let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
     dead.any(|(node, _)| !expectations::may_lose(plan, faults, node))
+}
+
+/// Logs that could not be written, one line per error.
+fn log_notes(seats: &[Seat]) -> Vec<String> {
+    let mut names = BTreeMap::<&str, Vec<&str>>::new();
+    for seat in seats {
+        if let Some(error) = &seat.log_error {
+            names.entry(error).or_default().push(&seat.name);
+        }
+    }
+    if let Some(error) = logging::first_error() {
+        names.entry(error).or_default().push("the supervisor");
+    }
+    names
+        .iter()
+        .map(|(error, names)| format!("cannot write the log of {}: {error}", names.join(", ")))
+        .collect()
 }
 
 /// Say farewell to other hosts; who of them is missed, and who never came.

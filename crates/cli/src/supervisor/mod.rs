@@ -54,6 +54,7 @@ use crate::control::{Order, SharedServer, Start};
 use crate::failure::Failure;
 use crate::here::Here;
 use crate::progress::Headway;
+use crate::reporting;
 
 use crate::source::Source;
 use crate::standing::Claim;
@@ -425,6 +426,7 @@ impl Supervisor {
             Step::LinksUp => return Some(Milestone::LinksUp),
             Step::StatusKnown => return Some(Milestone::StatusKnown),
             Step::Happened(record) => return Some(Milestone::Happened(record)),
+            Step::LogFailed(member) => self.say_log_failed(member),
             Step::Further => return Some(Milestone::Further(self.rack.headway())),
             Step::Over => return Some(Milestone::Over),
             Step::Fault(record) => {
@@ -462,6 +464,16 @@ impl Supervisor {
             }
         }
         None
+    }
+
+    /// Prints that a log cannot be written, once for the whole rack. The report names all members.
+    fn say_log_failed(&self, member: usize) {
+        let seats = &self.rack.seats;
+        let is_first = seats.iter().filter(|seat| seat.log_error.is_some()).count() == 1;
+        if let Some(what) = seats[member].log_error.as_deref().filter(|_| is_first) {
+            let name = &seats[member].name;
+            reporting::say_aside(&format!("cannot write the log of {name}: {what}; the run goes on"));
+        }
     }
 
     /// The job is over: nothing of the script holds any longer, and who stands still goes on.

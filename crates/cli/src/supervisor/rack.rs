@@ -287,6 +287,10 @@ impl Rack {
                 self.idle_ns = 0;
                 return vec![Step::Further];
             }
+            Notice::LogFailed { what } => {
+                seat.log_error = Some(what);
+                return vec![Step::LogFailed(member)];
+            }
             Notice::Waiting { lines } => seat.waiting = Some(lines),
             Notice::Status(status) => {
                 seat.status = Some(status);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
@@ -13,6 +14,7 @@ use super::faults::FaultReport;
 use super::is_zero;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
+use super::meta::Meta;
 use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
 use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
@@ -22,7 +24,7 @@ use crate::oracle::{Oracle, Verdicts};
 const NAMES_LISTED: usize = 8;
 
 /// Whether the run did what it was asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Everything was right.
@@ -50,7 +52,7 @@ impl Verdict {
 }
 
 /// By what a run can be repeated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Version of the product.
     pub version: String,
@@ -97,7 +99,7 @@ pub struct Context {
 }
 
 /// What passed over all links, counted twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireBytes {
     /// Bytes really on the wire: checks, padding, preambles and gaps included.
     pub sent: u64,
@@ -106,7 +108,7 @@ pub struct WireBytes {
 }
 
 /// One member's row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeReport {
     /// Its name.
     pub name: String,
@@ -129,7 +131,7 @@ pub struct NodeReport {
 }
 
 /// Latency of one kind of operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
     /// Half of the operations took at most this long.
     pub p50: u64,
@@ -140,7 +142,7 @@ pub struct LatencySummary {
 }
 
 /// One kind of operation, all ranks together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationReport {
     /// Which kind.
     pub kind: OperationKind,
@@ -161,7 +163,7 @@ pub struct OperationReport {
 }
 
 /// One direction of one link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkReport {
     /// `n0->n1`; a second link between the same two is `n0->n1#1`, as the plan calls it `n0--n1#1`.
     pub name: String,
@@ -196,7 +198,7 @@ pub struct LinkReport {
 }
 
 /// The report of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Pass or fail.
     pub verdict: Verdict,
@@ -257,6 +259,9 @@ pub struct Report {
     pub elapsed_ns: u64,
     /// By what the run can be repeated.
     pub manifest: Manifest,
+    /// Command, options, date, host and versions. Two equal runs differ here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
 }
 
 impl Report {
@@ -315,6 +320,7 @@ impl Report {
             sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
             elapsed_ns: context.elapsed_ns,
             manifest: context.manifest,
+            meta: None,
         }
     }
 

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use rackloom_protocol::{Event, Instant, NodeId, PortId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Kind of the event that the order promised by the rack did not hold.
 const ORDER_BROKEN: &str = "order-broken";
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventRecord {
     /// When, in nanoseconds since the run began, on the report's clock.
     pub at_ns: u64,

@@ -11,6 +11,7 @@ mod history;
 use rackloom_plan::faults::{Fault, FaultEvent, FaultScript};
 use rackloom_plan::{Clock, Plan};
 use rackloom_protocol::{Instant, NodeId, OperationError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::expected::{of_counts, of_ending, of_happening, of_losses, of_times};
@@ -26,7 +27,7 @@ use crate::report::is_zero;
 const KIND: &str = "fault";
 
 /// What one event of the script did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultReport {
     /// Its place in the script, from one.
     pub event: usize,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::{DropReason, Member, PortId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
@@ -15,7 +16,7 @@ use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 
 /// How a member's life went, as its engine saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
     /// Did its part to the end.
@@ -66,7 +67,7 @@ pub struct Mismatch {
 }
 
 /// Operations on other nodes' memory, and the bytes they asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCount {
     /// How many.
     pub operations: u64,
@@ -75,7 +76,7 @@ pub struct PathCount {
 }
 
 /// Who carried a rank's operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathReport {
     /// On memory of the same server that this rank has mapped.
     pub direct: PathCount,
@@ -260,7 +261,7 @@ pub struct MemberReport {
 }
 
 /// Processor time that the host did not give when it was wanted, as one member measured it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostShortage {
     /// Time that the member's own thread has waited on a run queue, in all.
     #[serde(default, skip_serializing_if = "is_zero")]

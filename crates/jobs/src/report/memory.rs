@@ -3,10 +3,11 @@
 //! Engines with real memory fill it; virtual time has none. What is said to be huge, locked or bound was granted by the
 //! system and not merely asked for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An amount in bytes, now and at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Level {
     /// At the time of the report.
     pub current: u64,
@@ -15,7 +16,7 @@ pub struct Level {
 }
 
 /// A region that could not be given back when the job had ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeakedRegion {
     /// Which.
     pub region: u32,
@@ -26,7 +27,7 @@ pub struct LeakedRegion {
 }
 
 /// From which sizes on bytes of memory on a device take another way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tiers {
     /// Bytes of a frame are read where they came in; shorter ones are staged.
     pub in_place_bytes_min: u64,
@@ -50,7 +51,7 @@ impl Tiers {
 }
 
 /// A pool of memory on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
     /// Taken from the device.
     pub reserved_bytes: Level,
@@ -59,7 +60,7 @@ pub struct PoolReport {
 }
 
 /// The memory of one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
     /// What the node may use.
     pub limit_bytes: u64,

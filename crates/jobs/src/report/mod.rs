@@ -9,6 +9,7 @@ mod fault_lines;
 pub mod faults;
 mod member;
 mod memory;
+mod meta;
 mod refusals;
 mod sweep;
 mod traffic;
@@ -24,6 +25,7 @@ pub use member::{
     HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport,
 };
 pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
+pub use meta::{HostReport, Meta, Versions};
 pub use refusals::Refusals;
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};

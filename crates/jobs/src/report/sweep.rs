@@ -3,10 +3,11 @@
 //! `time` is the mean over the measured runs of the rank for which that is longest. `algbw` is size over time; `busbw` is what
 //! each link must have carried whatever the algorithm. Both are absent where nothing is carried. One GB is 10^9 bytes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One size of one sweep.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
     /// What was done: a collective, or a kind of operation.
     pub what: String,

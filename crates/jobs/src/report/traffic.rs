@@ -1,5 +1,6 @@
 //! What a pattern of traffic came to: how long all of it took, how much that is, and how evenly nodes fared.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One rank's share.
@@ -18,7 +19,7 @@ pub struct TrafficPart {
 }
 
 /// The whole rack's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrafficReport {
     /// Name of the pattern.
     pub pattern: String,

@@ -34,6 +34,8 @@ pub(crate) struct Seat {
     pub(crate) death: Option<String>,
     /// How those ended who sat here before, oldest first.
     pub(crate) earlier_deaths: Vec<String>,
+    /// Why its log cannot be written.
+    pub(crate) log_error: Option<String>,
     /// What it waited for when the watchdog asked.
     pub(crate) waiting: Option<Vec<String>>,
     /// How it was when it was asked last.

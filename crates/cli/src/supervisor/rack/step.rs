@@ -15,6 +15,8 @@ pub(crate) enum Step {
     AllMapped,
     /// Every living seat has said how it is, or time was up.
     StatusKnown,
+    /// The log of this member cannot be written.
+    LogFailed(usize),
     /// A seat told of an event.
     Happened(EventRecord),
     /// Somebody got further.

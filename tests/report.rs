@@ -1,0 +1,135 @@
+//! The JSON report: what it says about its own origin, and the schema that describes it.
+
+mod support;
+
+use rustix::system::uname;
+use serde_json::Value;
+use support::{Ended, rackloom, root, run, sim, topology};
+
+/// Fields of `meta` that every report has, checked against this machine.
+fn check_meta(report: &Value, command: &str) {
+    let meta = &report["meta"];
+    assert_eq!(meta["rack"], "ring-4");
+    let typed = meta["command"].as_str().expect("a command line");
+    assert!(typed.starts_with(&format!("rackloom {command} ")), "{typed}");
+    assert!(typed.contains(" --loss 1% ") && !typed.contains(env!("CARGO_BIN_EXE_rackloom")), "{typed}");
+    assert_eq!((&meta["options"]["loss"], &meta["options"]["job"]), (&"0.01".into(), &"collective".into()));
+    assert_eq!(meta["options"]["algorithm"], "ring");
+    let date = meta["date"].as_str().expect("a date");
+    let shape: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(shape, "0000-00-00T00:00:00Z");
+    assert_eq!(meta["host"]["name"], uname().nodename().to_str().expect("UTF-8"));
+    assert!(meta["host"]["kernel"].as_str().expect("a kernel").starts_with("Linux "));
+    assert!(meta["host"]["processors"].as_u64().expect("a number") > 0);
+    assert_eq!(meta["versions"]["rackloom"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(meta["versions"]["wire"], 1);
+    assert_eq!(meta["commit"], report["manifest"]["commit"]);
+}
+
+const OPTIONS: [&str; 6] = ["--loss", "1%", "--collective", "all-reduce", "--algorithm", "ring"];
+
+#[test]
+fn a_report_says_where_when_and_by_which_command_it_was_made() {
+    let ring = topology("ring-4.yaml");
+    check_meta(&run(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "run");
+    check_meta(&sim(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "sim");
+}
+
+/// The schema that the command prints.
+fn schema() -> Value {
+    let ended = rackloom(&["schema", "report"]).finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    serde_json::from_str(&ended.stdout).expect("the schema is JSON")
+}
+
+/// The schema without room for fields that it does not list, so that a report with an unlisted field is found.
+fn closed(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            for value in fields.values_mut() {
+                *value = closed(value.take());
+            }
+            if fields.contains_key("properties") && !fields.contains_key("additionalProperties") {
+                fields.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = closed(item.take())),
+        _ => {}
+    }
+    schema
+}
+
+/// Paths of properties below `schema` that have no description.
+fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let Value::Object(fields) = schema else { return };
+    for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        if property["description"].as_str().is_none_or(str::is_empty) {
+            found.push(path.clone());
+        }
+        undescribed(property, &path, found);
+    }
+    for (name, definition) in fields.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+        undescribed(definition, name, found);
+    }
+}
+
+#[test]
+fn every_field_of_the_report_is_described() {
+    let schema = schema();
+    assert_eq!(schema["title"], "rackloom report");
+    let mut found = Vec::new();
+    undescribed(&schema, "report", &mut found);
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn real_reports_match_the_schema() {
+    let validator = jsonschema::validator_for(&closed(schema())).expect("a schema");
+    let check = |what: &str, ended: &Ended, verdict: &str| {
+        let report = ended.report();
+        assert_eq!(report["verdict"], verdict, "{what}\n{}\n{}", ended.stdout, ended.stderr);
+        let errors = validator.iter_errors(&report);
+        let errors: Vec<_> = errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert_eq!(errors, [""; 0], "{what}");
+        report
+    };
+    let ring = topology("ring-4.yaml");
+    let script = |name: &str| root().join("scripts/faults").join(name).display().to_string();
+    check("run", &run(&ring).with(&OPTIONS).finish(), "pass");
+    check("sim", &sim(&ring).with(&OPTIONS).finish(), "pass");
+    check("sim of traffic", &sim(&ring).with(&["--pattern", "incast"]).finish(), "pass");
+    let lossy = ["--loss", "5%", "--llr", "on", "--corrupt", "1%", "--duplicate", "1%"];
+    check("sim under loss", &sim(&ring).with(&lossy).finish(), "pass");
+    let eight = topology("ring-8.yaml");
+    let script = script("cable-pulled.yaml");
+    let repeated = ["--bytes", "64KiB", "--repetitions", "20", "--faults", &script];
+    let pulled = |rackloom: support::Rackloom| rackloom.with(&OPTIONS[2..]).with(&repeated).finish();
+    let report = check("sim with faults", &pulled(sim(&eight)), "pass");
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{}", report["faults"]);
+    check("run with faults", &pulled(run(&eight)), "pass");
+    let hurried =
+        support::rack_file("name: hurried\nshape: {ring: {nodes: 4}}\nexpect: {elapsed_max: 1us}\n");
+    check("a failing sim", &sim(&hurried).finish(), "fail");
+    check("a failing run", &run(&hurried).finish(), "fail");
+}
+
+/// `/dev/full` behaves as a file on a full disk.
+#[test]
+fn a_log_that_cannot_be_written_is_noted_once_and_the_run_goes_on() {
+    let logs = support::scratch("full");
+    std::fs::create_dir(&logs).expect("the scratch folder can be written");
+    for name in ["n1", "n2"] {
+        std::os::unix::fs::symlink("/dev/full", logs.join(format!("{name}.log"))).expect("a link");
+    }
+    let options = ["--collective", "barrier", "-v", "--log-dir", logs.to_str().expect("a plain path")];
+    let ended = run(&topology("ring-4.yaml")).with(&options).finish();
+    let report = ended.passed();
+    let notes: Vec<_> = report["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let of_logs: Vec<_> = notes.iter().filter(|note| note.starts_with("cannot write the log of")).collect();
+    assert_eq!(of_logs.len(), 1, "{notes:?}");
+    assert!(of_logs[0].starts_with("cannot write the log of n1, n2: No space left on device"), "{notes:?}");
+    assert_eq!(ended.stderr.matches("cannot write the log of").count(), 1, "{}", ended.stderr);
+    let whole = std::fs::read_to_string(logs.join("n0.log")).expect("a log");
+    assert!(whole.contains("init -> up"), "{whole}");
+}
