@@ -199,6 +199,32 @@ fn each_path_that_the_documents_name_exists() {
     assert!(named > 20, "only {named} paths were found: has the search gone blind?");
 }
 
+/// Counts of things that are added over time: `ten crates`, `16 experiments`, `the sixteen`.
+fn counts(text: &str) -> Vec<String> {
+    const COUNTED: [&str; 4] = ["crates", "experiments", "rooms", "commands"];
+    const NUMBERS: [&str; 19] = [
+        "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+        "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+    ];
+    let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &str| {
+        let is_word = NUMBERS.contains(&word.to_lowercase().as_str());
+        is_word || word.parse::<u32>().is_ok_and(|number| number > 1)
+    };
+    let pairs = words.windows(2).filter(|pair| is_number(pair[0]) && COUNTED.contains(&pair[1]));
+    pairs.map(|pair| pair.join(" ")).collect()
+}
+
+#[test]
+fn documents_count_nothing_that_grows() {
+    assert_eq!(counts("It has ten crates, and 16 experiments of one crate."), ["ten crates", "16 experiments"]);
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("a document");
+        assert_eq!(counts(&text), [""; 0], "{}", document.display());
+        assert!(!text.contains("the sixteen."), "{}", document.display());
+    }
+}
+
 #[test]
 fn spans_are_told_from_prose() {
     let spans =

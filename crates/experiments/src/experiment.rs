@@ -21,7 +21,7 @@ const SIGMAS: f64 = 3.0;
 /// A question with its theory, its trials and its figure.
 #[derive(Debug)]
 pub struct Experiment {
-    /// Place in the list: sixteen are asked for, and then some.
+    /// Number in `docs/experiments.md`.
     pub number: u8,
     /// What it is called on the command line.
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Experiment 22, beyond the sixteen: how many frames wrong bits cost, by the length of a frame.
+//! Experiment 22: how many frames wrong bits cost, by the length of a frame.
 
 use rackloom_protocol::{NodeId, PortId};
 

@@ -1,4 +1,4 @@
-//! Experiment 20, beyond the sixteen: what lines in front of a switch cost, and that queues for each way out cost nothing.
+//! Experiment 20: what lines in front of a switch cost, and that queues for each way out cost nothing.
 //!
 //! Half of a star's nodes send, one frame after the other, each to a node of the other half drawn at random. The lines in the switch
 //! are never empty then; what leaves the switch is counted.

@@ -1,4 +1,4 @@
-//! Experiment 18, beyond the sixteen: what choosing a way per flow or per packet does to several planes.
+//! Experiment 18: what choosing a way per flow or per packet does to several planes.
 //!
 //! One stream shows how many planes a policy can use at a time; many flows show how unevenly a hash deals them out. Both
 //! from the wires of a star: what the ledgers say, and what each plane has carried.

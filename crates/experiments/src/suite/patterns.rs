@@ -1,4 +1,4 @@
-//! Experiment 17, beyond the sixteen: patterns of traffic, each held against its busiest port.
+//! Experiment 17: patterns of traffic, each held against its busiest port.
 //!
 //! Whatever the pattern, no fabric is faster than the port that most of it meets at; a fabric that shares fairly and
 //! wastes nothing is as fast as that.

@@ -1,4 +1,4 @@
-//! Experiment 21, beyond the sixteen: how links that pause divide a switch's memory, and how many frames a long queue marks.
+//! Experiment 21: how links that pause divide a switch's memory, and how many frames a long queue marks.
 //!
 //! Half of a star's nodes put to partners that drain nothing, so each way into the switch takes what it may have. For the marks some
 //! nodes send side by side to one that drains.
