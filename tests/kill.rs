@@ -297,7 +297,12 @@ fn a_rack_that_gets_nowhere_says_who_waits_for_what() {
     send(members.pid("n1"), Signal::STOP);
     let ended = rack.finish();
     assert_eq!(ended.code, Some(5), "{}\n{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("n0 waits: "), "{}", ended.stdout);
+    let lines: Vec<_> = ended.stdout.lines().map(str::trim).collect();
+    assert!(!lines.iter().any(|line| line.ends_with(": running")), "{}", ended.stdout);
+    assert!(lines.contains(&"n0: the supervisor ended the run before its job had ended"), "{}", ended.stdout);
+    let said = |start: &str| lines.iter().filter(|line| line.starts_with(start)).count();
+    assert_eq!(said("n0 waits: no progress of the job since "), 1, "{}", ended.stdout);
+    assert_eq!(said("n0 waits: job: "), 1, "{}", ended.stdout);
     within(Duration::from_secs(5), "the end of the stopped one", || {
         members.all_gone(Duration::from_secs(5));
         Some(())

@@ -648,3 +648,19 @@ fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
         assert!(stdout.contains("as it should be"), "{program}\n{stdout}");
     }
 }
+
+#[test]
+fn status_shows_faults_as_long_as_they_last() {
+    let session = Session::begin();
+    session.up(&topology("ring-4.yaml"), &[]);
+    assert!(session.rack("ring-4")["faults"].is_null());
+    session.passes(&["inject", "link", "n0--n1", "--loss", "50%"]);
+    let faults = within(PATIENCE, "the fault in the status", || session.rack("ring-4")["faults"].as_array().cloned());
+    for member in ["n0", "n1"] {
+        let fault = faults.iter().find(|fault| fault["member"] == member);
+        let fault = fault.unwrap_or_else(|| panic!("{member} is missing in {faults:?}"));
+        assert!(fault["what"].as_str().expect("words").contains("n0--n1"), "{fault}");
+        assert!(fault["age_ns"].as_u64().is_some_and(|age_ns| age_ns > 0), "{fault}");
+    }
+    assert!(session.passes(&["status"]).contains("active fault"));
+}

@@ -170,6 +170,7 @@ pub(crate) fn report(
                 job: if has_job { jobs.next().map(|job| result(job, node, simulation)) } else { None },
                 ports: port_reports(plan, simulation, node),
                 events,
+                waiting: Vec::new(),
                 timer_late_max_ns: 0,
                 shortage: HostShortage::default(),
             }

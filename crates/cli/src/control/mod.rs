@@ -182,6 +182,9 @@ pub(crate) enum Notice {
 pub(crate) struct SeatStatus {
     /// Links that carry data now.
     pub(crate) links_up: u16,
+    /// Links that carry no data now, by place in the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) links_down: Vec<u16>,
     /// How its memory is held and used; switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<Box<MemoryReport>>,

@@ -153,6 +153,20 @@ pub(crate) struct RackStatus {
     pub(crate) links_total: usize,
     /// Members in the plan's order.
     pub(crate) members: Vec<MemberStatus>,
+    /// Faults in effect now, scripted and injected, by event and member.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) faults: Vec<ActiveFault>,
+}
+
+/// A fault in effect.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct ActiveFault {
+    /// Kind and place, as the script has them.
+    pub(crate) what: String,
+    /// Member that applies it.
+    pub(crate) member: String,
+    /// Time since it began.
+    pub(crate) age_ns: u64,
 }
 
 /// How a member is.
@@ -185,6 +199,9 @@ pub(crate) struct MemberStatus {
     pub(crate) memory: Option<MemoryReport>,
     /// Its links that carry data, as it sees them.
     pub(crate) links_up: Option<u16>,
+    /// Its links that carry no data, by place in the plan, as it sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) links_down: Vec<u16>,
     /// Its links.
     pub(crate) links_total: usize,
     /// How long its process has been there.

@@ -271,7 +271,12 @@ fn losses(report: &Report) -> String {
     let lines: Vec<_> = lost
         .map(|node| {
             let pid = node.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
-            format!("{}{pid}: {}", node.name, node.state.name())
+            match node.state {
+                MemberState::Running => {
+                    format!("{}{pid}: its job had not ended when the run was ended", node.name)
+                }
+                state => format!("{}{pid}: {}", node.name, state.name()),
+            }
         })
         .collect();
     lines.join("\n")

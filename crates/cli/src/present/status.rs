@@ -15,8 +15,17 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
     let line = format!(
         "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up"
     );
-    let tables = [Some(line), Some(members_status(status)), pools(status)];
+    let tables = [Some(line), Some(members_status(status)), pools(status), faults(status)];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// Faults in effect, scripted and injected.
+fn faults(status: &RackStatus) -> Option<String> {
+    let mut table = Table::new(&[Column::Left("active fault"), Column::Left("at"), Column::Right("age")]);
+    for fault in &status.faults {
+        table.row([fault.what.clone(), fault.member.clone(), units::time(fault.age_ns)]);
+    }
+    (!status.faults.is_empty()).then(|| table.render())
 }
 
 /// What each node holds of the memory that it was given, and what is used of that, now and at most: of its pool where it has one.

@@ -105,6 +105,12 @@ impl Observer {
         !self.dark.contains(&true) && !self.unmet.contains(&true)
     }
 
+    /// Links that carry no data now, by place in the plan.
+    pub(super) fn links_down(&self) -> Vec<u16> {
+        let ports = self.lit.iter().zip(&self.edges);
+        ports.filter(|(lit, _)| !**lit).map(|(_, edge)| *edge).collect()
+    }
+
     /// Links that carry data now.
     pub(super) fn links_up(&self) -> usize {
         self.lit.iter().filter(|lit| **lit).count()
@@ -166,6 +172,7 @@ impl Observer {
             job,
             ports: reports,
             events,
+            waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
         }

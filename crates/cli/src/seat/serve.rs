@@ -22,6 +22,7 @@ use super::observe::Observer;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
 use crate::interruption::Interruption;
+use crate::present::units;
 use crate::logging;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
@@ -58,6 +59,8 @@ pub(super) struct Seat {
     neighbours: Vec<NodeId>,
     /// The job's count when it was told last.
     progress: u64,
+    /// When a change of that count was last seen, on the run's clock.
+    progress_at: Instant,
     cabling: Cabling,
     /// Whether the supervisor wants to hear of events as they happen.
     tells_events: bool,
@@ -184,6 +187,7 @@ impl Seat {
             progress_due,
             neighbours,
             progress: 0,
+            progress_at: Instant::ZERO,
             cabling,
             tells_events,
             told_mapped: false,
@@ -327,6 +331,7 @@ impl Seat {
                 && work.job.progress_count() != self.progress
             {
                 self.progress = work.job.progress_count();
+                self.progress_at = now;
                 let (count, portion) = (self.progress, work.job.portion());
                 channel.say_if_heard(&Notice::Progress { count, portion })?;
             }
@@ -335,9 +340,7 @@ impl Seat {
         loop {
             match channel.hear::<Order>()? {
                 Heard::Message(Order::SayWaiting) => {
-                    let lines = self.body.waiting_for();
-                    let lines = lines.iter().map(|line| self.observer.with_names(line));
-                    let lines = self.observer.unheard().map(str::to_owned).chain(lines).collect();
+                    let lines = self.waiting_lines();
                     channel.say(&Notice::Waiting { lines })?;
                 }
                 Heard::Message(Order::Inject { first, text }) => {
@@ -382,6 +385,15 @@ impl Seat {
         let Some(what) = logging::first_error().filter(|_| !self.told_log_error) else { return Ok(()) };
         self.told_log_error = true;
         channel.say(&Notice::LogFailed { what: what.to_owned() })
+    }
+
+    /// Operations and peers that this member waits for, and since when its job has made no progress.
+    fn waiting_lines(&self) -> Vec<String> {
+        let lines = self.body.waiting_for();
+        let lines = lines.iter().map(|line| self.observer.with_names(line));
+        let since = (!self.body.is_finished())
+            .then(|| format!("no progress of the job since {}", units::time(self.progress_at.0)));
+        self.observer.unheard().map(str::to_owned).chain(since).chain(lines).collect()
     }
 
     /// Sets the process at the other end of the links to this member.
@@ -443,7 +455,8 @@ impl Seat {
             Body::Switch(_) => (None, None),
         };
         let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
-        SeatStatus { links_up, memory: memory.map(Box::new), finished, verdict }
+        let links_down = self.observer.links_down();
+        SeatStatus { links_up, links_down, memory: memory.map(Box::new), finished, verdict }
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
@@ -457,6 +470,9 @@ impl Seat {
             self.observer.report(now, self.body.member(), self.body.ports(), job, self.body.is_finished());
         report.timer_late_max_ns = self.body.timer_late_max_ns();
         report.shortage = self.body.shortage();
+        if !self.body.is_finished() {
+            report.waiting = self.waiting_lines();
+        }
         if let Some(afterwards) = self.afterwards.take() {
             afterwards.keep_what_was(&mut report);
         }

@@ -21,8 +21,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rackloom_jobs::report::{Report, Verdict};
+use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{JobKind, Plan};
-use rackloom_protocol::NodeId;
+use rackloom_protocol::{Edge, NodeId};
 use serde::Serialize;
 
 pub(crate) use self::directory::{Claim, RunDirectory};
@@ -42,7 +43,7 @@ use crate::{present, reporting};
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
 /// How long `up` waits for links that have come up and have fallen back.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a rack may take to go: its members get time to report and time to leave.
 const DOWN_PATIENCE: Duration = Duration::from_secs(30);
@@ -74,7 +75,8 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     let stream = run.connect(&plan.name)?.ok_or_else(|| {
         Failure::new(Exit::NodeLost, format!("rack {} came up and is gone already", plan.name))
     })?;
-    let status = settled_status(&stream, &plan, &keep.vacant)?;
+    let required = required_links(&plan, &keep.vacant, work.faults.as_ref());
+    let status = settled_status(&stream, &plan, &required)?;
     let took = present::units::time(status.uptime_ns);
     let text = format!(
         "{}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
@@ -87,20 +89,65 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
     Ok(Exit::Pass)
 }
 
-/// The status once every link between members that are there carries data at both ends. A link may fall back for a moment on a
-/// busy host after it has come up. If that lasts, the status says so.
-fn settled_status(stream: &UnixStream, plan: &Plan, vacant: &[u16]) -> Result<RackStatus, Failure> {
+/// Returns the status once every required link carries data at both ends: all links between members that are started, except those that
+/// a fault script takes down. A link may fall back for a moment on a busy host after it has come up. If that lasts, the rack is taken down.
+fn settled_status(stream: &UnixStream, plan: &Plan, required: &[u16]) -> Result<RackStatus, Failure> {
     let until = Instant::now() + SETTLE_PATIENCE;
-    let taken = |node: &NodeId| !vacant.contains(&node.0);
-    let expected = plan.links.iter().filter(|link| taken(&link.edge.a) && taken(&link.edge.b)).count();
     loop {
         let status = ask_status(stream, &plan.name)?;
-        // Of a rack of several hosts only links with an end here count.
-        if status.links_up >= expected.min(status.links_total) || Instant::now() >= until {
+        let missing = missing_links(&status, plan, required);
+        if missing.is_empty() {
             return Ok(status);
+        }
+        if Instant::now() >= until {
+            let what = format!(
+                "{} of {} links carry data {} s after all had come up; missing: {}",
+                status.links_up,
+                status.links_total,
+                SETTLE_PATIENCE.as_secs(),
+                missing.join(", ")
+            );
+            let _ = client::ask(stream, &plan.name, &Request::Down(Nothing {}), DOWN_PATIENCE);
+            return Err(Failure::new(Exit::Stalled, what)
+                .hint("the host may be too busy for the heartbeats; `timers` of the rack file can be longer"));
         }
         std::thread::sleep(SETTLE_INTERVAL);
     }
+}
+
+/// Links that `up` waits for, by place in the plan.
+fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> Vec<u16> {
+    let is_vacant = |node: NodeId| vacant.contains(&node.0);
+    let is_struck = |number: u16, edge: &Edge| {
+        script.iter().flat_map(|script| &script.events).any(|event| {
+            let fault = &event.fault;
+            let members = fault.members();
+            fault.ways().iter().any(|way| way.edge == number)
+                || members.contains(&edge.a)
+                || members.contains(&edge.b)
+        })
+    };
+    let links = (0..).zip(&plan.links).map(|(number, link)| (number, &link.edge));
+    let links = links.filter(|(number, edge)| {
+        !is_vacant(edge.a) && !is_vacant(edge.b) && !is_struck(*number, edge)
+    });
+    links.map(|(number, _)| number).collect()
+}
+
+/// Names of required links that carry no data at one of their ends. A member that did not answer misses all of its links.
+fn missing_links(status: &RackStatus, plan: &Plan, required: &[u16]) -> Vec<String> {
+    let is_down = |number: u16, end: NodeId| {
+        let member = &status.members[end.index()];
+        match member.links_up {
+            Some(_) => member.links_down.contains(&number),
+            // Another host runs it, or it has ended; its neighbour says how the link is.
+            None => member.state == "silent",
+        }
+    };
+    let links = required.iter().map(|number| (*number, &plan.links[usize::from(*number)].edge));
+    let missing = links.filter(|(number, edge)| is_down(*number, edge.a) || is_down(*number, edge.b));
+    let name = |node: NodeId| plan.members[node.index()].name.as_str();
+    missing.map(|(_, edge)| format!("{}--{}", name(edge.a), name(edge.b))).collect()
 }
 
 /// `rackloom status`: how racks are.
@@ -312,5 +359,48 @@ fn leave_the_terminal(command: &mut Command) {
             rustix::process::setsid()?;
             Ok(())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const RING: &str = "name: ring\nshape: {ring: {nodes: 4}}\n";
+
+    /// A status in which these members have links that carry no data.
+    fn status(plan: &Plan, down: &[(usize, u16)]) -> RackStatus {
+        let member = |(index, member): (usize, &rackloom_plan::MemberPlan)| {
+            let links: Vec<_> = down.iter().filter(|(who, _)| *who == index).map(|(_, link)| link).collect();
+            json!({"name": member.name, "role": "gpu node", "pid": 1, "server": "s", "tenant": 0, "state": "up",
+                "memory_used_bytes": 0, "memory_bytes": 1, "links_up": 2 - links.len(), "links_down": links,
+                "links_total": 2, "uptime_ns": 1})
+        };
+        let members: Vec<_> = plan.members.iter().enumerate().map(member).collect();
+        let status = json!({"protocol": 1, "name": "ring", "pid": 1, "state": "up", "wire": "udp", "job": "none",
+            "epoch": 1, "config_hash": "", "uptime_ns": 1, "links_up": 4, "links_total": 4, "members": members});
+        serde_json::from_value(status).expect("a status")
+    }
+
+    #[test]
+    fn up_waits_for_every_link_that_is_down_at_either_end_and_names_it() {
+        let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
+        let required = required_links(&plan, &[], None);
+        assert_eq!(required, [0, 1, 2, 3]);
+        assert_eq!(missing_links(&status(&plan, &[]), &plan, &required), [""; 0]);
+        let one_end = missing_links(&status(&plan, &[(1, 1)]), &plan, &required);
+        assert_eq!(one_end, ["n1--n2"]);
+        assert_eq!(missing_links(&status(&plan, &[(1, 1), (2, 1), (3, 3)]), &plan, &required).len(), 2);
+    }
+
+    #[test]
+    fn links_of_vacant_seats_and_links_that_a_script_takes_down_are_not_awaited() {
+        let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
+        assert_eq!(required_links(&plan, &[1], None), [2, 3]);
+        let text = "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 1ms, for: 1ms}\n";
+        let script = FaultScript::parse(text, "cut.yaml", &plan).expect("a script");
+        assert_eq!(required_links(&plan, &[], Some(&script)), [1, 2, 3]);
     }
 }

@@ -1,17 +1,17 @@
 //! How a standing rack is, from what its supervisor knows and its seats have just said.
 
-use rackloom_jobs::report::Verdict;
+use rackloom_jobs::report::{EventRecord, Verdict};
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::control::request::{MemberStatus, PROTOCOL, RackStatus};
+use crate::control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 use crate::present;
 use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
 
 /// The answer to `status`.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
-    let Supervisor { plan, rack, clock, here, .. } = supervisor;
+    let Supervisor { plan, rack, clock, here, active_faults, .. } = supervisor;
     let now_ns = clock.now().0;
     let graph = plan.graph();
     let has_job = plan.job.kind != JobKind::None;
@@ -38,6 +38,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 memory_bytes: member.memory_bytes,
                 memory,
                 links_up: answered.map(|status| status.links_up),
+                links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
                 links_total: graph.ports(NodeId(index as u16)).len(),
                 uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
             }
@@ -66,6 +67,15 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         links_up: (ends_up * links_total).checked_div(ends_total).unwrap_or(0),
         links_total,
         members,
+        faults: active_faults.values().map(|record| active_fault(record, now_ns)).collect(),
+    }
+}
+
+fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
+    ActiveFault {
+        what: record.text.replacen(" begins", "", 1),
+        member: record.member.clone(),
+        age_ns: now_ns.saturating_sub(record.at_ns),
     }
 }
 
@@ -113,7 +123,7 @@ mod tests {
     fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
         let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
         let mut seat = rack.seats.remove(0);
-        seat.status = Some(SeatStatus { links_up: 2, memory: None, finished: verdict.is_some(), verdict });
+        seat.status = Some(SeatStatus { links_up: 2, links_down: Vec::new(), memory: None, finished: verdict.is_some(), verdict });
         change(&mut seat);
         seat
     }

@@ -22,7 +22,7 @@ mod takeover;
 mod udp;
 mod wiring;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -96,6 +96,8 @@ pub(crate) struct Supervisor {
     faults: Option<FaultScript>,
     /// What they said of it.
     fault_lines: FaultLines,
+    /// Events that have begun and have not ended, by number and member.
+    pub(crate) active_faults: BTreeMap<(String, String), EventRecord>,
     /// Events of the script and of all that was injected.
     fault_events: usize,
     /// When the job was over and everything was healed; nothing where that is not done.
@@ -188,6 +190,7 @@ impl Supervisor {
             fault_events: faults.as_ref().map_or(0, |script| script.events.len()),
             faults,
             fault_lines: FaultLines::default(),
+            active_faults: BTreeMap::new(),
             finished_at_ns: None,
             source,
             logs,
@@ -431,6 +434,7 @@ impl Supervisor {
             Step::Over => return Some(Milestone::Over),
             Step::Fault(record) => {
                 self.fault_lines.push(record.clone());
+                self.note_active(&record);
                 return Some(Milestone::Happened(record));
             }
             Step::SetOff(member, event) => {
@@ -473,6 +477,17 @@ impl Supervisor {
         if let Some(what) = seats[member].log_error.as_deref().filter(|_| is_first) {
             let name = &seats[member].name;
             reporting::say_aside(&format!("cannot write the log of {name}: {what}; the run goes on"));
+        }
+    }
+
+    /// Adds a fault that begins to those in effect, or removes one that ends.
+    fn note_active(&mut self, record: &EventRecord) {
+        let field = |name: &str| record.fields.get(name).cloned().unwrap_or_default();
+        let key = (field("event"), record.member.clone());
+        if field("begins") == "true" {
+            self.active_faults.insert(key, record.clone());
+        } else {
+            self.active_faults.remove(&key);
         }
     }
 

@@ -122,6 +122,9 @@ pub struct NodeReport {
     /// How its memory was held and used; only where memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
+    /// Operations and peers that it waited for when the run ended before its job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     /// How late one of its timers was served at the most: the slack of its host's scheduler. Nothing in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_late_max_ns: Option<u64>,
@@ -375,6 +378,7 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
         state: member.map_or(MemberState::Lost, |member| member.state),
         paths: job.and_then(|job| job.paths),
         memory: job.and_then(|job| job.memory.clone()),
+        waiting: member.map(|member| member.waiting.clone()).unwrap_or_default(),
         timer_late_max_ns: member.map(|member| member.timer_late_max_ns).filter(|late_ns| *late_ns > 0),
         shortage: member.map(|member| member.shortage).unwrap_or_default(),
     }
@@ -455,10 +459,12 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     if member.state != MemberState::Finished && seat.has_job {
         failures.push(match member.state {
             MemberState::Running => {
-                format!("{name}: its job had not ended when the run ended (state `running`)")
+                let by = if member.pid.is_some() { "the supervisor" } else { "the engine" };
+                format!("{name}: {by} ended the run before its job had ended")
             }
             state => format!("{name}: {}", state.name()),
         });
+        failures.extend(member.waiting.iter().map(|line| format!("{name} waits: {line}")));
     }
     match &member.job {
         Some(job) => {

@@ -252,6 +252,9 @@ pub struct MemberReport {
     pub ports: Vec<PortReport>,
     /// What happened to it.
     pub events: EventLog,
+    /// Operations and peers that it waited for, if it reported before its job had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timer_late_max_ns: u64,
@@ -299,6 +302,7 @@ impl MemberReport {
             job: None,
             ports: Vec::new(),
             events: EventLog::default(),
+            waiting: Vec::new(),
             timer_late_max_ns: 0,
             shortage: HostShortage::default(),
         }

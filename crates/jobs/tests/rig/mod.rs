@@ -243,6 +243,7 @@ impl Rig {
                     job: seat.job.as_mut().map(|job| job.result()),
                     ports: PortReport::of_member(seat.member.member(), edges),
                     events: seat.events.clone(),
+                    waiting: Vec::new(),
                     timer_late_max_ns: 0,
                     shortage: rackloom_jobs::report::HostShortage::default(),
                 }

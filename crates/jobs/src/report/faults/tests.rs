@@ -65,6 +65,7 @@ fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
             state: MemberState::Finished,
             paths: None,
             memory: None,
+            waiting: Vec::new(),
             timer_late_max_ns,
             shortage: HostShortage::default(),
         };
@@ -176,6 +177,7 @@ fn what_happens_on_another_host_need_not_have_happened_here() {
         state,
         paths: None,
         memory: None,
+            waiting: Vec::new(),
         timer_late_max_ns: None,
         shortage: HostShortage::default(),
     };
