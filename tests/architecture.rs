@@ -203,8 +203,25 @@ fn each_path_that_the_documents_name_exists() {
 fn counts(text: &str) -> Vec<String> {
     const COUNTED: [&str; 4] = ["crates", "experiments", "rooms", "commands"];
     const NUMBERS: [&str; 19] = [
-        "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-        "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
     ];
     let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let is_number = |word: &str| {
@@ -217,7 +234,10 @@ fn counts(text: &str) -> Vec<String> {
 
 #[test]
 fn documents_count_nothing_that_grows() {
-    assert_eq!(counts("It has ten crates, and 16 experiments of one crate."), ["ten crates", "16 experiments"]);
+    assert_eq!(
+        counts("It has ten crates, and 16 experiments of one crate."),
+        ["ten crates", "16 experiments"]
+    );
     for document in documents() {
         let text = std::fs::read_to_string(&document).expect("a document");
         assert_eq!(counts(&text), [""; 0], "{}", document.display());

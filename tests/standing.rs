@@ -655,7 +655,8 @@ fn status_shows_faults_as_long_as_they_last() {
     session.up(&topology("ring-4.yaml"), &[]);
     assert!(session.rack("ring-4")["faults"].is_null());
     session.passes(&["inject", "link", "n0--n1", "--loss", "50%"]);
-    let faults = within(PATIENCE, "the fault in the status", || session.rack("ring-4")["faults"].as_array().cloned());
+    let faults =
+        within(PATIENCE, "the fault in the status", || session.rack("ring-4")["faults"].as_array().cloned());
     for member in ["n0", "n1"] {
         let fault = faults.iter().find(|fault| fault["member"] == member);
         let fault = fault.unwrap_or_else(|| panic!("{member} is missing in {faults:?}"));

@@ -108,8 +108,9 @@ fn settled_status(stream: &UnixStream, plan: &Plan, required: &[u16]) -> Result<
                 missing.join(", ")
             );
             let _ = client::ask(stream, &plan.name, &Request::Down(Nothing {}), DOWN_PATIENCE);
-            return Err(Failure::new(Exit::Stalled, what)
-                .hint("the host may be too busy for the heartbeats; `timers` of the rack file can be longer"));
+            return Err(Failure::new(Exit::Stalled, what).hint(
+                "the host may be too busy for the heartbeats; `timers` of the rack file can be longer",
+            ));
         }
         std::thread::sleep(SETTLE_INTERVAL);
     }
@@ -128,9 +129,8 @@ fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> 
         })
     };
     let links = (0..).zip(&plan.links).map(|(number, link)| (number, &link.edge));
-    let links = links.filter(|(number, edge)| {
-        !is_vacant(edge.a) && !is_vacant(edge.b) && !is_struck(*number, edge)
-    });
+    let links =
+        links.filter(|(number, edge)| !is_vacant(edge.a) && !is_vacant(edge.b) && !is_struck(*number, edge));
     links.map(|(number, _)| number).collect()
 }
 

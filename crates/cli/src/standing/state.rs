@@ -123,7 +123,13 @@ mod tests {
     fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
         let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
         let mut seat = rack.seats.remove(0);
-        seat.status = Some(SeatStatus { links_up: 2, links_down: Vec::new(), memory: None, finished: verdict.is_some(), verdict });
+        seat.status = Some(SeatStatus {
+            links_up: 2,
+            links_down: Vec::new(),
+            memory: None,
+            finished: verdict.is_some(),
+            verdict,
+        });
         change(&mut seat);
         seat
     }

@@ -85,7 +85,8 @@ impl Supervisor {
         if ending == Ending::Stalled {
             failures.push(format!("no progress for {}", present::units::time(plan.watchdog_ns)));
             failures.extend(awaited);
-            let reports_it = |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
+            let reports_it =
+                |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
             // The others' lines come with their reports.
             for seat in rack.seats.iter().filter(|seat| !reports_it(seat)) {
                 let lines = seat.waiting.as_deref().unwrap_or(&[]);

@@ -177,7 +177,7 @@ fn what_happens_on_another_host_need_not_have_happened_here() {
         state,
         paths: None,
         memory: None,
-            waiting: Vec::new(),
+        waiting: Vec::new(),
         timer_late_max_ns: None,
         shortage: HostShortage::default(),
     };
