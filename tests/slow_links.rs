@@ -46,6 +46,47 @@ fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
     }
 }
 
+/// Racks and links that are drawn.
+const DRAWN: u64 = 80;
+
+/// A number from `least` on and below `end`, from a sequence that follows from its start (splitmix64).
+fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    least + (mixed ^ (mixed >> 31)) % (end - least)
+}
+
+/// The same property over drawn plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
+#[test]
+fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
+    for number in 0..DRAWN {
+        let state = &mut (number << 32);
+        let nodes = drawn(state, 3, 7);
+        let shape = match drawn(state, 0, 3) {
+            0 => format!("{{ring: {{nodes: {nodes}}}}}"),
+            1 => format!("{{star: {{nodes: {nodes}, planes: {}}}}}", drawn(state, 1, 3)),
+            _ => format!("{{full-mesh: {{nodes: {nodes}}}}}"),
+        };
+        // Evenly over the decades from 10 Mbit/s to 800 Gbit/s.
+        let rate = (drawn(state, 10, 80) * 10_u64.pow(drawn(state, 0, 5) as u32)).min(800_000);
+        let (length, frame) = (drawn(state, 1, 10_001), drawn(state, 354, 9_015));
+        let buffer = frame + drawn(state, 0, 512 << 10);
+        let spacing = drawn(state, 1, buffer.min(64 << 10) + 1);
+        let text = format!(
+            "name: drawn\nshape: {shape}\nframe_bytes_max: {frame}B\n\
+             link: {{rate: {rate}Mbit/s, length: {length}m, llr: {{outstanding_bytes: {buffer}B, ack_spacing: {spacing}B}}}}\n\
+             job: {{collective: {{collective: all-reduce, bytes: {}KiB, repetitions: 1, warm_up: 0}}}}\n",
+            4 * drawn(state, 1, 33)
+        );
+        let report = sim(&rack_file(&text)).finish().passed();
+        let found = [retry(&report, "replays"), retry(&report, "rx_duplicate_seq")];
+        assert_eq!(found, [0, 0], "{text}");
+        assert!(retry(&report, "tx_ok") > 0, "{text}");
+    }
+}
+
 /// One run: frames sent, and frames of them that the neighbour had already.
 fn needless(wire: &str, rate: &str) -> (u64, u64) {
     let report = run(&rack_file(&rack(rate, "3m", "4240B", LONG))).with(&["--wire", wire]).finish().passed();
