@@ -297,7 +297,7 @@ fn the_same_scripts_end_the_same_in_both_engines() {
 
 /// Three nodes, two of them in one server.
 const PAIR: &str = "name: pair\nshape: {star: {nodes: 3}}\nservers: {box0: [n0, n1]}\n\
-                    link: {rate: 100Gbit/s, delay: 500ns}\nwatchdog: 8s\n";
+                    link: {rate: 100Gbit/s, delay: 500ns}\ntimers: {heartbeat_interval: 100ms}\nwatchdog: 8s\n";
 
 #[test]
 fn faults_of_memory_in_one_server_end_the_same_in_both_engines() {

@@ -505,7 +505,7 @@ impl Supervisor {
     fn verdicts_at_rest(&self) -> Verdicts {
         let edges: Vec<_> = self.plan.links.iter().map(|link| link.edge).collect();
         let seats = &self.rack.seats;
-        let is_dead = |node: NodeId| seats[node.index()].death.is_some();
+        let is_dead = |node: NodeId| seats[node.index()].dies_by_script;
         let rests: Vec<_> =
             seats.iter().map(|seat| Some(seat.rest.clone()?.without_the_dead(is_dead))).collect();
         rest::judge(&edges, &rests, |node| self.plan.members[node.index()].name.clone())

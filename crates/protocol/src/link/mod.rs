@@ -192,10 +192,12 @@ impl Link {
         Some(Move { from, to, cause })
     }
 
-    /// Whether a frame's session is of the neighbour's present life.
+    // W-6
+    /// Whether a frame's session is of the neighbour's present life, and was sent since the neighbour knows of this one. What it sent before
+    /// has counters of an earlier session.
     #[must_use]
     pub fn knows(&self, session: u16) -> bool {
-        self.neighbour.is_some_and(|life| life.tag() as u16 == session)
+        self.heard_by_neighbour && self.neighbour.is_some_and(|life| life.tag() as u16 == session)
     }
 
     // W-16
@@ -498,8 +500,8 @@ impl Link {
         let eager = self.hellos_sent < EAGER_HELLOS;
         self.hello_due =
             now + if eager { self.timers.hello_interval_ns } else { self.timers.heartbeat_interval_ns };
-        let heard = self.candidate.or(self.neighbour).unwrap_or_default();
-        (heard, !self.heard_by_neighbour || self.candidate.is_some())
+        // A candidate hears its own incarnation only once this end has begun a session with it, and new counters.
+        (self.neighbour.unwrap_or_default(), !self.heard_by_neighbour || self.candidate.is_some())
     }
 
     /// Whether a heartbeat is due.

@@ -46,7 +46,7 @@ pub(crate) struct Seat {
     pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
     /// It has said that a fault script makes it kill itself.
-    pub(super) dies_by_script: bool,
+    pub(in crate::supervisor) dies_by_script: bool,
     pub(super) followed: Followed,
     /// It was asked to leave; it goes once it has reported.
     pub(super) leaves: bool,
