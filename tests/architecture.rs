@@ -223,7 +223,8 @@ fn counts(text: &str) -> Vec<String> {
         "nineteen",
         "twenty",
     ];
-    let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> =
+        text.split_whitespace().map(|word| word.trim_end_matches(['.', ',', ';', ':'])).collect();
     let is_number = |word: &str| {
         let is_word = NUMBERS.contains(&word.to_lowercase().as_str());
         is_word || word.parse::<u32>().is_ok_and(|number| number > 1)

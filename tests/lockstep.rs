@@ -11,8 +11,8 @@ use rackloom::wires::tapped::Tapped;
 use rackloom::wires::{Device, Doorbell, Ports, shared_memory};
 use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
 use rackloom_jobs::{Job, JobResult, Progress};
+use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
-use rackloom_plan::{Clock, Plan};
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
     LocalRange, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
@@ -201,7 +201,7 @@ fn seat(plan: &Plan, node: NodeId, mut devices: Vec<(u16, Box<dyn Device>)>) -> 
     devices.sort_by_key(|(port, _)| *port);
     let devices = devices.into_iter().map(|(_, device)| device).collect();
     let ports = Ports::new(devices, plan.frame_bytes_max).expect("devices of one kind");
-    let config = plan.member_config_on(Clock::Virtual, node, incarnation(SEED, node));
+    let config = plan.member_config_on(rackloom_plan::Clock::Virtual, node, incarnation(SEED, node));
     if plan.members[node.index()].role == MemberRole::Switch {
         let runtime = Runtime::new(
             Switch::new(config),
