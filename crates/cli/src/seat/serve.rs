@@ -450,13 +450,21 @@ impl Seat {
     }
 
     fn status(&mut self) -> SeatStatus {
-        let (memory, verdict) = match &mut self.body {
-            Body::Endpoint(work) => (Some(work.memory()), work.verdict()),
-            Body::Switch(_) => (None, None),
+        let mut status = SeatStatus {
+            links_up: self.observer.links_up() as u16,
+            links_down: self.observer.links_down(),
+            finished: self.body.is_finished(),
+            at_ns: self.body.now().0,
+            ports: self.observer.ports(self.body.member(), self.body.ports()),
+            ..SeatStatus::default()
         };
-        let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
-        let links_down = self.observer.links_down();
-        SeatStatus { links_up, links_down, memory: memory.map(Box::new), finished, verdict }
+        if let Body::Endpoint(work) = &mut self.body {
+            status.memory = Some(Box::new(work.memory()));
+            status.verdict = work.verdict();
+            status.paths = work.paths();
+            status.carried = work.sharing.report();
+        }
+        status
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {

@@ -148,6 +148,13 @@ impl Work {
         self.finished && self.sharing.mapped_by().any(|peer| endpoint.is_reachable(peer))
     }
 
+    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    pub(super) fn paths(&self) -> Vec<Vec<u16>> {
+        let endpoint = self.runtime.member();
+        let members = endpoint.config().graph.members.len() as u16;
+        (0..members).map(|node| endpoint.paths(NodeId(node)).map(|port| port.0).collect()).collect()
+    }
+
     /// How the memory is held and used now.
     pub(super) fn memory(&mut self) -> MemoryReport {
         memory::describe(self.runtime.memory_mut())

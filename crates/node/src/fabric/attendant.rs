@@ -13,11 +13,11 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rackloom_plan::Plan;
-use rackloom_protocol::{Member, MemberConfig, NodeId, PortId};
+use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::core::Core;
+use super::core::{Core, Member};
 use super::ear::Ear;
 use super::engine::Engine;
 use super::faults::SeatFaults;
@@ -200,11 +200,8 @@ impl Talk {
                 self.say(&json!({ "notice": "waiting", "lines": lines }))
             }
             Order::SayStatus => {
-                let links_up = self.lit().into_iter().filter(|lit| *lit).count();
-                let memory = self.memory();
-                self.say(
-                    &json!({ "notice": "status", "links_up": links_up, "memory": memory, "finished": true }),
-                )
+                let status = self.status();
+                self.say(&status)
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -278,16 +275,41 @@ impl Talk {
         }
     }
 
-    /// What passed through the ports; nothing once the node has left.
+    /// The answer to a status order.
+    fn status(&self) -> Value {
+        let lit = self.lit();
+        let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
+        let links_down: Vec<_> = down.map(|(port, _)| port.edge).collect();
+        let mut said = json!({
+            "notice": "status", "links_up": lit.iter().filter(|lit| **lit).count(), "links_down": links_down,
+            "memory": self.memory(), "finished": true,
+        });
+        let mut held = self.engine.hold();
+        if let Ok(member) = held.core().member() {
+            said["at_ns"] = json!(member.now().0);
+            said["ports"] = self.ports_of(member);
+            said["paths"] = self.paths_of(member);
+        }
+        said
+    }
+
+    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    fn paths_of(&self, member: &Member) -> Value {
+        let endpoint = member.member();
+        let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect::<Vec<_>>();
+        (0..self.config.graph.members.len() as u16).map(ports).collect()
+    }
+
+    /// Counters of all ports.
+    fn ports_of(&self, member: &Member) -> Value {
+        let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
+        report::ports(member.member(), member.ports(), &edges)
+    }
+
+    /// Counters of all ports; an empty list once the node has left.
     fn ports(&self) -> Value {
         let mut held = self.engine.hold();
-        held.core().member().map_or_else(
-            |_| json!([]),
-            |member| {
-                let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
-                report::ports(member.member(), member.ports(), &edges)
-            },
-        )
+        held.core().member().map_or_else(|_| json!([]), |member| self.ports_of(member))
     }
 
     /// How much memory the regions are; null once the node has left.

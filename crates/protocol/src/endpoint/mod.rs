@@ -139,6 +139,11 @@ impl Endpoint {
         self.forwarder.reaches(node)
     }
 
+    /// Ports at which the shortest live paths to `node` begin, one port per path; none if no path is alive.
+    pub fn paths(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.forwarder.ways(node)
+    }
+
     /// Whether every other endpoint of the rack can be reached now.
     #[must_use]
     pub fn reaches_everyone(&self) -> bool {
