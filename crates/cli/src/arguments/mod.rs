@@ -59,7 +59,10 @@ pub(crate) enum Command {
     /// Start a rack in the background; it stays until `down`
     #[command(after_help = Exit::help())]
     Up(UpArguments),
-    /// Show the racks that are up, and how their members are
+    /// Show the racks that are up: members, traffic and losses of links, live paths, active faults
+    ///
+    /// Rates are means over about 200 ms: the command reads all counters twice and divides the difference by the time between. Losses count
+    /// from the start. A dash stands for a member that did not answer within half a second.
     #[command(after_help = Exit::help())]
     Status(StatusArguments),
     /// Let faults befall a rack that is up
@@ -194,7 +197,7 @@ pub(crate) struct UpArguments {
 pub(crate) struct StatusArguments {
     /// Name of the rack; all racks if absent
     pub(crate) name: Option<String>,
-    /// Print JSON instead of tables
+    /// Print JSON instead of tables, with everything that they show
     #[arg(long)]
     pub(crate) json: bool,
 }

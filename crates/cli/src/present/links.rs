@@ -181,11 +181,23 @@ mod tests {
 
     #[test]
     fn links_line_up_and_a_dash_stands_for_what_is_not_known() {
-        insta::assert_snapshot!(links(&status()).expect("links"), @"");
+        insta::assert_snapshot!(links(&status()).expect("links"), @r"
+        rates now, over 201 ms; `data` frames carry operations; losses since the start
+
+        link    plane  data frames/s  data rate  all frames/s  wire rate  retransmitted  replayed  missing  dropped
+        n0->s0      0         12 000  50.0 MB/s        12 345  52.0 MB/s          1 234         0        3  checksum 2, injected 1 500
+        s0->n0      0              -          -             -          -              -         -        0  - of s0
+        n1->s0      0              -          -             -          -              -         -        -  -
+        ");
     }
 
     #[test]
     fn paths_are_listed_by_node_and_planes() {
-        insta::assert_snapshot!(paths(&status()).expect("paths"), @"");
+        insta::assert_snapshot!(paths(&status()).expect("paths"), @r"
+        paths of  live  planes  first links    to
+        n0           2  0 1     n0->s0 n0->s1  n1 n3
+        n0           0  -       -              n2
+        n1           -  -       -              -
+        ");
     }
 }
