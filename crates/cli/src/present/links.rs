@@ -168,7 +168,7 @@ mod tests {
             "data_bytes_per_s": 50_000_000});
         let links = json!([
             {"name": "n0->s0", "from": "n0", "to": "s0", "plane": 0, "sent": sent, "rate": rate, "missing": 3,
-                "dropped": {"checksum": 2, "injected": 1500}},
+                "dropped": {"hop-check": 2, "injected": 1500}},
             {"name": "s0->n0", "from": "s0", "to": "n0", "plane": 0, "sent": null, "missing": 0, "dropped": {}, "unanswered": ["s0"]},
             {"name": "n1->s0", "from": "n1", "to": "s0", "plane": 0, "sent": null, "missing": null, "dropped": null,
                 "unanswered": ["n1", "s0"]}
@@ -185,7 +185,7 @@ mod tests {
         rates now, over 201 ms; `data` frames carry operations; losses since the start
 
         link    plane  data frames/s  data rate  all frames/s  wire rate  retransmitted  replayed  missing  dropped
-        n0->s0      0         12 000  50.0 MB/s        12 345  52.0 MB/s          1 234         0        3  checksum 2, injected 1 500
+        n0->s0      0         12 000  50.0 MB/s        12 345  52.0 MB/s          1 234         0        3  hop-check 2, injected 1 500
         s0->n0      0              -          -             -          -              -         -        0  - of s0
         n1->s0      0              -          -             -          -              -         -        -  -
         ");

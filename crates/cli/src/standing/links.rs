@@ -136,7 +136,7 @@ mod tests {
     fn port(edge: u16, missing: u64) -> PortReport {
         let mut port = PortReport { edge, frames_sent: 10, missing, ..PortReport::default() };
         port.injected.insert("dropped".to_owned(), 4);
-        port.dropped.insert("checksum".to_owned(), 3);
+        port.dropped.insert("hop-check".to_owned(), 3);
         port
     }
 
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!((out.missing, &out.unanswered[..]), (None, &["s0".to_owned()][..]));
         assert_eq!(out.dropped, Some(BTreeMap::from([("injected".to_owned(), 4)])));
         assert_eq!((&back.sent, back.missing), (&None, Some(2)));
-        assert_eq!(back.dropped, Some(BTreeMap::from([("checksum".to_owned(), 3)])));
+        assert_eq!(back.dropped, Some(BTreeMap::from([("hop-check".to_owned(), 3)])));
         let unknown = find("n1->s0");
         assert_eq!((&unknown.sent, &unknown.dropped, unknown.unanswered.len()), (&None, &None, 2));
     }
