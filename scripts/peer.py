@@ -20,7 +20,7 @@ import time
 
 from example_peer.litmus import Litmus
 from example_peer.node import Node
-from example_peer.seal import rack_key
+from example_peer.seal import rack_key, region_seed
 
 
 def settings_from(arguments):
@@ -49,6 +49,7 @@ def settings_from(arguments):
     settings = parser.parse_args(arguments)
     settings.node, settings.neighbour, settings.host, settings.edge = 1, 0, 1, 0
     settings.key = rack_key(settings.key_file) if settings.key_file else None
+    settings.key_seed = region_seed(settings.key) if settings.key else settings.seed
     return settings
 
 

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Ended, Running, injected, over_links, rack_file, rackloom, run, scratch, send, sim, within};
+use support::{
+    Ended, Rackloom, Running, injected, over_links, rack_file, rackloom, run, scratch, send, sim, within,
+};
 
 /// Three nodes, so that frames are also passed on.
 const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\n";
@@ -338,4 +340,34 @@ fn what_cannot_be_captured_is_refused_before_anything_starts() {
             assert!(ended.stderr.contains(part), "{}", ended.stderr);
         }
     }
+}
+
+/// `fold` of docs/litmus-job.md, computed from the page alone.
+fn fold(seed: u64, parts: &[u64]) -> u64 {
+    let mix = |value: u64| {
+        let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    };
+    parts.iter().fold(mix(seed), |sum, part| mix(sum ^ mix(*part)).rotate_left(17))
+}
+
+/// How often the key that follows from the seed of the rack file stands in the captures of a litmus.
+fn guessable_keys(command: Rackloom, seed: u64) -> usize {
+    let directory = scratch("keys");
+    let ended = command.with(&["--seed", &seed.to_string(), "--capture", text(&directory)]).finish();
+    ended.passed();
+    // Region 2 of every node: every litmus writes there.
+    let keys: Vec<_> = (0..3).map(|owner| fold(seed, &[5, owner, 2]).to_le_bytes()).collect();
+    let files =
+        names(&directory).into_iter().map(|name| std::fs::read(directory.join(name)).expect("a capture"));
+    files.map(|bytes| bytes.windows(8).filter(|window| keys.iter().any(|key| key == window)).count()).sum()
+}
+
+#[test]
+fn keys_of_regions_follow_from_the_seed_in_virtual_time_alone() {
+    let file = rack_file(&format!("{RING}job: {{litmus: {{rounds: 1, bytes_max: 4KiB}}}}\n"));
+    assert!(guessable_keys(sim(&file), 77) > 100, "the page says how keys follow from the seed");
+    assert_eq!(guessable_keys(run(&file), 77), 0, "between processes they are a secret of the run");
 }

@@ -140,7 +140,7 @@ class Litmus:
     # -- what must be where
 
     def key(self, owner, region):
-        return fold(self.seed, KEY, owner, region)
+        return fold(self.settings.key_seed, KEY, owner, region)
 
     def readable_of(self, owner, start, length):
         return pattern(fold(self.seed, READ, owner), start, length)

@@ -38,6 +38,10 @@ def message_key(key, host):
     return derived(key, b"rackloom 2 message", struct.pack("<H", host))
 
 
+def region_seed(key):
+    return struct.unpack("<Q", tag(derived(key, b"rackloom 2 regions"), b""))[0]
+
+
 class LinkSeal:
     """One end of a link: agrees on a session with the other end, then seals and opens frames."""
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackloom::namespaces::{
     Bridge, BridgeCable, Cable, CableEnd, NamespaceError, enter_new_network_namespace,
@@ -194,6 +194,18 @@ impl Host {
 
     pub(crate) fn kill(&self) {
         kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it is there");
+    }
+
+    /// The end of a run, or `None` if it lasts longer than `limit`. Then the run is killed.
+    pub(crate) fn finish_within(mut self, limit: Duration) -> Option<Ended> {
+        let deadline = Instant::now() + limit;
+        while self.child.try_wait().expect("a child").is_none() {
+            if Instant::now() > deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(self.finish())
     }
 
     pub(crate) fn finish(mut self) -> Ended {

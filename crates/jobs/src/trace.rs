@@ -32,8 +32,10 @@ const PURPOSE: u64 = 0x7472_6163_6531;
 /// What is asked of the job of a trace; the same for every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Of the data.
+    /// Seed of the data.
     pub seed: u64,
+    /// Seed of the keys of regions.
+    pub key_seed: u64,
     /// What the smallest endpoint has.
     pub memory_bytes: u64,
     /// Until every other rank can be reached.
@@ -91,7 +93,7 @@ pub fn trace(
         outstanding_max: OUTSTANDING_MAX,
     };
     let play = Trace::new(rank, ranks.len(), settings.seed, bytes, lines);
-    Ok(Box::new(Ensemble::new(rank, ranks, settings.seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, patience, play)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -79,6 +79,8 @@ pub(crate) struct Start {
     pub(crate) member: u16,
     /// Which life of the member this is.
     pub(crate) incarnation: u64,
+    /// Seed of the keys of the job's regions.
+    pub(crate) key_seed: u64,
     /// The moment from which all members count, on the host's monotonic clock.
     pub(crate) origin_monotonic_ns: u64,
     /// What its ports are plugged into.

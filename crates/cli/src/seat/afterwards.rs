@@ -3,6 +3,7 @@
 //! The supervisor says who lives ([`crate::control::Order::Heal`]), and asks again as long as something is missing. What was measured
 //! stays as it was: the report is made before the first question, and only what the oracles saw is added to it.
 
+use rackloom_jobs::Seeds;
 use rackloom_jobs::report::MemberReport;
 use rackloom_jobs::rest::{self, LinkEnd, Rest};
 use rackloom_plan::Plan;
@@ -52,6 +53,7 @@ impl Afterwards {
         plan: &Plan,
         node: NodeId,
         living: &[NodeId],
+        seeds: Seeds,
         regions: &[RegionConfig],
         before: MemberReport,
     ) -> Self {
@@ -60,7 +62,7 @@ impl Afterwards {
         let targets = rest::whom_to_ask(&edges, node, |other| is_node(plan, other), lives).into_iter();
         let targets = targets.filter(|_| is_node(plan, node));
         let question = |target| {
-            let there = word(&rackloom_jobs::build(plan, target, plan.seed).regions());
+            let there = word(&rackloom_jobs::build(plan, target, seeds).regions());
             Question { target, there, operation: None, is_answered: false }
         };
         let questions = targets.map(question).collect();

@@ -5,6 +5,7 @@
 
 use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
+use rackloom_jobs::Seeds;
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::collective::snapshot::Checkpoints;
 use rackloom_plan::JobKind;
@@ -33,6 +34,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
         faults = None;
     }
+    let seeds = Seeds { data: plan.seed, keys: start.key_seed };
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
     let config = plan.member_config(node, Incarnation(start.incarnation));
@@ -61,7 +63,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             } else {
                 start.source.snapshots.of_rank(&plan, node)?
             };
-            let job = rackloom_jobs::build_from(&plan, node, plan.seed, &inputs, checkpoints);
+            let job = rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints);
             let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
             for reason in memory.take_frames_in_place(&mut ports) {
                 tracing::info!("{}: frames are copied once more on their way: {reason}", member.name);
@@ -69,7 +71,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             // Nobody has a job for a successor's memory.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let (doorbell, regions) = (cabling.doorbell(), job.regions());
-            let own = Own { node, server, processes: &start.processes, doorbell, regions };
+            let own = Own { node, seeds, server, processes: &start.processes, doorbell, regions };
             let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
             let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
             drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
@@ -87,5 +89,5 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         }
     };
     body.watch_processes(&neighbours, &start.processes);
-    Ok(Seat::new(body, observer, faults, cabling, start.stays, neighbours))
+    Ok(Seat::new(body, observer, faults, cabling, start.stays, neighbours, seeds))
 }

@@ -10,6 +10,7 @@ use rackloom::availability::own_waited_ns;
 use rackloom::seat::FaultPlayer;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
+use rackloom_jobs::Seeds;
 use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
 use rackloom_plan::faults::{Deed, MemoryConditions};
@@ -57,6 +58,8 @@ pub(super) struct Seat {
     progress_due: Instant,
     /// By port: who is at the other end.
     neighbours: Vec<NodeId>,
+    /// Of the run's jobs.
+    seeds: Seeds,
     /// The job's count when it was told last.
     progress: u64,
     /// When a change of that count was last seen, on the run's clock.
@@ -176,6 +179,7 @@ impl Seat {
         cabling: Cabling,
         tells_events: bool,
         neighbours: Vec<NodeId>,
+        seeds: Seeds,
     ) -> Self {
         let (control_due, progress_due) = (Instant::ZERO, Instant::ZERO);
         Self {
@@ -186,6 +190,7 @@ impl Seat {
             control_due,
             progress_due,
             neighbours,
+            seeds,
             progress: 0,
             progress_at: Instant::ZERO,
             cabling,
@@ -415,8 +420,8 @@ impl Seat {
         }
         let living: Vec<_> = living.iter().copied().map(NodeId).collect();
         let regions = if let Body::Endpoint(work) = &self.body { work.job.regions() } else { Vec::new() };
-        let afterwards =
-            Afterwards::begin(self.faults.plan(), self.observer.node(), &living, &regions, before);
+        let (plan, node) = (self.faults.plan(), self.observer.node());
+        let afterwards = Afterwards::begin(plan, node, &living, self.seeds, &regions, before);
         self.afterwards = Some(afterwards);
         self.ask_for_words(now);
     }

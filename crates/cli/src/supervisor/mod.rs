@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
+use rackloom::seal::RackKey;
 use rackloom_jobs::Verdicts;
 use rackloom_jobs::report::{EventRecord, FaultLines};
 use rackloom_jobs::rest;
@@ -103,6 +104,7 @@ pub(crate) struct Supervisor {
     /// When the job was over and everything was healed; nothing where that is not done.
     finished_at_ns: Option<u64>,
     source: Source,
+    key_seed: u64,
     logs: Logs,
     stays: bool,
     wiring: Wiring,
@@ -171,6 +173,7 @@ impl Supervisor {
     ) -> Result<Self, Failure> {
         let here = Here::of(&plan, source.host.as_deref())?;
         let hosts = Hosts::open(&plan, &here, incarnation())?;
+        let key_seed = key_seed(&plan, &here)?;
         let names = named::begin(&source, &plan)?;
         let wiring = Wiring::prepare(&plan, &here)?;
         let members =
@@ -193,6 +196,7 @@ impl Supervisor {
             active_faults: BTreeMap::new(),
             finished_at_ns: None,
             source,
+            key_seed,
             logs,
             stays: false,
             wiring,
@@ -414,6 +418,7 @@ impl Supervisor {
             source: self.source.clone(),
             member: member as u16,
             incarnation: incarnation(),
+            key_seed: self.key_seed,
             origin_monotonic_ns: self.clock.origin_ns(),
             grant,
             server: self.run_directory.clone().map(|directory| SharedServer { directory }),
@@ -553,6 +558,23 @@ fn without_places(error: &rackloom_plan::PlanError) -> String {
 /// How long links may take to come back, and credits to come home, once everything is healed.
 fn healing_ns(plan: &Plan) -> u64 {
     2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + HEALING_SLACK_NS
+}
+
+/// What the keys of the job's regions follow from: a secret of the run on one host.
+///
+/// Supervisors of several hosts exchange no secret before their seats begin, so theirs follows from the rack's key. Without a key it
+/// is the rack file's seed, which is no secret.
+fn key_seed(plan: &Plan, here: &Here) -> Result<u64, Failure> {
+    if here.host.is_none() {
+        let mut secret = [0; 8];
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
+            Failure::could_not_start("cannot draw a secret for keys of regions", std::io::Error::from(error))
+        })?;
+        return Ok(u64::from_ne_bytes(secret));
+    }
+    let Some(path) = &plan.security.key_file else { return Ok(plan.seed) };
+    let key = RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
+    Ok(key.region_seed())
 }
 
 /// A later life has a larger number, also after a crash that left no record: wall time, and chance below it.

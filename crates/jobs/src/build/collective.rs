@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::{AlgorithmName, CollectivePlan, OnLoss, Plan};
 
-use super::{fabric, patience_ns, smallest_memory};
+use super::{Seeds, fabric, patience_ns, smallest_memory};
 use crate::collective::{CollectiveSettings, Inputs};
 
 /// The settings that the plan's words stand for.
@@ -15,7 +15,7 @@ use crate::collective::{CollectiveSettings, Inputs};
 pub(super) fn settings(
     plan: &Plan,
     job: &CollectivePlan,
-    seed: u64,
+    seeds: Seeds,
     inputs: &Inputs,
 ) -> Result<CollectiveSettings, String> {
     let default = CollectiveSettings::default();
@@ -31,7 +31,8 @@ pub(super) fn settings(
         sizes: if job.collective.moves_data() { sizes.collect() } else { vec![0] },
         repetitions: job.sweep.repetitions,
         warm_up: job.sweep.warm_up,
-        seed,
+        seed: seeds.data,
+        key_seed: seeds.keys,
         inputs: Inputs::Pattern,
         shrinks: job.on_loss == OnLoss::Shrink,
         members: Vec::new(),
@@ -98,12 +99,12 @@ mod tests {
         }
         for element in ElementName::ALL {
             let job = CollectivePlan { element: *element, ..job(&plan) };
-            let settings = settings(&plan, &job, 0, &Inputs::Pattern).unwrap();
+            let settings = settings(&plan, &job, 0.into(), &Inputs::Pattern).unwrap();
             assert_eq!(settings.element.bytes() as u64, element.bytes());
         }
         for op in OperatorName::ALL {
             let job = CollectivePlan { op: *op, ..job(&plan) };
-            assert_eq!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap().operation.name(), op.name());
+            assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern).unwrap().operation.name(), op.name());
         }
     }
 
@@ -112,7 +113,7 @@ mod tests {
         let plan = plan();
         let mut job = job(&plan);
         (job.sweep.sizes.from_bytes, job.sweep.sizes.to_bytes) = (6, 100);
-        let settings = settings(&plan, &job, 3, &Inputs::Pattern).unwrap();
+        let settings = settings(&plan, &job, 3.into(), &Inputs::Pattern).unwrap();
         assert_eq!((settings.sizes, settings.seed), (vec![1, 3, 6, 12, 24], 3));
     }
 
@@ -120,6 +121,6 @@ mod tests {
     fn a_barrier_has_one_size_and_that_is_nothing() {
         let plan = plan();
         let job = CollectivePlan { collective: CollectiveName::Barrier, ..job(&plan) };
-        assert_eq!(settings(&plan, &job, 0, &Inputs::Pattern).unwrap().sizes, [0]);
+        assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern).unwrap().sizes, [0]);
     }
 }

@@ -23,19 +23,37 @@ const LOAD_STORE_BYTES_MAX: u64 = 16_384;
 /// A load is cut at multiples of this.
 const LOAD_REQUEST_BYTES: u64 = 256;
 
-/// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seed.
+/// Seeds of the jobs of one run. All ranks must be given the same.
+///
+/// One number for both suits virtual time, where a run repeats to the last byte. Between real processes `keys` is a secret of the
+/// run, so that a process that knows the rack file cannot address memory of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// Data, guards, alignments and targets follow from it.
+    pub data: u64,
+    /// Keys of regions follow from it.
+    pub keys: u64,
+}
+
+impl From<u64> for Seeds {
+    fn from(seed: u64) -> Self {
+        Self { data: seed, keys: seed }
+    }
+}
+
+/// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seeds.
 ///
 /// A job that cannot be done (it does not fit into the members' memory) is built all the same: it ends at once,
 /// and its result says why. [`objections`] says so before anything starts.
 #[must_use]
-pub fn build(plan: &Plan, rank: NodeId, seed: u64) -> Box<dyn Job> {
-    build_on(plan, rank, seed, &Inputs::Pattern)
+pub fn build(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>) -> Box<dyn Job> {
+    build_on(plan, rank, seeds, &Inputs::Pattern)
 }
 
 /// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
 #[must_use]
-pub fn build_on(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Box<dyn Job> {
-    build_from(plan, rank, seed, inputs, Checkpoints::default())
+pub fn build_on(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>, inputs: &Inputs) -> Box<dyn Job> {
+    build_from(plan, rank, seeds, inputs, Checkpoints::default())
 }
 
 /// The same with snapshots, where the job is a collective: to be saved, or to be taken up.
@@ -43,11 +61,11 @@ pub fn build_on(plan: &Plan, rank: NodeId, seed: u64, inputs: &Inputs) -> Box<dy
 pub fn build_from(
     plan: &Plan,
     rank: NodeId,
-    seed: u64,
+    seeds: impl Into<Seeds>,
     inputs: &Inputs,
     checkpoints: Checkpoints,
 ) -> Box<dyn Job> {
-    made(plan, rank, seed, inputs, checkpoints)
+    made(plan, rank, seeds.into(), inputs, checkpoints)
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
@@ -58,12 +76,14 @@ pub fn build_from(
 pub fn play_trace(
     plan: &Plan,
     rank: NodeId,
-    seed: u64,
+    seeds: impl Into<Seeds>,
     lines: &[TraceLine],
 ) -> Result<Box<dyn Job>, TraceError> {
     let default = PairSettings::new(Measure::Bandwidth);
+    let Seeds { data: seed, keys: key_seed } = seeds.into();
     let settings = TraceSettings {
         seed,
+        key_seed,
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
@@ -76,12 +96,12 @@ pub fn play_trace(
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
     let mut objections =
-        Vec::from_iter(made(plan, NodeId(0), plan.seed, inputs, Checkpoints::default()).err());
+        Vec::from_iter(made(plan, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // What else is wrong shows where all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
-        objections.extend(made(&united, NodeId(0), plan.seed, inputs, Checkpoints::default()).err());
+        objections.extend(made(&united, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
     }
     objections
 }
@@ -89,27 +109,27 @@ pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
 fn made(
     plan: &Plan,
     rank: NodeId,
-    seed: u64,
+    seeds: Seeds,
     inputs: &Inputs,
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, Objection> {
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
-            let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seed));
+            let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seeds));
             Box::new(litmus.map_err(|error| Objection::from_words(Subject::Memory, &error.to_string()))?)
         }
         JobKind::Collective(job) => {
-            let settings = collective::settings(plan, job, seed, inputs)
+            let settings = collective::settings(plan, job, seeds, inputs)
                 .map_err(|words| Objection::from_words(Subject::Collective, &words))?;
             let objection =
                 |error: CollectiveError| Objection::from_words(of_collective(&error), &error.to_string());
             crate::collective::collective_from(rank, ranks(plan), settings, checkpoints).map_err(objection)?
         }
-        JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seed))?,
+        JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seeds))?,
         JobKind::Bandwidth(sweep) => {
-            paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seed))?
+            paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seeds))?
         }
-        JobKind::Traffic(job) => trafficked(plan, rank, job, seed)?,
+        JobKind::Traffic(job) => trafficked(plan, rank, job, seeds)?,
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
@@ -128,13 +148,14 @@ fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn J
         .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
 }
 
-fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seed: u64) -> Result<Box<dyn Job>, Objection> {
+fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Result<Box<dyn Job>, Objection> {
     let default = PairSettings::new(Measure::Bandwidth);
     let settings = TrafficSettings {
         pattern: job.pattern,
         bytes: job.bytes,
         messages: job.messages.into(),
-        seed,
+        seed: seeds.data,
+        key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
@@ -160,13 +181,14 @@ const fn of_collective(error: &CollectiveError) -> Subject {
     }
 }
 
-fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seed: u64) -> PairSettings {
+fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> PairSettings {
     let default = PairSettings::new(measure);
     PairSettings {
         sizes: sweep.sizes.iter().collect(),
         repetitions: sweep.repetitions,
         warm_up: sweep.warm_up,
-        seed,
+        seed: seeds.data,
+        key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
@@ -187,11 +209,12 @@ fn smallest_memory(plan: &Plan) -> u64 {
 }
 
 /// What the plan says about the litmus, and what its core can take.
-fn litmus_settings(plan: &Plan, seed: u64) -> LitmusSettings {
+fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     let default = LitmusSettings::default();
     let requests_max = u64::from(plan.outstanding_loads_max);
     LitmusSettings {
-        seed,
+        seed: seeds.data,
+        key_seed: seeds.keys,
         bytes_max: u64::from(plan.job.bytes_max),
         memory_bytes: smallest_memory(plan),
         // A misaligned load needs one request more than its length says.
@@ -223,7 +246,7 @@ mod tests {
     #[test]
     fn a_plan_with_a_litmus_builds_a_rank_with_the_plans_numbers() {
         let plan = plan("job: {litmus: {bytes_max: 64KiB, rounds: 3}}\n");
-        let settings = litmus_settings(&plan, 9);
+        let settings = litmus_settings(&plan, 9.into());
         assert_eq!((settings.seed, settings.bytes_max, settings.rounds), (9, 65_536, 3));
         assert_eq!(settings.memory_bytes, plan.members[0].memory_bytes);
         assert_eq!(build(&plan, NodeId(2), 9).regions().len(), 5);
@@ -233,17 +256,30 @@ mod tests {
     fn few_outstanding_loads_make_small_loads() {
         let mut plan = plan("");
         plan.change(|plan| plan.outstanding_loads_max = 3);
-        assert_eq!(litmus_settings(&plan, 0).store_bytes_max, 512);
+        assert_eq!(litmus_settings(&plan, 0.into()).store_bytes_max, 512);
     }
 
     #[test]
     fn keys_follow_from_the_seed() {
         let plan = plan("");
-        let keys = |seed| {
-            build(&plan, NodeId(1), seed).regions().iter().map(|region| region.key).collect::<Vec<_>>()
+        let keys = |seeds: Seeds| {
+            build(&plan, NodeId(1), seeds).regions().iter().map(|region| region.key).collect::<Vec<_>>()
         };
-        assert_eq!(keys(1), keys(1));
-        assert_ne!(keys(1), keys(2));
+        assert_eq!(keys(1.into()), keys(1.into()));
+        assert_ne!(keys(1.into()), keys(2.into()));
+        for kind in ["litmus", "collective", "latency", "bandwidth", "traffic"] {
+            let plan = super::tests::plan(&format!("job: {kind}\n"));
+            let keys = |seeds: Seeds| {
+                build(&plan, NodeId(1), seeds).regions().iter().map(|region| region.key).collect::<Vec<_>>()
+            };
+            assert!(!keys(1.into()).is_empty(), "{kind}");
+            assert_ne!(
+                keys(1.into()),
+                keys(Seeds { data: 1, keys: 2 }),
+                "{kind}: the secret of the run decides"
+            );
+            assert_eq!(keys(2.into()), keys(Seeds { data: 1, keys: 2 }), "{kind}: and nothing else");
+        }
     }
 
     #[test]

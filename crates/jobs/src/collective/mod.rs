@@ -94,8 +94,8 @@ fn alone(
         drain_timeout_ns: play.settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
-    let seed = play.settings.seed;
-    Ok(Box::new(Ensemble::new(rank, ranks, seed, patience, play)))
+    let key_seed = play.settings.key_seed;
+    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, patience, play)))
 }
 
 /// Where a rank is.

@@ -24,8 +24,10 @@ pub struct CollectiveSettings {
     pub repetitions: u32,
     /// Runs per size before those.
     pub warm_up: u32,
-    /// Seed of derived inputs and of keys.
+    /// Seed of derived inputs.
     pub seed: u64,
+    /// Seed of the keys of regions.
+    pub key_seed: u64,
     /// What the ranks give.
     pub inputs: Inputs,
     /// Whether those who are left after a loss do it again among themselves.
@@ -74,6 +76,7 @@ impl Default for CollectiveSettings {
             repetitions: 20,
             warm_up: 5,
             seed: 0,
+            key_seed: 0,
             inputs: Inputs::Pattern,
             shrinks: false,
             members: Vec::new(),

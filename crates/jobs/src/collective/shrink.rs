@@ -39,7 +39,7 @@ pub(super) fn shrinking(
     };
     let need = need(&of_group, ranks.len())?;
     must_fit(&settings, ranks.len(), algorithm, need)?;
-    let crew = Crew::new(rank.0, ranks.clone(), settings.seed);
+    let crew = Crew::new(rank.0, ranks.clone(), settings.key_seed);
     let regions = regions(&crew, need);
     let patience_ns = settings.drain_timeout_ns;
     let whole =

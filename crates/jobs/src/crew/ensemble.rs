@@ -120,11 +120,11 @@ pub(crate) struct Ensemble<P> {
 }
 
 impl<P: Play> Ensemble<P> {
-    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, seed: u64, patience: Patience, play: P) -> Self {
+    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, key_seed: u64, patience: Patience, play: P) -> Self {
         let issuer = Issuer::new(patience.outstanding_max, patience.start_timeout_ns);
         let barrier = Barrier::new((0..ranks.len() as u16).collect(), rank.0);
         Self {
-            crew: Crew { rank: rank.0, ranks, seed },
+            crew: Crew::new(rank.0, ranks, key_seed),
             issuer,
             play,
             barrier,

@@ -41,12 +41,13 @@ const KEY_PURPOSE: u64 = 0x6b65_7973;
 pub(crate) struct Crew {
     pub(crate) rank: u16,
     pub(crate) ranks: Vec<Rank>,
-    seed: u64,
+    key_seed: u64,
 }
 
 impl Crew {
-    pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, seed: u64) -> Self {
-        Self { rank, ranks, seed }
+    /// `key_seed`: what the keys of all regions of the job follow from.
+    pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, key_seed: u64) -> Self {
+        Self { rank, ranks, key_seed }
     }
 
     pub(crate) fn name(&self, rank: u16) -> &str {
@@ -78,7 +79,7 @@ impl Crew {
     }
 
     fn key(&self, owner: u16, region: RegionId) -> Key {
-        Key(fold(self.seed, &[KEY_PURPOSE, owner.into(), region.0.into()]))
+        Key(fold(self.key_seed, &[KEY_PURPOSE, owner.into(), region.0.into()]))
     }
 }
 

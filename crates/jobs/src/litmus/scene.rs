@@ -88,7 +88,7 @@ impl Scene {
     }
 
     pub(crate) fn key(&self, owner: u16, region: RegionId) -> Key {
-        Key(fold(self.settings.seed, &[Purpose::Key as u64, owner.into(), region.0.into()]))
+        Key(fold(self.settings.key_seed, &[Purpose::Key as u64, owner.into(), region.0.into()]))
     }
 
     pub(crate) fn address(&self, owner: u16, region: RegionId, offset: u64) -> RemoteAddress {

@@ -3,8 +3,10 @@
 /// Settings of one litmus run; the same for every rank, because every rank derives every address from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LitmusSettings {
-    /// Seed of patterns, guards, keys and alignments.
+    /// Seed of patterns, guards and alignments.
     pub seed: u64,
+    /// Seed of the keys of regions.
+    pub key_seed: u64,
     /// Largest transfer between neighbouring ranks. The layout lowers it to what fits, and the result says so.
     pub bytes_max: u64,
     /// Memory of the smallest endpoint; all regions together stay below it.
@@ -31,6 +33,7 @@ impl Default for LitmusSettings {
     fn default() -> Self {
         Self {
             seed: 0,
+            key_seed: 0,
             bytes_max: 1 << 20,
             memory_bytes: 64 << 20,
             round_bytes_max: 16 << 20,

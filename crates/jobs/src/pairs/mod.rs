@@ -73,9 +73,9 @@ pub fn pairs(rank: NodeId, ranks: Vec<Rank>, settings: PairSettings) -> Result<B
         drain_timeout_ns: settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
-    let seed = settings.seed;
+    let key_seed = settings.key_seed;
     let play = Measurement::new(rank.0, ranks.len() as u16, settings);
-    Ok(Box::new(Ensemble::new(rank, ranks, seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, patience, play)))
 }
 
 fn check(ranks: &[Rank], settings: &PairSettings) -> Result<(), PairError> {

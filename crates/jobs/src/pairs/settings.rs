@@ -65,8 +65,10 @@ pub struct PairSettings {
     pub warm_up: u32,
     /// Between whom.
     pub pairs: Pairs,
-    /// Seed of the bytes and of keys.
+    /// Seed of the bytes.
     pub seed: u64,
+    /// Seed of the keys of regions.
+    pub key_seed: u64,
     /// Largest store.
     pub store_bytes_max: u64,
     /// Memory of the smallest endpoint.
@@ -94,6 +96,7 @@ impl PairSettings {
             warm_up: 10,
             pairs: Pairs::First,
             seed: 0,
+            key_seed: 0,
             store_bytes_max: 1024,
             memory_bytes: 64 << 20,
             start_timeout_ns: 30_000_000_000,

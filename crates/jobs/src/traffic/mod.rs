@@ -43,8 +43,10 @@ pub struct TrafficSettings {
     pub bytes: u64,
     /// Messages of each flow, or of each rank where targets are drawn.
     pub messages: u64,
-    /// Of the data and of what is drawn.
+    /// Seed of the data and of what is drawn.
     pub seed: u64,
+    /// Seed of the keys of regions.
+    pub key_seed: u64,
     /// Largest store that every endpoint takes.
     pub store_bytes_max: u64,
     /// What the smallest endpoint has.
@@ -107,7 +109,7 @@ pub fn traffic(
         outstanding_max: OUTSTANDING_MAX,
     };
     let play = Traffic::new(rank.0, ranks.len() as u16, settings);
-    Ok(Box::new(Ensemble::new(rank, ranks, settings.seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, patience, play)))
 }
 
 fn check(ranks: &[Rank], settings: &TrafficSettings) -> Result<(), TrafficError> {

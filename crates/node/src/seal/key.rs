@@ -146,6 +146,12 @@ impl RackKey {
         self.derive(&[b"rackloom 2 message", &host.to_le_bytes()])
     }
 
+    /// What the keys of a job's regions follow from. All hosts of the rack derive the same number.
+    #[must_use]
+    pub fn region_seed(&self) -> u64 {
+        u64::from_le_bytes(self.derive(&[b"rackloom 2 regions"]).tag(&[]))
+    }
+
     /// What makes the tags of one use, which `parts` tell from all others.
     pub(super) fn derive(&self, parts: &[&[u8]]) -> Tagger {
         let mut hash = keyed::<Blake2bMac<U32>>(&self.0);

@@ -17,7 +17,7 @@ use rackloom::wires::Doorbell;
 use rackloom::{Clock, HostMemory};
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::local::{is_shared, memory_of, moved_bytes, withheld_note};
-use rackloom_jobs::{Carried, PathReport, Seat};
+use rackloom_jobs::{Carried, PathReport, Seat, Seeds};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, RegionConfig, RegionId,
@@ -61,6 +61,7 @@ struct Ways {
 /// What a seat has to share, and where.
 pub(super) struct Own<'a> {
     pub(super) node: NodeId,
+    pub(super) seeds: Seeds,
     pub(super) server: Option<&'a SharedServer>,
     /// By place in the plan: the process of each member of this host.
     pub(super) processes: &'a [Option<u32>],
@@ -244,7 +245,7 @@ impl Ways {
         let is_there = |node: NodeId| seats.seat(node).is_some_and(|seat| seat.process.is_some());
         let mut found = Vec::new();
         for node in peers {
-            let regions = rackloom_jobs::build_on(plan, *node, plan.seed, inputs).regions();
+            let regions = rackloom_jobs::build_on(plan, *node, own.seeds, inputs).regions();
             let name = plan.members[node.index()].name.clone();
             found.push(Peer::new(*node, name, regions, is_there(*node)));
         }
