@@ -6,31 +6,57 @@ use rackloom_jobs::SweepRow;
 use super::table::{Column, Table};
 use super::units;
 
+/// Groups of columns that stand only where rows have them.
+struct Groups {
+    has_pairs: bool,
+    has_algorithms: bool,
+    has_quantiles: bool,
+    has_estimates: bool,
+}
+
 /// The rows of a sweep; nothing if there are none.
 pub(super) fn sweep(rows: &[SweepRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let has_pairs = rows.iter().any(|row| !row.pair.is_empty());
-    let has_algorithms = rows.iter().any(|row| !row.algorithm.is_empty());
-    let mut columns = vec![Column::Left("what")];
-    columns.extend(has_pairs.then_some(Column::Left("between")));
-    columns.extend(has_algorithms.then_some(Column::Left("algorithm")));
-    let has_estimates = rows.iter().any(|row| row.estimate_us.is_some());
-    columns.extend([
-        Column::Right("size (B)"),
-        Column::Right("count"),
-        Column::Left("type"),
-        Column::Left("op"),
-        Column::Right("time (us)"),
-    ]);
-    columns.extend(has_estimates.then_some(Column::Right("estimate (us)")));
-    columns.extend([Column::Right("algbw (GB/s)"), Column::Right("busbw (GB/s)"), Column::Right("wrong")]);
-    let mut table = Table::new(&columns);
-    for row in rows {
+    let has = |is_there: fn(&SweepRow) -> bool| rows.iter().any(is_there);
+    let groups = Groups {
+        has_pairs: has(|row| !row.pair.is_empty()),
+        has_algorithms: has(|row| !row.algorithm.is_empty()),
+        has_quantiles: has(|row| row.time_p99_us.is_some()),
+        has_estimates: has(|row| row.estimate_us.is_some()),
+    };
+    let mut table = Table::new(&groups.columns());
+    rows.iter().for_each(|row| table.row(groups.cells(row)));
+    table.render()
+}
+
+impl Groups {
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![Column::Left("what")];
+        columns.extend(self.has_pairs.then_some(Column::Left("between")));
+        columns.extend(self.has_algorithms.then_some(Column::Left("algorithm")));
+        columns.extend([
+            Column::Right("size (B)"),
+            Column::Right("count"),
+            Column::Left("type"),
+            Column::Left("op"),
+            Column::Right("time (us)"),
+        ]);
+        if self.has_quantiles {
+            columns.extend(["min (us)", "p50 (us)", "p99 (us)"].map(Column::Right));
+        }
+        columns.extend(self.has_estimates.then_some(Column::Right("estimate (us)")));
+        columns.extend([Column::Right("algbw (GB/s)"), Column::Right("busbw (GB/s)")]);
+        columns.extend(self.has_algorithms.then_some(Column::Right("of link")));
+        columns.push(Column::Right("wrong"));
+        columns
+    }
+
+    fn cells(&self, row: &SweepRow) -> Vec<String> {
         let mut cells = vec![row.what.clone()];
-        cells.extend(has_pairs.then(|| row.pair.clone()));
-        cells.extend(has_algorithms.then(|| row.algorithm.clone()));
+        cells.extend(self.has_pairs.then(|| row.pair.clone()));
+        cells.extend(self.has_algorithms.then(|| row.algorithm.clone()));
         cells.extend([
             row.size_bytes.to_string(),
             row.count.to_string(),
@@ -38,13 +64,24 @@ pub(super) fn sweep(rows: &[SweepRow]) -> String {
             row.op.clone(),
             format!("{:.2}", row.time_us),
         ]);
-        let estimate =
-            |row: &SweepRow| row.estimate_us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"));
-        cells.extend(has_estimates.then(|| estimate(row)));
-        cells.extend([bandwidth(row.algorithm_gbps), bandwidth(row.bus_gbps), units::count(row.wrong)]);
-        table.row(cells);
+        if self.has_quantiles {
+            cells.extend([row.time_min_us, row.time_p50_us, row.time_p99_us].map(time));
+        }
+        cells.extend(self.has_estimates.then(|| time(row.estimate_us)));
+        cells.extend([bandwidth(row.algorithm_gbps), bandwidth(row.bus_gbps)]);
+        cells.extend(self.has_algorithms.then(|| share(row.of_link)));
+        cells.push(units::count(row.wrong));
+        cells
     }
-    table.render()
+}
+
+fn time(us: Option<f64>) -> String {
+    us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"))
+}
+
+/// Without a rate there is no share of it.
+fn share(of_link: Option<f64>) -> String {
+    of_link.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
 /// Nothing is no bandwidth, and not a bandwidth of zero.
@@ -53,7 +90,8 @@ fn bandwidth(gbps: Option<f64>) -> String {
 }
 
 /// What each schedule costs, one line per algorithm.
-pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
+/// `why` says how the job takes one of them.
+pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, why: &str) -> String {
     let mut table = Table::new(&[
         Column::Left("algorithm"),
         Column::Right("rounds"),
@@ -84,9 +122,5 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
         };
         format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
-    format!(
-        "{what}: chosen while the rack runs, by trial runs of each (in virtual time by closed forms); --algorithm shows the \
-         schedule of one\n\n{}",
-        table.render()
-    )
+    format!("{what}: {why}; --algorithm shows the schedule of one\n\n{}", table.render())
 }
