@@ -118,7 +118,7 @@ fn a_rack_file_names_several_algorithms_as_a_list() {
     }
     // Segments belong to a list that contains the algorithm that cuts. This one cannot do an all-reduce.
     let file = mesh(&format!("job: {{collective: {{{list}, {carried}}}}}"));
-    refused(&rackloom(&["check", text(&file)]).finish(), &["ring-pipeline cannot do all-reduce", "hint:"]);
+    refused(&rackloom(&["check", text(&file)]).finish(), &["ring-pipeline:4 cannot do all-reduce", "hint:"]);
 }
 
 #[test]
