@@ -6,73 +6,59 @@ use rackloom_jobs::SweepRow;
 use super::table::{Column, Table};
 use super::units;
 
-/// Groups of columns that stand only where rows have them.
-struct Groups {
-    has_pairs: bool,
-    has_algorithms: bool,
-    has_quantiles: bool,
-    has_estimates: bool,
-}
+/// A column and the cell of a row in it.
+type Cells = (Column, fn(&SweepRow) -> String);
 
 /// The rows of a sweep; nothing if there are none.
 pub(super) fn sweep(rows: &[SweepRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let has = |is_there: fn(&SweepRow) -> bool| rows.iter().any(is_there);
-    let groups = Groups {
-        has_pairs: has(|row| !row.pair.is_empty()),
-        has_algorithms: has(|row| !row.algorithm.is_empty()),
-        has_quantiles: has(|row| row.time_p99_us.is_some()),
-        has_estimates: has(|row| row.estimate_us.is_some()),
-    };
-    let mut table = Table::new(&groups.columns());
-    rows.iter().for_each(|row| table.row(groups.cells(row)));
+    let (columns, cells): (Vec<_>, Vec<_>) = columns(rows).into_iter().unzip();
+    let mut table = Table::new(&columns);
+    for row in rows {
+        table.row(cells.iter().map(|cell| cell(row)));
+    }
     table.render()
 }
 
-impl Groups {
-    fn columns(&self) -> Vec<Column> {
-        let mut columns = vec![Column::Left("what")];
-        columns.extend(self.has_pairs.then_some(Column::Left("between")));
-        columns.extend(self.has_algorithms.then_some(Column::Left("algorithm")));
-        columns.extend([
-            Column::Right("size (B)"),
-            Column::Right("count"),
-            Column::Left("type"),
-            Column::Left("op"),
-            Column::Right("time (us)"),
-        ]);
-        if self.has_quantiles {
-            columns.extend(["min (us)", "p50 (us)", "p99 (us)"].map(Column::Right));
-        }
-        columns.extend(self.has_estimates.then_some(Column::Right("estimate (us)")));
-        columns.extend([Column::Right("algbw (GB/s)"), Column::Right("busbw (GB/s)")]);
-        columns.extend(self.has_algorithms.then_some(Column::Right("of link")));
-        columns.push(Column::Right("wrong"));
-        columns
+/// The columns of all sweeps, and those for which a row has something.
+fn columns(rows: &[SweepRow]) -> Vec<Cells> {
+    let has = |is_there: fn(&SweepRow) -> bool| rows.iter().any(is_there);
+    let has_algorithms = has(|row| !row.algorithm.is_empty());
+    let mut columns: Vec<Cells> = vec![(Column::Left("what"), |row| row.what.clone())];
+    if has(|row| !row.pair.is_empty()) {
+        columns.push((Column::Left("between"), |row| row.pair.clone()));
     }
-
-    fn cells(&self, row: &SweepRow) -> Vec<String> {
-        let mut cells = vec![row.what.clone()];
-        cells.extend(self.has_pairs.then(|| row.pair.clone()));
-        cells.extend(self.has_algorithms.then(|| row.algorithm.clone()));
-        cells.extend([
-            row.size_bytes.to_string(),
-            row.count.to_string(),
-            row.element.clone(),
-            row.op.clone(),
-            format!("{:.2}", row.time_us),
-        ]);
-        if self.has_quantiles {
-            cells.extend([row.time_min_us, row.time_p50_us, row.time_p99_us].map(time));
-        }
-        cells.extend(self.has_estimates.then(|| time(row.estimate_us)));
-        cells.extend([bandwidth(row.algorithm_gbps), bandwidth(row.bus_gbps)]);
-        cells.extend(self.has_algorithms.then(|| share(row.of_link)));
-        cells.push(units::count(row.wrong));
-        cells
+    if has_algorithms {
+        columns.push((Column::Left("algorithm"), |row| row.algorithm.clone()));
     }
+    let of_job: [Cells; 5] = [
+        (Column::Right("size (B)"), |row| row.size_bytes.to_string()),
+        (Column::Right("count"), |row| row.count.to_string()),
+        (Column::Left("type"), |row| row.element.clone()),
+        (Column::Left("op"), |row| row.op.clone()),
+        (Column::Right("time (us)"), |row| time(Some(row.time_us))),
+    ];
+    columns.extend(of_job);
+    if has(|row| row.time_p99_us.is_some()) {
+        let quantiles: [Cells; 3] = [
+            (Column::Right("min (us)"), |row| time(row.time_min_us)),
+            (Column::Right("p50 (us)"), |row| time(row.time_p50_us)),
+            (Column::Right("p99 (us)"), |row| time(row.time_p99_us)),
+        ];
+        columns.extend(quantiles);
+    }
+    if has(|row| row.estimate_us.is_some()) {
+        columns.push((Column::Right("estimate (us)"), |row| time(row.estimate_us)));
+    }
+    columns.push((Column::Right("algbw (GB/s)"), |row| bandwidth(row.algorithm_gbps)));
+    columns.push((Column::Right("busbw (GB/s)"), |row| bandwidth(row.bus_gbps)));
+    if has_algorithms {
+        columns.push((Column::Right("of link"), |row| share(row.of_link)));
+    }
+    columns.push((Column::Right("wrong"), |row| units::count(row.wrong)));
+    columns
 }
 
 fn time(us: Option<f64>) -> String {
