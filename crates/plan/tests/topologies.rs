@@ -125,7 +125,7 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 8);
+    assert_eq!(examples.len(), 9);
     Plan::parse(examples[0], "first example").unwrap_or_else(|error| panic!("{error}"));
     let shape = format!("name: custom\n{}", examples[1]);
     Plan::parse(&shape, "second example").unwrap_or_else(|error| panic!("{error}"));
@@ -141,4 +141,6 @@ fn the_example_of_the_document_reads() {
     Plan::parse(&buffer, "seventh example").unwrap_or_else(|error| panic!("{error}"));
     let security = format!("name: security\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[7]);
     Plan::parse(&security, "eighth example").unwrap_or_else(|error| panic!("{error}"));
+    let algorithms = format!("name: algorithms\nshape: {{ring: {{nodes: 4}}}}\n{}", examples[8]);
+    Plan::parse(&algorithms, "ninth example").unwrap_or_else(|error| panic!("{error}"));
 }

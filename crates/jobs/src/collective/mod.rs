@@ -668,3 +668,17 @@ impl Play for Performance {
         Portion { done, total: (self.settings.sizes.len() * self.legs_per_size()) as u64 * runs }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        let times_ns: Vec<u64> = (1..=200).rev().map(|time| time * 1000).collect();
+        assert_eq!(quantile_us(&times_ns, 0.0), Some(1.0));
+        assert_eq!(quantile_us(&times_ns, 0.99), Some(198.0), "two of 200 are longer");
+        assert_eq!(quantile_us(&times_ns[..20], 0.99), Some(200.0), "of few, the longest");
+        assert_eq!(quantile_us(&[], 0.99), None);
+    }
+}
