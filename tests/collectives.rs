@@ -446,7 +446,7 @@ fn a_barrier_takes_time_and_moves_nothing() {
         assert!(row["time_us"].as_f64() > Some(0.0), "{row}");
         assert!(row["algbw_GBps"].is_null() && row["busbw_GBps"].is_null(), "{row}");
         let line = ended.stdout.lines().find(|line| line.starts_with("barrier")).expect("a row");
-        assert_eq!(line.split_whitespace().filter(|cell| *cell == "-").count(), 2, "{line}");
+        assert_eq!(line.split_whitespace().filter(|cell| *cell == "-").count(), 3, "{line}");
     }
     let printed =
         support::rackloom(&["plan", file.to_str().expect("plain"), "--collective", "barrier"]).finish();

@@ -74,7 +74,7 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
         JobKind::Collective(collective) => {
             let CollectivePlan { collective: name, algorithm, op, element, on_loss, root, .. } = collective;
             set("collective", name.name().to_owned());
-            set("algorithm", algorithm.name().to_owned());
+            set("algorithm", algorithm.to_string());
             set("on-loss", on_loss.name().to_owned());
             if name.takes_operator() {
                 set("op", op.name().to_owned());

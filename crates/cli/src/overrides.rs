@@ -3,8 +3,8 @@
 //! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
 
 use rackloom_plan::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, OnLoss, OperatorName, PatternName,
-    PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
+    AlgorithmList, AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, OnLoss,
+    OperatorName, PatternName, PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
@@ -88,7 +88,7 @@ impl JobOptions {
         // Names are those of the plan: the command line takes no others.
         let name = |said: &Option<String>| said.clone().unwrap_or_default();
         job.collective = CollectiveName::from_name(&name(&self.collective)).unwrap_or(job.collective);
-        job.algorithm = AlgorithmName::from_name(&name(&self.algorithm)).unwrap_or(job.algorithm);
+        job.algorithm = self.algorithms()?.unwrap_or(job.algorithm);
         job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
         job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
         job.on_loss = OnLoss::from_name(&name(&self.on_loss)).unwrap_or(job.on_loss);
@@ -97,6 +97,16 @@ impl JobOptions {
             job.root = endpoint_named(plan, "--root", root)?;
         }
         Ok(())
+    }
+
+    /// The algorithms that the command line names, if it names any.
+    fn algorithms(&self) -> Result<Option<AlgorithmList>, Failure> {
+        let Some(said) = &self.algorithm else { return Ok(None) };
+        let names: Vec<_> = said.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
+        let refused = |Objection { message, hint, .. }: Objection| {
+            Failure::bad_input(format!("--algorithm: {message}")).hint(hint)
+        };
+        AlgorithmList::new(&names).map(Some).map_err(refused)
     }
 
     /// An option about what this collective does not have: operator, root, data.
@@ -261,6 +271,25 @@ mod tests {
         let several = applied("litmus", &["--collective", "barrier", "--op", "sum", "--bytes", "8B"]);
         let message = several.unwrap_err().to_string();
         assert!(message.contains("--op, --bytes mean nothing to barrier"), "{message}");
+    }
+
+    #[test]
+    fn several_algorithms_are_taken_in_their_order_and_each_once() {
+        let file = "{collective: {algorithm: [ring, one-shot]}}";
+        let names = |options: &[&str]| {
+            let JobKind::Collective(job) = applied(file, options).unwrap() else { panic!() };
+            job.algorithm.to_string()
+        };
+        assert_eq!(names(&[]), "ring,one-shot", "the file's list stays");
+        assert_eq!(names(&["--algorithm", "two-shot,ring"]), "two-shot,ring");
+        assert_eq!(names(&["--algorithm", "auto"]), "auto");
+        for (list, what) in [
+            ("ring,two-shot,ring", "--algorithm: algorithm ring stands twice"),
+            ("auto,ring", "--algorithm: algorithm auto stands beside others"),
+        ] {
+            let message = applied("collective", &["--algorithm", list]).unwrap_err().to_string();
+            assert!(message.contains(what) && message.contains("hint:"), "{message}");
+        }
     }
 
     #[test]

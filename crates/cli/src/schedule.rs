@@ -1,7 +1,7 @@
 //! `rackloom plan`: what a collective does, step by step, before anything runs.
 //!
-//! With an algorithm the schedule itself; without one what can be chosen from, because the choice waits for the links to be
-//! measured.
+//! With one algorithm the schedule itself; with several the cost of each; with none what can be chosen from, because the choice
+//! waits for the links to be measured.
 
 use std::num::NonZeroUsize;
 
@@ -22,9 +22,10 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Exit, Failure> {
         let what = format!("job {} has no schedule", plan.job.kind.name());
         return Err(Failure::bad_input(what).hint("name a collective, such as --collective all-reduce"));
     };
-    let text = match job.algorithm {
-        AlgorithmName::Auto => choices(&plan, &job)?,
-        name => print::table(&schedule(&plan, &job, algorithm(&job, name)?)?, arguments.rounds),
+    let text = match job.algorithm.single() {
+        Some(AlgorithmName::Auto) => choices(&plan, &job)?,
+        Some(name) => print::table(&schedule(&plan, &job, algorithm(&job, name)?)?, arguments.rounds),
+        None => several(&plan, &job)?,
     };
     reporting::say(&Output { json: None }, text.trim_end())?;
     Ok(Exit::Pass)
@@ -57,6 +58,15 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
     build(&request, algorithm).map_err(|refused| Failure::bad_input(refused.to_string()))
 }
 
+/// The cost of each named algorithm.
+fn several(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
+    let names = job.algorithm.names().iter();
+    let schedules: Result<Vec<_>, _> =
+        names.map(|name| schedule(plan, job, algorithm(job, *name)?)).collect();
+    let why = "measured one after the other at each size";
+    Ok(present::schedules(&schedules?, job.element.bytes(), why))
+}
+
 /// What `auto` chooses from.
 fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let mut schedules = Vec::new();
@@ -69,5 +79,6 @@ fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     if schedules.is_empty() {
         return Err(Failure::bad_input(format!("no algorithm can do {}", job.collective)));
     }
-    Ok(present::schedules(&schedules, job.element.bytes()))
+    let why = "chosen while the rack runs, by trial runs of each (in virtual time by closed forms)";
+    Ok(present::schedules(&schedules, job.element.bytes(), why))
 }

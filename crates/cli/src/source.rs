@@ -267,6 +267,11 @@ impl Source {
             let what = format!("{} takes and gives no arrays", job.collective);
             return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
         }
+        if let (true, Some(directory)) = (job.algorithm.names().len() > 1, output) {
+            let what =
+                format!("--output takes the results of one algorithm, and {} are measured", job.algorithm);
+            return Err(Failure::bad_input(what).at_path(directory).hint("name one algorithm"));
+        }
         let Some(directory) = input else { return Ok(None) };
         let options = &self.overrides.job;
         if options.bytes.is_some() || options.sizes.is_some() {

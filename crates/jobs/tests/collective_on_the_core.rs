@@ -38,7 +38,7 @@ fn once(
 ) -> CollectiveSettings {
     CollectiveSettings {
         collective,
-        algorithm: Some(algorithm),
+        algorithms: vec![algorithm],
         element,
         sizes: vec![elements],
         repetitions: 1,
@@ -69,7 +69,7 @@ fn assert_right(shape: &str, count: usize, settings: &CollectiveSettings) {
     let arrays = arrays(settings, count);
     let request =
         Request { collective: settings.collective, ranks: count, elements: settings.sizes[0], servers: &[] };
-    let schedule = build(&request, settings.algorithm.unwrap()).unwrap();
+    let schedule = build(&request, settings.algorithms[0]).unwrap();
     let wanted = reference::run(&schedule, settings.operation, settings.element, &arrays).unwrap();
     let settings = CollectiveSettings {
         inputs: Inputs::Arrays(Arc::new(held(arrays, settings.element))),
@@ -210,7 +210,11 @@ fn a_killed_rank_is_named_by_every_other_wherever_they_are() {
         (Some(Algorithm::OneShot), "10000 bytes by one-shot, run 2 of 5, step 2"),
         (Some(Algorithm::HalvingDoubling), "the barrier before all-reduce of 10000 bytes"),
     ] {
-        let settings = CollectiveSettings { algorithm, sizes: vec![100, 2500], ..sweep() };
+        let settings = CollectiveSettings {
+            algorithms: algorithm.into_iter().collect(),
+            sizes: vec![100, 2500],
+            ..sweep()
+        };
         let mut rig = rig("ring: {nodes: 4}", &settings);
         run_to(&mut rig, 0, place);
         rig.kill(2);
@@ -246,6 +250,6 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
         ..all_reduce.clone()
     };
     assert!(refused(short, [0, 0]).unwrap().contains("rank 1 gives 399 bytes"));
-    let unsuitable = CollectiveSettings { algorithm: Some(Algorithm::Pairwise), ..all_reduce };
+    let unsuitable = CollectiveSettings { algorithms: vec![Algorithm::Pairwise], ..all_reduce };
     assert!(refused(unsuitable, [0, 0]).unwrap().contains("pairwise cannot do all-reduce"));
 }

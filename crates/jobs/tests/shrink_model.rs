@@ -407,7 +407,7 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
         |rank: usize| (0..24_u32).flat_map(|place| (rank as f32 + place as f32).to_le_bytes()).collect();
     let arrays = Arc::new(HeldArrays { element: ElementType::F32, bytes: (0..count).map(array).collect() });
     let settings = CollectiveSettings {
-        algorithm: Some(Algorithm::Ring),
+        algorithms: vec![Algorithm::Ring],
         repetitions: 2,
         warm_up: 0,
         shrinks: true,

@@ -5,6 +5,7 @@
 
 use rackloom_protocol::NodeId;
 
+use crate::algorithm::AlgorithmList;
 use crate::words::words;
 
 /// What the rack shall do.
@@ -49,9 +50,9 @@ impl JobKind {
 pub struct CollectivePlan {
     /// What is promised.
     pub collective: CollectiveName,
-    /// How it is done.
-    pub algorithm: AlgorithmName,
-    /// Into how many segments [`AlgorithmName::RingPipeline`] cuts the array.
+    /// How it is done. Several names are measured one after the other.
+    pub algorithm: AlgorithmList,
+    /// Into how many segments [`crate::AlgorithmName::RingPipeline`] cuts the array.
     pub segments: u32,
     /// How values are combined, where the collective combines them.
     pub op: OperatorName,
@@ -137,37 +138,6 @@ words! {
         BreakOff = "break-off",
         /// Those who still reach each other do it again among themselves.
         Shrink = "shrink",
-    }
-}
-
-words! {
-    /// How a collective is done.
-    pub enum AlgorithmName {
-        /// Chosen by size, shape and the links.
-        #[default]
-        Auto = "auto",
-        /// Each rank talks to the next one only.
-        Ring = "ring",
-        /// Two rings that run against each other.
-        BidirectionalRing = "bidirectional-ring",
-        /// Everybody sends everything to everybody and reduces alone.
-        OneShot = "one-shot",
-        /// A direct reduce-scatter, then a direct all-gather.
-        TwoShot = "two-shot",
-        /// Recursive halving, then recursive doubling.
-        HalvingDoubling = "halving-doubling",
-        /// Every pair at once.
-        Direct = "direct",
-        /// One partner after the other.
-        Pairwise = "pairwise",
-        /// A binomial tree.
-        Binomial = "binomial",
-        /// Along the ring, in segments that follow each other.
-        RingPipeline = "ring-pipeline",
-        /// Signals at distances that double.
-        Dissemination = "dissemination",
-        /// Ranks of one server first, then one leader per server.
-        TwoLevel = "two-level",
     }
 }
 
@@ -333,7 +303,7 @@ impl Default for CollectivePlan {
     fn default() -> Self {
         Self {
             collective: CollectiveName::default(),
-            algorithm: AlgorithmName::default(),
+            algorithm: AlgorithmList::default(),
             segments: 8,
             op: OperatorName::default(),
             element: ElementName::default(),
@@ -428,7 +398,6 @@ mod tests {
     fn every_word_leads_back_to_its_variant() {
         assert!(CollectiveName::ALL.iter().all(|one| CollectiveName::from_name(one.name()) == Some(*one)));
         assert_eq!(CollectiveName::ALL.len(), CollectiveName::NAMES.len());
-        assert_eq!(AlgorithmName::from_name("halving-doubling"), Some(AlgorithmName::HalvingDoubling));
         assert_eq!(OperatorName::from_name("mean"), None);
         assert_eq!(format!("{:>5}", ElementName::Bf16), " bf16");
     }

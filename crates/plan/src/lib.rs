@@ -9,6 +9,7 @@
 //! This crate opens no socket, starts no process and knows no clock.
 #![forbid(unsafe_code)]
 
+mod algorithm;
 mod bit_errors;
 mod canonical;
 mod channels;
@@ -45,6 +46,7 @@ pub mod trace;
 pub mod units;
 mod words;
 
+pub use algorithm::{AlgorithmList, AlgorithmName};
 pub use channels::ChannelPlan;
 pub use document::settings::with_settings;
 pub use expect::{Expectations, ExpectedVerdict};
@@ -52,8 +54,8 @@ pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
 pub use hub::SwitchKind;
 pub use job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName,
-    PatternName, Sizes, Sweep, TrafficPlan,
+    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
+    Sweep, TrafficPlan,
 };
 pub use local::{LocalPath, LocalPlan};
 pub use loss::{Burst, LossByKind};

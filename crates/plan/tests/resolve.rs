@@ -294,7 +294,7 @@ fn a_job_comes_with_its_settings() {
     let JobKind::Collective(broadcast) = racks[0].job.kind else { panic!("{:?}", racks[0].job) };
     assert_eq!(
         (broadcast.collective, broadcast.algorithm, broadcast.segments, broadcast.root),
-        (CollectiveName::Broadcast, AlgorithmName::RingPipeline, 16, NodeId(2))
+        (CollectiveName::Broadcast, AlgorithmName::RingPipeline.into(), 16, NodeId(2))
     );
     assert_eq!(broadcast.element, ElementName::Bf16);
     let JobKind::Collective(all_reduce) = racks[1].job.kind else { panic!("{:?}", racks[1].job) };

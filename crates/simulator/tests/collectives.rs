@@ -41,7 +41,7 @@ fn settings(
 ) -> CollectiveSettings {
     CollectiveSettings {
         collective,
-        algorithm: Some(algorithm),
+        algorithms: vec![algorithm],
         element,
         sizes: vec![elements],
         repetitions: 2,
@@ -57,7 +57,7 @@ fn schedule(settings: &CollectiveSettings, ranks: usize) -> Schedule {
         elements: settings.sizes[0],
         servers: &settings.servers,
     };
-    build(&request, settings.algorithm.expect("named")).expect("it can be done")
+    build(&request, settings.algorithms[0]).expect("it can be done")
 }
 
 /// Arrays with every bit pattern there is.

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use rackloom_plan::{
     AlgorithmName, CollectiveName, ElementName, JobKind, OnLoss, OperatorName, PatternName, Sizes,
 };
@@ -45,9 +45,10 @@ pub(crate) struct JobOptions {
     /// Type of one element
     #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
     pub(crate) element: Option<String>,
-    /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
-    pub(crate) algorithm: Option<String>,
+    /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be. Several names,
+    /// such as ring,two-shot, are measured one after the other at each size
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
+    pub(crate) algorithm: Option<Vec<String>>,
     /// The node that gives or gets, where the collective has one
     #[arg(long, value_name = "NODE")]
     pub(crate) root: Option<String>,

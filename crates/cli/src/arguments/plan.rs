@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{ArgAction, Args};
 use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
 
 use super::Overrides;
@@ -32,9 +32,9 @@ pub(crate) struct ScheduleOptions {
     /// Type of one element
     #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
     element: Option<String>,
-    /// How the collective is done; "auto" prints what can be chosen from
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
-    algorithm: Option<String>,
+    /// How the collective is done; "auto" prints what can be chosen from, several names (ring,two-shot) what each of them costs
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
+    algorithm: Option<Vec<String>>,
     /// The node that gives or gets, where the collective has one
     #[arg(long, value_name = "NODE")]
     root: Option<String>,

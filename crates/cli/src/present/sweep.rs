@@ -6,45 +6,68 @@ use rackloom_jobs::SweepRow;
 use super::table::{Column, Table};
 use super::units;
 
+/// A column and the cell of a row in it.
+type Cells = (Column, fn(&SweepRow) -> String);
+
 /// The rows of a sweep; nothing if there are none.
 pub(super) fn sweep(rows: &[SweepRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let has_pairs = rows.iter().any(|row| !row.pair.is_empty());
-    let has_algorithms = rows.iter().any(|row| !row.algorithm.is_empty());
-    let mut columns = vec![Column::Left("what")];
-    columns.extend(has_pairs.then_some(Column::Left("between")));
-    columns.extend(has_algorithms.then_some(Column::Left("algorithm")));
-    let has_estimates = rows.iter().any(|row| row.estimate_us.is_some());
-    columns.extend([
-        Column::Right("size (B)"),
-        Column::Right("count"),
-        Column::Left("type"),
-        Column::Left("op"),
-        Column::Right("time (us)"),
-    ]);
-    columns.extend(has_estimates.then_some(Column::Right("estimate (us)")));
-    columns.extend([Column::Right("algbw (GB/s)"), Column::Right("busbw (GB/s)"), Column::Right("wrong")]);
+    let (columns, cells): (Vec<_>, Vec<_>) = columns(rows).into_iter().unzip();
     let mut table = Table::new(&columns);
     for row in rows {
-        let mut cells = vec![row.what.clone()];
-        cells.extend(has_pairs.then(|| row.pair.clone()));
-        cells.extend(has_algorithms.then(|| row.algorithm.clone()));
-        cells.extend([
-            row.size_bytes.to_string(),
-            row.count.to_string(),
-            row.element.clone(),
-            row.op.clone(),
-            format!("{:.2}", row.time_us),
-        ]);
-        let estimate =
-            |row: &SweepRow| row.estimate_us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"));
-        cells.extend(has_estimates.then(|| estimate(row)));
-        cells.extend([bandwidth(row.algorithm_gbps), bandwidth(row.bus_gbps), units::count(row.wrong)]);
-        table.row(cells);
+        table.row(cells.iter().map(|cell| cell(row)));
     }
     table.render()
+}
+
+/// The columns of all sweeps, and those for which a row has something.
+fn columns(rows: &[SweepRow]) -> Vec<Cells> {
+    let has = |is_there: fn(&SweepRow) -> bool| rows.iter().any(is_there);
+    let has_algorithms = has(|row| !row.algorithm.is_empty());
+    let mut columns: Vec<Cells> = vec![(Column::Left("what"), |row| row.what.clone())];
+    if has(|row| !row.pair.is_empty()) {
+        columns.push((Column::Left("between"), |row| row.pair.clone()));
+    }
+    if has_algorithms {
+        columns.push((Column::Left("algorithm"), |row| row.algorithm.clone()));
+    }
+    let of_job: [Cells; 5] = [
+        (Column::Right("size (B)"), |row| row.size_bytes.to_string()),
+        (Column::Right("count"), |row| row.count.to_string()),
+        (Column::Left("type"), |row| row.element.clone()),
+        (Column::Left("op"), |row| row.op.clone()),
+        (Column::Right("time (us)"), |row| time(Some(row.time_us))),
+    ];
+    columns.extend(of_job);
+    if has(|row| row.time_p99_us.is_some()) {
+        let quantiles: [Cells; 3] = [
+            (Column::Right("min (us)"), |row| time(row.time_min_us)),
+            (Column::Right("p50 (us)"), |row| time(row.time_p50_us)),
+            (Column::Right("p99 (us)"), |row| time(row.time_p99_us)),
+        ];
+        columns.extend(quantiles);
+    }
+    if has(|row| row.estimate_us.is_some()) {
+        columns.push((Column::Right("estimate (us)"), |row| time(row.estimate_us)));
+    }
+    columns.push((Column::Right("algbw (GB/s)"), |row| bandwidth(row.algorithm_gbps)));
+    columns.push((Column::Right("busbw (GB/s)"), |row| bandwidth(row.bus_gbps)));
+    if has_algorithms {
+        columns.push((Column::Right("of link"), |row| share(row.of_link)));
+    }
+    columns.push((Column::Right("wrong"), |row| units::count(row.wrong)));
+    columns
+}
+
+fn time(us: Option<f64>) -> String {
+    us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"))
+}
+
+/// Without a rate there is no share of it.
+fn share(of_link: Option<f64>) -> String {
+    of_link.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
 /// Nothing is no bandwidth, and not a bandwidth of zero.
@@ -53,7 +76,8 @@ fn bandwidth(gbps: Option<f64>) -> String {
 }
 
 /// What each schedule costs, one line per algorithm.
-pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
+/// `why` says how the job takes one of them.
+pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, why: &str) -> String {
     let mut table = Table::new(&[
         Column::Left("algorithm"),
         Column::Right("rounds"),
@@ -84,9 +108,5 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64) -> String {
         };
         format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
-    format!(
-        "{what}: chosen while the rack runs, by trial runs of each (in virtual time by closed forms); --algorithm shows the \
-         schedule of one\n\n{}",
-        table.render()
-    )
+    format!("{what}: {why}; --algorithm shows the schedule of one\n\n{}", table.render())
 }

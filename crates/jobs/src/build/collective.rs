@@ -25,7 +25,7 @@ pub(super) fn settings(
     let sizes = job.sweep.sizes.iter().map(|size| (size / bytes) as usize);
     let settings = CollectiveSettings {
         collective: collective(job)?,
-        algorithm: algorithm(job)?,
+        algorithms: algorithms(job)?,
         operation: named(job.op.name(), ReduceOperation::ALL, ReduceOperation::name)?,
         element,
         sizes: if job.collective.moves_data() { sizes.collect() } else { vec![0] },
@@ -39,6 +39,7 @@ pub(super) fn settings(
         servers: plan.server_of_each_rank(),
         topology,
         planes,
+        link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
@@ -54,13 +55,11 @@ fn collective(job: &CollectivePlan) -> Result<Collective, String> {
     Collective::from_name(name, job.root.index()).ok_or_else(|| format!("no such collective: {name}"))
 }
 
-/// `None`: to be chosen.
-fn algorithm(job: &CollectivePlan) -> Result<Option<Algorithm>, String> {
-    if job.algorithm == AlgorithmName::Auto {
-        return Ok(None);
-    }
+/// The named algorithms; none if one is to be chosen.
+fn algorithms(job: &CollectivePlan) -> Result<Vec<Algorithm>, String> {
     let segments = NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN);
-    named(job.algorithm.name(), Algorithm::all(segments), Algorithm::name).map(Some)
+    let names = job.algorithm.names().iter().filter(|name| **name != AlgorithmName::Auto);
+    names.map(|name| named(name.name(), Algorithm::all(segments), Algorithm::name)).collect()
 }
 
 fn named<T: Copy, const COUNT: usize>(
@@ -93,8 +92,8 @@ mod tests {
             assert_eq!(super::collective(&job).unwrap().name(), collective.name());
         }
         for algorithm in AlgorithmName::ALL {
-            let job = CollectivePlan { algorithm: *algorithm, ..job(&plan) };
-            let meant = super::algorithm(&job).unwrap().map_or("auto", Algorithm::name);
+            let job = CollectivePlan { algorithm: (*algorithm).into(), ..job(&plan) };
+            let meant = super::algorithms(&job).unwrap().first().map_or("auto", |one| one.name());
             assert_eq!(meant, algorithm.name());
         }
         for element in ElementName::ALL {
@@ -104,7 +103,10 @@ mod tests {
         }
         for op in OperatorName::ALL {
             let job = CollectivePlan { op: *op, ..job(&plan) };
-            assert_eq!(settings(&plan, &job, 0.into(), &Inputs::Pattern).unwrap().operation.name(), op.name());
+            assert_eq!(
+                settings(&plan, &job, 0.into(), &Inputs::Pattern).unwrap().operation.name(),
+                op.name()
+            );
         }
     }
 

@@ -13,6 +13,12 @@ pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
     choose::kind_of(plan.endpoint_count(), switches, &links)
 }
 
+/// Rate of the slowest link in one direction; `None` unless every link states a rate.
+pub(super) fn slowest_bits_per_s(plan: &Plan) -> Option<u64> {
+    let rates: Option<Vec<u64>> = plan.links.iter().map(|link| link.profile.rate_bits_per_s).collect();
+    rates?.into_iter().min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +33,19 @@ mod tests {
         assert_eq!(kind_of("ring: {nodes: 2}").0, TopologyKind::Mesh, "two ranks are linked to each other");
         assert_eq!(kind_of("full-mesh: {nodes: 4}"), (TopologyKind::Mesh, 1));
         assert_eq!(kind_of("star: {nodes: 4, planes: 3}"), (TopologyKind::Star, 3));
+    }
+
+    #[test]
+    fn the_rate_of_the_links_is_that_of_the_slowest() {
+        let rate = |more: &str| {
+            let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{more}\n");
+            slowest_bits_per_s(&Plan::parse(&text, "test").unwrap())
+        };
+        assert_eq!(rate("link: {rate: 10Gbit/s}"), Some(10_000_000_000));
+        let one_slow = "link: {rate: 10Gbit/s}\nlinks: {n0--n1: {rate: 1Gbit/s}}";
+        assert_eq!(rate(one_slow), Some(1_000_000_000));
+        assert_eq!(rate("links: {n0--n1: {rate: 1Gbit/s}}"), None, "the others state no rate");
+        assert_eq!(rate(""), None);
     }
 
     #[test]

@@ -175,7 +175,8 @@ const fn of_collective(error: &CollectiveError) -> Subject {
         CollectiveError::Refused(Refused::Unsuitable { .. } | Refused::Segments(_)) => Subject::Algorithm,
         CollectiveError::Refused(_)
         | CollectiveError::InputLength { .. }
-        | CollectiveError::CannotShrink { .. } => Subject::Collective,
+        | CollectiveError::CannotShrink { .. }
+        | CollectiveError::ShrinksByOne => Subject::Collective,
         CollectiveError::TooLarge { .. } => Subject::Memory,
         CollectiveError::SeveralTenants => Subject::Tenants,
     }

@@ -47,7 +47,7 @@ pub use self::settings::CollectiveSettings;
 
 /// Puts under way per rank.
 const OUTSTANDING_MAX: usize = 64;
-/// Times of single runs that are kept per size, for their median.
+/// Times of single runs that are kept per leg, for their quantiles.
 const TIMES_MAX: usize = 4096;
 /// What an output holds before a run is told apart from what it held after the one before.
 const SPOILED: u8 = 0xa5;
@@ -120,8 +120,8 @@ enum Stage {
     Spread,
     BeforeAgreed,
     Agreed,
-    /// Between two sizes.
-    NextSize,
+    /// Between two legs.
+    NextLeg,
     /// Spoiling its output.
     Spoil {
         done: usize,
@@ -138,14 +138,14 @@ enum Stage {
     Over,
 }
 
-/// What is known about the size being run.
+/// What is known about the leg being run: one size by one algorithm.
 #[derive(Debug)]
 struct Current {
     schedule: Schedule,
     reference: Reference,
     /// Expected time of a run, where the algorithm was chosen.
     estimate_ns: Option<f64>,
-    /// Runs of this size that are over.
+    /// Runs of this leg that are over.
     runs: u32,
     measured_ns: u64,
     /// Times of the first measured runs.
@@ -162,8 +162,8 @@ struct Performance {
     room: room::Plan,
     stage: Stage,
     blocks: Blocks,
-    /// Index of the next size.
-    next_size: usize,
+    /// Legs that have begun. A leg is one size by one algorithm; the algorithms of one size follow each other.
+    begun_legs: usize,
     current: Option<Current>,
     runs: u64,
     fabric: Option<Measured>,
@@ -205,7 +205,7 @@ impl Performance {
             room,
             stage,
             blocks: Blocks::new(settings.operation, settings.element),
-            next_size: 0,
+            begun_legs: 0,
             current: None,
             runs: 0,
             fabric: None,
@@ -219,7 +219,12 @@ impl Performance {
         })
     }
 
-    fn runs_per_size(&self) -> u32 {
+    /// Every named algorithm, or the one that is chosen.
+    fn legs_per_size(&self) -> usize {
+        self.settings.algorithms.len().max(1)
+    }
+
+    fn runs_per_leg(&self) -> u32 {
         self.settings.repetitions.max(1) + self.settings.warm_up
     }
 
@@ -249,7 +254,7 @@ impl Performance {
                 self.note_fabric(turn.crew, measured);
                 self.begin_trials(measured)?;
             }
-            Stage::NextSize => self.begin_size()?,
+            Stage::NextLeg => self.begin_leg()?,
             Stage::Spoil { .. } => return self.spoil(turn),
             Stage::Run(_) => return self.run(turn),
             Stage::Check(_) => return self.check(turn),
@@ -273,7 +278,7 @@ impl Performance {
         if *done < total {
             return Ok(Some(Step::Again));
         }
-        self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextSize };
+        self.stage = if self.is_chosen() { Stage::BeforeProbe } else { Stage::NextLeg };
         Ok(None)
     }
 
@@ -288,13 +293,14 @@ impl Performance {
         ));
     }
 
-    fn begin_size(&mut self) -> Result<(), String> {
-        let Some(&elements) = self.settings.sizes.get(self.next_size) else {
+    fn begin_leg(&mut self) -> Result<(), String> {
+        let (size, slot) = (self.begun_legs / self.legs_per_size(), self.begun_legs % self.legs_per_size());
+        let Some(&elements) = self.settings.sizes.get(size) else {
             self.stage = Stage::Over;
             return Ok(());
         };
-        self.next_size += 1;
-        let (algorithm, estimate_ns) = self.algorithm_for(elements)?;
+        self.begun_legs += 1;
+        let (algorithm, estimate_ns) = self.algorithm_for(elements, slot)?;
         let request = room::request(&self.settings, self.ranks, elements);
         let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
         let reference = Reference::new(&schedule);
@@ -311,9 +317,10 @@ impl Performance {
         Ok(())
     }
 
-    /// What was asked for, or what is estimated to be fastest among what fits, with the estimate in nanoseconds.
-    fn algorithm_for(&mut self, elements: usize) -> Result<(Algorithm, Option<f64>), String> {
-        let Some(measured) = self.fabric else { return Ok((self.room.algorithms[0], None)) };
+    /// The algorithm with this index, or the one that is estimated to be fastest among what fits, with the estimate in
+    /// nanoseconds.
+    fn algorithm_for(&mut self, elements: usize, slot: usize) -> Result<(Algorithm, Option<f64>), String> {
+        let Some(measured) = self.fabric else { return Ok((self.room.algorithms[slot], None)) };
         let choice = self.choice(measured, elements)?;
         let request = room::request(&self.settings, self.ranks, elements);
         let element_bytes = self.settings.element.bytes();
@@ -385,8 +392,8 @@ impl Performance {
             return Ok(Some(Step::Again));
         }
         current.wrong += check.wrong;
-        if self.is_size_over() {
-            self.end_size();
+        if self.is_leg_over() {
+            self.end_leg();
         }
         let is_due = self
             .checkpoints
@@ -401,13 +408,13 @@ impl Performance {
         Ok(None)
     }
 
-    fn is_size_over(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.runs >= self.runs_per_size())
+    fn is_leg_over(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.runs >= self.runs_per_leg())
     }
 
-    /// To the next run, or to the next size.
+    /// To the next run, or to the next leg.
     fn go_on(&mut self) {
-        self.stage = if self.is_size_over() { Stage::NextSize } else { Stage::Spoil { done: 0 } };
+        self.stage = if self.is_leg_over() { Stage::NextLeg } else { Stage::Spoil { done: 0 } };
     }
 
     fn save(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
@@ -436,8 +443,8 @@ impl Performance {
         let current = self.current.as_ref();
         Progress {
             runs: self.runs,
-            size: self.next_size,
-            runs_of_size: current.map_or(0, |current| current.runs),
+            leg: self.begun_legs,
+            runs_of_leg: current.map_or(0, |current| current.runs),
             measured_ns: current.map_or(0, |current| current.measured_ns),
             times_ns: current.map_or_else(Vec::new, |current| current.times_ns.clone()),
             wrong: current.map_or(0, |current| current.wrong),
@@ -463,11 +470,14 @@ impl Performance {
         self.checkpoints.resume = None;
         (self.runs, self.fabric, self.rows) = (progress.runs, progress.fabric, progress.rows);
         self.tried = progress.tried;
-        self.next_size = progress.size.saturating_sub(1);
-        self.begin_size()?;
-        let current = self.current.as_mut().ok_or("the snapshot is of a size that the job does not have")?;
+        self.begun_legs = progress.leg.saturating_sub(1);
+        self.begin_leg()?;
+        let current = self
+            .current
+            .as_mut()
+            .ok_or("the snapshot is of a size or an algorithm that the job does not have")?;
         (current.runs, current.measured_ns, current.wrong) =
-            (progress.runs_of_size, progress.measured_ns, progress.wrong);
+            (progress.runs_of_leg, progress.measured_ns, progress.wrong);
         current.times_ns = progress.times_ns;
         self.findings.verified_bytes = progress.verified_bytes;
         self.notes = progress.notes;
@@ -476,7 +486,7 @@ impl Performance {
         Ok(None)
     }
 
-    fn end_size(&mut self) {
+    fn end_leg(&mut self) {
         let Some(current) = &self.current else { return };
         let schedule = &current.schedule;
         let repetitions = self.settings.repetitions.max(1);
@@ -493,12 +503,15 @@ impl Performance {
             op: op.to_owned(),
             repetitions,
             wrong: current.wrong,
+            time_min_us: quantile_us(&current.times_ns, 0.0),
             time_p50_us: median_us(&current.times_ns),
+            time_p99_us: quantile_us(&current.times_ns, 0.99),
             estimate_us: current.estimate_ns.map(|estimate_ns| estimate_ns / 1000.0),
             ..SweepRow::default()
         };
         let time_ns = current.measured_ns as f64 / f64::from(repetitions);
-        self.rows.push(row.timed(time_ns, collective.bus_factor(self.ranks)));
+        let row = row.timed(time_ns, collective.bus_factor(self.ranks));
+        self.rows.push(row.compared_with(self.settings.link_bits_per_s));
     }
 }
 
@@ -507,6 +520,15 @@ fn median_us(times_ns: &[u64]) -> Option<f64> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).map(|time_ns| *time_ns as f64 / 1000.0)
+}
+
+/// Quantile by nearest rank in microseconds: the smallest time that at least this share of the times does not exceed. `None` of no
+/// times.
+fn quantile_us(times_ns: &[u64], share: f64) -> Option<f64> {
+    let mut sorted = times_ns.to_vec();
+    sorted.sort_unstable();
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
 /// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.
@@ -599,7 +621,7 @@ impl Play for Performance {
                 | Stage::Agreed,
                 _,
             ) => return self.trials.as_ref().map_or_else(|| "trying algorithms".to_owned(), Trials::place),
-            (Stage::NextSize | Stage::Over | Stage::Failed(_), _) | (_, None) => {
+            (Stage::NextLeg | Stage::Over | Stage::Failed(_), _) | (_, None) => {
                 return "the last size".to_owned();
             }
             (Stage::Run(run), Some(current)) => {
@@ -617,7 +639,7 @@ impl Play for Performance {
         let Some(current) = &self.current else { return place };
         let schedule = &current.schedule;
         let bytes = schedule.elements * self.settings.element.bytes();
-        let (run, runs) = (self.runs_per_size().min(current.runs + 1), self.runs_per_size());
+        let (run, runs) = (self.runs_per_leg().min(current.runs + 1), self.runs_per_leg());
         format!(
             "{} of {bytes} bytes by {}, run {run} of {runs}, {place}",
             schedule.collective, schedule.algorithm
@@ -640,9 +662,23 @@ impl Play for Performance {
 
     /// In runs, those of warming up included.
     fn portion(&self) -> Portion {
-        let runs = u64::from(self.runs_per_size());
-        let before = self.next_size.saturating_sub(1) as u64 * runs;
+        let runs = u64::from(self.runs_per_leg());
+        let before = self.begun_legs.saturating_sub(1) as u64 * runs;
         let done = before + self.current.as_ref().map_or(0, |current| u64::from(current.runs));
-        Portion { done, total: self.settings.sizes.len() as u64 * runs }
+        Portion { done, total: (self.settings.sizes.len() * self.legs_per_size()) as u64 * runs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        let times_ns: Vec<u64> = (1..=200).rev().map(|time| time * 1000).collect();
+        assert_eq!(quantile_us(&times_ns, 0.0), Some(1.0));
+        assert_eq!(quantile_us(&times_ns, 0.99), Some(198.0), "two of 200 are longer");
+        assert_eq!(quantile_us(&times_ns[..20], 0.99), Some(200.0), "of few, the longest");
+        assert_eq!(quantile_us(&[], 0.99), None);
     }
 }

@@ -120,6 +120,12 @@ pub enum CollectiveError {
         /// Of how many.
         ranks: usize,
     },
+    /// A group that is left measures one algorithm.
+    #[error(
+        "several algorithms cannot be measured where the collective goes on after a loss; hint: name one algorithm, or leave \
+         `on_loss` out"
+    )]
+    ShrinksByOne,
     /// Ranks of several tenants cannot work together.
     #[error("the ranks belong to several tenants; hint: a collective needs all nodes in one")]
     SeveralTenants,
@@ -142,17 +148,17 @@ pub enum CollectiveError {
 /// The algorithms that may be run, and the room for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In the order of [`Algorithm::all`]; never empty.
+    /// Named algorithms in the order of the settings, else in the order of [`Algorithm::all`]; never empty.
     pub(crate) algorithms: Vec<Algorithm>,
     /// What each rank needs.
     pub(crate) needs: Vec<MemoryNeed>,
 }
 
-/// What each rank needs for a collective job. Where no algorithm is named: for as many algorithms as fit, so that one of them
-/// can be chosen.
+/// What each rank needs for a collective job: for every named algorithm, or, where none is named, for as many algorithms as
+/// fit, so that one of them can be chosen.
 ///
 /// # Errors
-/// With the numbers, when not even one algorithm fits; or when the request is refused.
+/// With the numbers, when a named algorithm does not fit, or not even one where none is named; or when the request is refused.
 pub fn memory_needed(
     settings: &CollectiveSettings,
     ranks: usize,
@@ -161,6 +167,36 @@ pub fn memory_needed(
 }
 
 pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
+    if settings.algorithms.len() > 1 { plan_for_all(settings, ranks) } else { plan_for_some(settings, ranks) }
+}
+
+/// Every named algorithm must fit, because each of them is measured.
+fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
+    let mut needs = vec![MemoryNeed::default(); ranks];
+    for &algorithm in &settings.algorithms {
+        let own = needs_of(settings, ranks, algorithm)?;
+        needs = needs.iter().zip(own).map(|(all, own)| all.max(own)).collect();
+        let most = needs.iter().enumerate().rev().max_by_key(|(_, need)| need.total_bytes());
+        if let Some((rank, need)) = most.filter(|(_, need)| need.total_bytes() > settings.memory_bytes) {
+            return Err(too_large(settings, algorithm, rank, *need));
+        }
+    }
+    Ok(Plan { algorithms: settings.algorithms.clone(), needs })
+}
+
+fn too_large(
+    settings: &CollectiveSettings,
+    algorithm: Algorithm,
+    rank: usize,
+    need: MemoryNeed,
+) -> CollectiveError {
+    let largest = settings.sizes.iter().max().copied().unwrap_or(0);
+    let what = format!("{} of {} bytes", settings.collective, largest * settings.element.bytes());
+    CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
+}
+
+/// At least one algorithm must fit; those that do not fit are left out.
+fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
     let mut fitting: Option<Plan> = None;
     let mut least: Option<(Algorithm, usize, MemoryNeed)> = None;
     for algorithm in candidates(settings) {
@@ -182,24 +218,21 @@ pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, 
             least = Some((algorithm, rank, need));
         }
     }
-    let too_large = || match least {
-        Some((algorithm, rank, need)) => {
-            let largest = settings.sizes.iter().max().copied().unwrap_or(0);
-            let what = format!("{} of {} bytes", settings.collective, largest * settings.element.bytes());
-            CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
-        }
+    let refused = || match least {
+        Some((algorithm, rank, need)) => too_large(settings, algorithm, rank, need),
         None => CollectiveError::Refused(Refused::Ranks(ranks)),
     };
-    fitting.ok_or_else(too_large)
+    fitting.ok_or_else(refused)
 }
 
 /// What may be run: what was asked for, or everything that can do it.
 fn candidates(settings: &CollectiveSettings) -> Vec<Algorithm> {
     // How many segments are best is known only later; with most of them most signals are needed.
     let segments = NonZeroUsize::new(SEGMENTS_MAX).unwrap_or(NonZeroUsize::MIN);
-    match settings.algorithm {
-        Some(algorithm) => vec![algorithm],
-        None => suitable(settings.collective, segments).collect(),
+    if settings.algorithms.is_empty() {
+        suitable(settings.collective, segments).collect()
+    } else {
+        settings.algorithms.clone()
     }
 }
 
@@ -233,7 +266,7 @@ fn need_of(settings: &CollectiveSettings, schedule: &Schedule, rank: usize) -> M
 
 /// Whether the fabric has to be measured, so that an algorithm can be chosen.
 pub(crate) const fn is_chosen(settings: &CollectiveSettings, ranks: usize) -> bool {
-    settings.algorithm.is_none() && ranks > 1
+    settings.algorithms.is_empty() && ranks > 1
 }
 
 pub(crate) fn request(settings: &CollectiveSettings, ranks: usize, elements: usize) -> Request<'_> {
@@ -250,13 +283,31 @@ mod tests {
 
     #[test]
     fn a_named_algorithm_takes_what_its_largest_schedule_takes() {
-        let settings = CollectiveSettings { algorithm: Some(Algorithm::Ring), ..settings(1 << 30) };
+        let settings = CollectiveSettings { algorithms: vec![Algorithm::Ring], ..settings(1 << 30) };
         let needs = memory_needed(&settings, 4).unwrap();
         assert_eq!(needs.len(), 4);
         assert_eq!((needs[2].input_bytes, needs[2].output_bytes), (400_000, 400_000));
         let schedule = build(&request(&settings, 4, 100_000), Algorithm::Ring).unwrap();
         let scratch_bytes = schedule.programs[2].scratch as u64 * 4;
         assert!(scratch_bytes > 0 && needs[2].scratch_bytes == scratch_bytes, "{:?}", needs[2]);
+    }
+
+    #[test]
+    fn several_named_algorithms_must_all_fit() {
+        use Algorithm::{OneShot, Ring};
+        let named = |memory_bytes, algorithms: &[Algorithm]| CollectiveSettings {
+            algorithms: algorithms.to_vec(),
+            ..settings(memory_bytes)
+        };
+        let both = plan(&named(1 << 30, &[OneShot, Ring]), 8).unwrap();
+        assert_eq!(both.algorithms, [OneShot, Ring]);
+        for algorithm in [OneShot, Ring] {
+            let alone = memory_needed(&named(1 << 30, &[algorithm]), 8).unwrap();
+            assert!(both.needs.iter().zip(alone).all(|(both, own)| both.max(own) == *both));
+        }
+        assert!(plan(&named(2 << 20, &[Ring]), 8).is_ok());
+        let error = plan(&named(2 << 20, &[Ring, OneShot]), 8).unwrap_err().to_string();
+        assert!(error.contains("by one-shot needs"), "{error}");
     }
 
     #[test]

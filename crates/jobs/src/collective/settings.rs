@@ -12,8 +12,9 @@ use super::inputs::{Arrays, Inputs};
 pub struct CollectiveSettings {
     /// What is promised.
     pub collective: Collective,
-    /// How it is done; `None`: chosen per size, by trial runs or by closed forms.
-    pub algorithm: Option<Algorithm>,
+    /// The named algorithms. Each is measured at each size, in this order. If none is named, one is chosen per size, by trial
+    /// runs or by closed forms.
+    pub algorithms: Vec<Algorithm>,
     /// How values are combined, where they are.
     pub operation: ReduceOperation,
     /// Type of one element.
@@ -40,6 +41,8 @@ pub struct CollectiveSettings {
     pub topology: TopologyKind,
     /// Planes of a star.
     pub planes: u32,
+    /// Rate of the slowest link in one direction; `None` unless every link states a rate.
+    pub link_bits_per_s: Option<u64>,
     /// Memory of the smallest endpoint.
     pub memory_bytes: u64,
     /// How long to wait at the start until every other rank can be reached.
@@ -69,7 +72,7 @@ impl Default for CollectiveSettings {
     fn default() -> Self {
         Self {
             collective: Collective::AllReduce,
-            algorithm: None,
+            algorithms: Vec::new(),
             operation: ReduceOperation::Sum,
             element: ElementType::F32,
             sizes: vec![1 << 18],
@@ -83,6 +86,7 @@ impl Default for CollectiveSettings {
             servers: Vec::new(),
             topology: TopologyKind::Custom,
             planes: 1,
+            link_bits_per_s: None,
             memory_bytes: 64 << 20,
             start_timeout_ns: 30_000_000_000,
             drain_timeout_ns: 5_000_000_000,

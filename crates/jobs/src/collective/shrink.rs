@@ -31,8 +31,11 @@ pub(super) fn shrinking(
     if ranks.len() > RANKS_MAX {
         return Err(cannot());
     }
+    if settings.algorithms.len() > 1 {
+        return Err(CollectiveError::ShrinksByOne);
+    }
     let of_group = CollectiveSettings {
-        algorithm: Some(algorithm),
+        algorithms: vec![algorithm],
         servers: Vec::new(),
         shrinks: false,
         ..settings.clone()

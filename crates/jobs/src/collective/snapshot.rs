@@ -22,10 +22,12 @@ use crate::report::SweepRow;
 pub struct Progress {
     /// Runs that are over, of all sizes.
     pub runs: u64,
-    /// The size of the last of them, counted from one.
-    pub size: usize,
-    /// Runs of that size that are over.
-    pub runs_of_size: u32,
+    /// The leg of the last of them, counted from one: one size by one algorithm.
+    #[serde(rename = "size")]
+    pub leg: usize,
+    /// Runs of that leg that are over.
+    #[serde(rename = "runs_of_size")]
+    pub runs_of_leg: u32,
     pub(super) measured_ns: u64,
     #[serde(default)]
     pub(super) times_ns: Vec<u64>,

@@ -12,7 +12,7 @@ use crate::crew::ensemble::{Step, Turn};
 impl Performance {
     /// Begins the trials, where computing takes time; elsewhere the closed forms hold.
     pub(super) fn begin_trials(&mut self, measured: Measured) -> Result<(), String> {
-        self.stage = Stage::NextSize;
+        self.stage = Stage::NextLeg;
         if measured.reduce_ns_per_byte == 0.0 {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Performance {
                     bytes.collect::<Vec<_>>().join(", ")
                 ));
                 (self.tried, self.trials) = (Some(tried), None);
-                self.stage = Stage::NextSize;
+                self.stage = Stage::NextLeg;
                 return Ok(None);
             }
             _ => return Ok(None),

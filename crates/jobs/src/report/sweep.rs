@@ -1,12 +1,13 @@
 //! Rows of a sweep over sizes, with the columns that nccl-tests made common.
 //!
 //! `time` is the mean over the measured runs of the rank for which that is longest. `algbw` is size over time; `busbw` is what
-//! each link must have carried whatever the algorithm. Both are absent where nothing is carried. One GB is 10^9 bytes.
+//! each link must have carried whatever the algorithm. Both are absent where nothing is carried. One GB is 10^9 bytes. `of_link` is
+//! `busbw` over the rate that the plan states for a link in one direction. Ranks that send on several links at once can exceed 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One size of one sweep.
+/// One size of one sweep, by one algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
     /// What was done: a collective, or a kind of operation.
@@ -36,9 +37,19 @@ pub struct SweepRow {
     /// Bus bandwidth; `None` (null) where nothing is moved.
     #[serde(rename = "busbw_GBps")]
     pub bus_gbps: Option<f64>,
+    /// Bus bandwidth divided by the rate of the slowest link in one direction; above 1 if ranks send on several links at once. `None`
+    /// (null) where nothing is moved, for pairs, and unless the plan states a rate for every link.
+    #[serde(default)]
+    pub of_link: Option<f64>,
+    /// Shortest time of the measured runs, of the same rank as `time_us`; `None` where single runs were not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_min_us: Option<f64>,
     /// Median of the times of the measured runs, of the same rank as `time_us`; `None` where single runs were not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_p50_us: Option<f64>,
+    /// The time that 99 % of the measured runs do not exceed, of the same rank as `time_us`; `None` where single runs were not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_p99_us: Option<f64>,
     /// Microseconds that the choice of the algorithm expected; `None` where the algorithm was not chosen by its expected time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_us: Option<f64>,
@@ -55,6 +66,15 @@ impl SweepRow {
         let gbps = if time_ns > 0.0 { self.size_bytes as f64 / time_ns } else { 0.0 };
         self.algorithm_gbps = bus_factor.map(|_| gbps);
         self.bus_gbps = bus_factor.map(|factor| gbps * factor);
+        self
+    }
+
+    /// The row with its share of the rate of a link, if there is a rate.
+    #[must_use]
+    pub fn compared_with(mut self, link_bits_per_s: Option<u64>) -> Self {
+        const BITS_PER_GIGABYTE: f64 = 8e9;
+        let share = |gbps: f64, bits_per_s: u64| gbps * BITS_PER_GIGABYTE / bits_per_s as f64;
+        self.of_link = self.bus_gbps.zip(link_bits_per_s).map(|(gbps, bits_per_s)| share(gbps, bits_per_s));
         self
     }
 
@@ -121,6 +141,16 @@ mod tests {
         let row = row(1_000_000, 1_000_000.0, 0);
         assert_eq!((row.time_us, row.algorithm_gbps, row.bus_gbps), (1000.0, Some(1.0), Some(1.75)));
         assert_eq!(super::tests::row(5, 0.0, 0).algorithm_gbps, Some(0.0), "no time, no rate");
+    }
+
+    #[test]
+    fn the_share_of_a_link_is_that_of_the_bus_bandwidth() {
+        // 1.75 GB/s are 14 Gbit/s.
+        let row = row(1_000_000, 1_000_000.0, 0);
+        assert_eq!(row.clone().compared_with(Some(28_000_000_000)).of_link, Some(0.5));
+        assert_eq!(row.compared_with(None).of_link, None);
+        let barrier = SweepRow::default().timed(2000.0, None).compared_with(Some(1));
+        assert!(serde_json::to_value(&barrier).unwrap()["of_link"].is_null());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The job's own settings, and what the run is held against.
 
+use crate::algorithm::AlgorithmName;
 use crate::check::{Fit, Inspection};
-use crate::job::{AlgorithmName, CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
+use crate::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
 use crate::mistake::Complaint;
 use crate::plan::PayloadMode;
 use crate::quantity::{Unit, shown};
@@ -114,7 +115,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
 fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let path = schema::COLLECTIVE.path_of("segments");
     let is_written = check.places.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
-    if is_written && plan.algorithm != AlgorithmName::RingPipeline {
+    if is_written && !plan.algorithm.names().contains(&AlgorithmName::RingPipeline) {
         let message = format!("`{path}` means nothing to algorithm {}", plan.algorithm);
         let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmName::RingPipeline);
         check.complain(&[&path], Complaint::about(message).hint(hint));

@@ -202,16 +202,7 @@ impl<'text> Reader<'text> {
             fields.table.find(key).is_some_and(|key| declares(&key.kind, words)),
             "words of `{key}`"
         );
-        self.value(fields, key, otherwise, |text| {
-            words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
-                let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let hint = match nearest(text, all.iter().copied()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("write one of {}", all.join(", ")),
-                };
-                Complaint::about(format!("{} is not a choice", quoted(text))).hint(hint)
-            })
-        })
+        self.value(fields, key, otherwise, |text| word_of(text, words))
     }
 
     /// The text of a single value.
@@ -254,6 +245,18 @@ impl<'doc> Fields<'doc> {
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
+}
+
+/// The meaning of one of a few words.
+pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Complaint> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let hint = match nearest(text, all.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("write one of {}", all.join(", ")),
+        };
+        Complaint::about(format!("{} is not a choice", quoted(text))).hint(hint)
+    })
 }
 
 /// What was probably meant by a key that the table does not have.

@@ -2,15 +2,17 @@
 
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::algorithm::{AlgorithmList, AlgorithmName};
 use crate::defaults;
 use crate::document::Content;
 use crate::job::{
-    AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName,
-    PatternName, Sizes, Sweep, TrafficPlan,
+    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
+    Sweep, TrafficPlan,
 };
 use crate::mistake::{Complaint, quoted};
+use crate::objection::Objection;
 use crate::quantity::{bytes, whole};
-use crate::read::fields::{Fields, Reader};
+use crate::read::fields::{Fields, Reader, prefixed, word_of};
 use crate::read::settings::bytes_as;
 use crate::read::topology::member_at;
 use crate::schema;
@@ -85,13 +87,12 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
     let fields = reader.open_under(jobs, "collective", &schema::COLLECTIVE);
     let base = CollectivePlan::default();
     let collectives = CollectiveName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
-    let algorithms = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let operators = OperatorName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let elements = ElementName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let losses = OnLoss::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     CollectivePlan {
         collective: reader.choice(&fields, "collective", base.collective, &collectives),
-        algorithm: reader.choice(&fields, "algorithm", base.algorithm, &algorithms),
+        algorithm: algorithms(reader, &fields),
         segments: reader.value(&fields, "segments", base.segments, whole),
         op: reader.choice(&fields, "op", base.op, &operators),
         element: reader.choice(&fields, "type", base.element, &elements),
@@ -99,6 +100,36 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
         root: root(reader, &fields, shape).unwrap_or(base.root),
         on_loss: reader.choice(&fields, "on_loss", base.on_loss, &losses),
     }
+}
+
+/// Reads `algorithm: ring`, or `algorithm: [ring, two-shot]`.
+fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
+    let words = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
+    let Some(value) = fields.find("algorithm") else { return AlgorithmList::default() };
+    let Content::List(items) = &value.content else {
+        return reader.choice(fields, "algorithm", AlgorithmName::default(), &words).into();
+    };
+    let path = fields.path_of("algorithm");
+    reader.places.note(path.clone(), value.place);
+    let before = reader.mistakes.len();
+    let mut names = Vec::new();
+    for item in items {
+        match reader.scalar(item, &path).and_then(|text| word_of(text, &words)) {
+            Ok(name) => names.push(name),
+            Err(complaint) => reader.complain(item.place, prefixed(&path, complaint)),
+        }
+    }
+    if reader.mistakes.len() == before {
+        match AlgorithmList::new(&names) {
+            Ok(list) => return list,
+            Err(Objection { message, hint, .. }) => {
+                let complaint = Complaint::about(format!("`{path}`: {message}"));
+                reader.complain(value.place, complaint.hint(hint));
+            }
+        }
+    }
+    reader.places.note_broken(path);
+    AlgorithmList::default()
 }
 
 fn traffic(reader: &mut Reader<'_>, jobs: &Fields<'_>) -> TrafficPlan {

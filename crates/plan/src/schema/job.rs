@@ -1,7 +1,8 @@
 //! What the rack shall do, and what the report holds the run against.
 
+use crate::algorithm::AlgorithmName;
 use crate::expect::ExpectedVerdict;
-use crate::job::{AlgorithmName, CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
+use crate::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// No array of a job is larger than the largest memory.
@@ -9,6 +10,8 @@ const BYTES_MAX: u64 = 64 << 30;
 const COUNT_MAX: u64 = 1_000_000;
 const SIZE: Kind = Kind::Size(0, BYTES_MAX);
 const REPETITIONS: Kind = Kind::Count(1, COUNT_MAX);
+const ALGORITHMS: Kind =
+    Kind::Either(&[Kind::Word(AlgorithmName::NAMES), Kind::WordList(AlgorithmName::NAMES)]);
 const WARM_UP: Kind = Kind::Count(0, COUNT_MAX);
 const REPETITIONS_MEANING: &str = "How often each size is measured.";
 const WARM_UP_MEANING: &str = "How often each size is done before, unmeasured.";
@@ -105,10 +108,10 @@ const COLLECTIVE_KEYS: &[Key] = &[
     key("collective", Kind::Word(CollectiveName::NAMES), "`all-reduce`", "What is promised."),
     key(
         "algorithm",
-        Kind::Word(AlgorithmName::NAMES),
+        ALGORITHMS,
         "`auto`",
         "How it is done. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm can do every \
-         collective.",
+         collective. Of a list, each algorithm is measured at each size, in this order; `auto` is not in a list.",
     ),
     key("segments", Kind::Count(1, 1024), "8 (ours)", "Into how many parts `ring-pipeline` cuts the array."),
     key("op", Kind::Word(OperatorName::NAMES), "`sum`", "How values are combined, where they are."),

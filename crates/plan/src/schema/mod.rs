@@ -231,6 +231,9 @@ impl Kind {
             Self::Servers(table) => {
                 return format!("list of names, or table, by server, see {}", table.anchor());
             }
+            Self::Either([Self::Word(one), Self::WordList(several)]) if one == several => {
+                return format!("{}; or list of these", Self::Word(one).words());
+            }
             Self::Either([first, second]) => return format!("{}; or {}", first.words(), second.words()),
         };
         let (least, most, unit) = self.range().unwrap_or((0, u64::MAX, Unit::Count));
