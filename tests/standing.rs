@@ -327,7 +327,7 @@ fn a_stopped_member_is_silent_and_holds_up_nobody() {
     let ended = session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
     let report: Value =
         serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
-    // It could not come to rest. Text, file and code say the same.
+    // It gave no report. Text, file and code agree.
     assert_eq!((report["verdict"].as_str(), ended.code), (Some("fail"), Some(1)), "{}", ended.stdout);
     assert!(ended.stdout.contains("verdict: fail"), "{}", ended.stdout);
     assert!(is_gone(stopped));

@@ -93,6 +93,10 @@ impl Supervisor {
                 failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
             }
         }
+        let has_job = plan.job.kind != JobKind::None;
+        if ending == Ending::TakenDown && !has_job {
+            failures.extend(rack.seats.iter().filter(|seat| seat.is_hung).map(hung));
+        }
         let log_notes = log_notes(&rack.seats);
         let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
         let findings = Findings {
@@ -104,7 +108,7 @@ impl Supervisor {
             events: fault_lines.into_records(),
         };
         let mut context = reporting::context(&plan, findings);
-        if ending == Ending::TakenDown && plan.job.kind == JobKind::None {
+        if ending == Ending::TakenDown && !has_job {
             judge_no_job(&mut context, &mut members);
         }
         let mut report = Report::assemble(context, &members);
@@ -133,6 +137,10 @@ impl Supervisor {
         report.meta = Some(meta::of(&plan, &source.command));
         Ok(Conclusion { report, exit })
     }
+}
+
+fn hung(seat: &Seat) -> String {
+    format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("gave no report"))
 }
 
 /// A rack that stays and has no job: programs come to its seats and go, so a member that is gone is no failure of the rack. The

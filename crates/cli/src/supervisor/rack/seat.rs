@@ -45,6 +45,8 @@ pub(crate) struct Seat {
     /// How it was, once everything was healed, when it was asked last.
     pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
+    /// The supervisor killed it, because it gave no report at the end.
+    pub(crate) is_hung: bool,
     /// It has said that a fault script makes it kill itself.
     pub(in crate::supervisor) dies_by_script: bool,
     pub(super) followed: Followed,

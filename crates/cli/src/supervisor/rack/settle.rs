@@ -31,6 +31,7 @@ impl Rack {
         self.phase = Phase::Killing;
         for seat in self.seats.iter_mut().filter(|seat| seat.is_alive() && seat.report.is_none()) {
             seat.death.get_or_insert_with(|| "gave no report in time".to_owned());
+            seat.is_hung = true;
         }
         vec![Step::Kill(self.living().collect())]
     }
@@ -42,7 +43,9 @@ impl Rack {
             self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
         for member in &hung {
             let what = "hung: lost by its neighbours, and gave no report";
-            self.seats[*member].death.get_or_insert_with(|| what.to_owned());
+            let seat = &mut self.seats[*member];
+            seat.death.get_or_insert_with(|| what.to_owned());
+            seat.is_hung = true;
         }
         if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
     }
