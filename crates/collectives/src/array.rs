@@ -27,10 +27,10 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Every type, in the order in which help texts list them.
+    /// All types, in the order in which help texts list them.
     pub const ALL: [Self; 7] = [Self::F32, Self::F64, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::U8];
 
-    /// Size of one element in bytes.
+    /// Returns the size of one element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -41,7 +41,7 @@ impl ElementType {
         }
     }
 
-    /// The name that files, options and reports use.
+    /// Returns the name that files, options and reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// A name that no element type has.
+/// Error: no element type has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown element type \"{0}\"; hint: one of f32, f64, f16, bf16, i32, i64, u8")]
 pub struct UnknownElementType(pub String);

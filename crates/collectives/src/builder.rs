@@ -1,8 +1,8 @@
-//! Puts a schedule together so that numbers, arrivals and scratch slots cannot be wrong.
+//! Builder of schedules. It assigns transfer numbers, arrival indices and scratch slots, so that an algorithm cannot get them wrong.
 //!
-//! An algorithm opens a step of a rank, then says what is awaited, done and sent in it. Transfers without elements are
-//! left out on both sides, because both sides know their length; a barrier's transfers are signals and stay. This file
-//! knows no algorithm.
+//! An algorithm begins a step of a rank, then adds the waits, the local work and the sends of that step. Transfers without
+//! elements are omitted on both sides, because both sides know their length. A barrier's transfers are signals and are kept.
+//! This file contains no algorithm.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use crate::algorithm::{Algorithm, Request};
 use crate::collective::Collective;
 use crate::schedule::{Buffer, Local, Operands, Program, Schedule, Span, Step, Transfer, TransferId};
 
-/// A transfer that may have been left out for want of elements.
+/// A transfer, or `None` if it was omitted because it has no elements.
 pub(crate) type Sent = Option<TransferId>;
 
-/// A schedule in the making.
+/// A schedule under construction.
 pub(crate) struct Builder {
     pub(crate) collective: Collective,
     pub(crate) ranks: usize,
@@ -42,31 +42,31 @@ impl Builder {
         }
     }
 
-    /// Begin a step of a rank; what follows for that rank goes into it.
+    /// Begins a step of a rank. Later calls for that rank add to this step.
     pub(crate) fn step(&mut self, rank: usize, round: usize) {
         self.programs[rank].steps.push(Step { round: round as u32, ..Step::default() });
     }
 
-    /// The rank's step starts only when this has arrived.
+    /// Makes the rank's current step wait for this transfer.
     pub(crate) fn wait(&mut self, rank: usize, transfer: Sent) {
         self.current(rank).waits.extend(transfer);
     }
 
-    /// The target becomes the source.
+    /// Adds a copy of the source into the target.
     pub(crate) fn copy(&mut self, rank: usize, source: Span, target: Span) {
         if source.length > 0 {
             self.current(rank).work.push(Local::Copy { source, target });
         }
     }
 
-    /// The target becomes target *operation* source.
+    /// Adds a reduction: the target becomes target *operation* source.
     pub(crate) fn reduce(&mut self, rank: usize, source: Span, target: Span) {
         if source.length > 0 {
             self.current(rank).work.push(Local::Reduce { source, target });
         }
     }
 
-    /// The target becomes the operands' reduction, in their order. One operand is copied, bit by bit.
+    /// Adds a fold: the target becomes the reduction of the operands, in their order. A single operand is copied bit by bit.
     pub(crate) fn fold(&mut self, rank: usize, sources: &[Span], target: Span) {
         if let [source] = sources {
             self.copy(rank, *source, target);
@@ -78,18 +78,18 @@ impl Builder {
         }
     }
 
-    /// Send elements, if there are any.
+    /// Adds a transfer of elements, unless there are none.
     pub(crate) fn send(&mut self, from: usize, to: usize, source: Span, target: Span) -> Sent {
         (source.length > 0).then(|| self.transfer(from, to, source, target))
     }
 
-    /// Send a signal without data.
+    /// Adds a signal without data.
     pub(crate) fn signal(&mut self, from: usize, to: usize) -> Sent {
         let nothing = Span::new(Buffer::Input, 0..0);
         Some(self.transfer(from, to, nothing, nothing))
     }
 
-    /// A fresh slot of a rank's scratch.
+    /// Allocates a new slot of a rank's scratch buffer.
     pub(crate) fn slot(&mut self, rank: usize, length: usize) -> Span {
         let scratch = &mut self.programs[rank].scratch;
         let start = *scratch;
@@ -97,7 +97,7 @@ impl Builder {
         Span::new(Buffer::Scratch, start..*scratch)
     }
 
-    /// The schedule, without steps in which nothing happens.
+    /// Returns the schedule, without empty steps.
     pub(crate) fn finish(mut self, algorithm: Algorithm) -> Schedule {
         for program in &mut self.programs {
             program
@@ -127,12 +127,12 @@ impl Builder {
     }
 }
 
-/// Elements of the input buffer.
+/// Returns a span of the input buffer.
 pub(crate) const fn input(range: Range<usize>) -> Span {
     Span::new(Buffer::Input, range)
 }
 
-/// Elements of the output buffer.
+/// Returns a span of the output buffer.
 pub(crate) const fn output(range: Range<usize>) -> Span {
     Span::new(Buffer::Output, range)
 }

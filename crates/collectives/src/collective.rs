@@ -1,6 +1,8 @@
-//! What a collective promises, apart from how it is done: shapes of inputs and outputs, and the bus factor.
+//! The collective operations: their results, the shapes of their inputs and outputs, and their bus factors.
 //!
-//! `elements` always counts the whole array of which parts are dealt out (NCCL's "size"): for an all-gather of *n*
+//! The algorithms that perform them are not part of this file.
+//!
+//! `elements` always counts the whole array of which each rank has a part (NCCL's "size"): for an all-gather of *n*
 //! elements per rank it is *n* times the ranks. Parts are cut by [`partition`](crate::partition).
 
 use core::fmt;
@@ -18,24 +20,24 @@ pub enum Collective {
     AllGather,
     /// Every rank ends with the root's input.
     Broadcast {
-        /// Whose input.
+        /// Rank whose input is sent.
         root: usize,
     },
     /// The root ends with the reduction of all inputs.
     Reduce {
-        /// Who ends with it.
+        /// Rank that receives the result.
         root: usize,
     },
     /// Rank *r* ends with part *r* of each rank's input, in order of rank.
     AllToAll,
     /// The root ends with the parts of all ranks, in order of rank.
     Gather {
-        /// Who ends with them.
+        /// Rank that receives the parts.
         root: usize,
     },
     /// Rank *r* ends with part *r* of the root's input.
     Scatter {
-        /// Whose input.
+        /// Rank whose input is sent.
         root: usize,
     },
     /// No rank leaves before every rank has entered.
@@ -43,7 +45,7 @@ pub enum Collective {
 }
 
 impl Collective {
-    /// Every collective, rooted ones at `root`.
+    /// Returns every collective; those with a root have it at `root`.
     #[must_use]
     pub const fn all(root: usize) -> [Self; 9] {
         [
@@ -59,13 +61,13 @@ impl Collective {
         ]
     }
 
-    /// The collective with this name, at this root if it has one.
+    /// Returns the collective with this name, or `None` if no collective has it. `root` is ignored for collectives without a root.
     #[must_use]
     pub fn from_name(name: &str, root: usize) -> Option<Self> {
         Self::all(root).into_iter().find(|collective| collective.name() == name)
     }
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,7 +83,7 @@ impl Collective {
         }
     }
 
-    /// The root, for collectives that have one.
+    /// Returns the root, or `None` for a collective without one.
     #[must_use]
     pub const fn root(self) -> Option<usize> {
         match self {
@@ -93,13 +95,13 @@ impl Collective {
         }
     }
 
-    /// Whether values are combined, so that an operation is needed.
+    /// Returns whether the collective reduces values, so that it needs a reduction operation.
     #[must_use]
     pub const fn reduces(self) -> bool {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce { .. })
     }
 
-    /// Elements of a rank's input.
+    /// Returns the number of elements of a rank's input.
     #[must_use]
     pub fn input_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
         match self {
@@ -110,7 +112,7 @@ impl Collective {
         }
     }
 
-    /// Elements of a rank's output.
+    /// Returns the number of elements of a rank's output.
     #[must_use]
     pub fn output_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
         match self {
@@ -122,8 +124,8 @@ impl Collective {
         }
     }
 
-    /// Whether no rank can end before every rank has begun, whatever the algorithm, because what each gets depends on
-    /// what each gives. Then two sets of buffers may alternate between runs without a barrier.
+    /// Returns whether no rank can end before every rank has begun, for any algorithm, because each rank's output depends on
+    /// every rank's input. In that case two sets of buffers may alternate between runs without a barrier.
     #[must_use]
     pub const fn synchronizes(self, ranks: usize, elements: usize) -> bool {
         match self {
@@ -136,8 +138,8 @@ impl Collective {
         }
     }
 
-    /// What turns the algorithm bandwidth (elements x size / time) into the bus bandwidth that every link must have
-    /// carried whatever the algorithm: nccl-tests, `doc/PERFORMANCE.md`. `None`: nothing is carried.
+    /// Returns the factor from the algorithm bandwidth (elements x size / time) to the bus bandwidth, which every link must have
+    /// carried for any algorithm. Source: nccl-tests, `doc/PERFORMANCE.md`. Returns `None` for a barrier, which carries no data.
     #[must_use]
     pub fn bus_factor(self, ranks: usize) -> Option<f64> {
         let share = (ranks as f64 - 1.0) / ranks as f64;
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_ranks_give_and_get_adds_up() {
+    fn input_and_output_elements_of_all_ranks_sum_to_the_expected_totals() {
         let (ranks, elements) = (5, 13);
         let sum = |of: &dyn Fn(usize) -> usize| (0..ranks).map(of).sum::<usize>();
         for collective in Collective::all(3) {
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back() {
+    fn every_name_parses_to_its_collective() {
         for collective in Collective::all(2) {
             assert_eq!(Collective::from_name(collective.name(), 2), Some(collective));
         }

@@ -1,11 +1,11 @@
-//! How elements are cut into parts: consecutive, sizes that differ by at most one, longer parts first.
+//! Partition of an array into consecutive parts. Sizes differ by at most one, and longer parts come first.
 //!
 //! This one rule fixes which elements belong to which rank in every collective, so results do not depend on the
 //! algorithm. Parts may be empty.
 
 use core::ops::Range;
 
-/// Part `index` of `elements` cut into `parts` parts.
+/// Returns the range of part `index` of `elements` elements cut into `parts` parts.
 ///
 /// ```
 /// use rackloom_collectives::partition::part;
@@ -19,7 +19,7 @@ pub fn part(elements: usize, parts: usize, index: usize) -> Range<usize> {
     start..start + length + usize::from(index < longer)
 }
 
-/// Part `index` of a range.
+/// Returns part `index` of a range that is cut into `parts` parts.
 pub(crate) fn part_of(range: &Range<usize>, parts: usize, index: usize) -> Range<usize> {
     let inner = part(range.len(), parts, index);
     range.start + inner.start..range.start + inner.end

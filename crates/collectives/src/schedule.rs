@@ -1,15 +1,15 @@
 //! A collective as data: for each rank an ordered list of steps, and between ranks numbered transfers.
 //!
 //! A step waits for arrivals, then does local work in order, then issues its sends. A send is a non-blocking put with
-//! signal from the sender's memory to a fixed place in the receiver's. A rank does its steps strictly one after
-//! another and needs no other rule: [`Cursor`] walks them, and what it yields can be carried out as it comes.
+//! signal from the sender's memory to a fixed offset in the receiver's memory. A rank performs its steps strictly in order.
+//! [`Cursor`] iterates over them, and the executor can perform each action as soon as the cursor yields it.
 //!
-//! What an executor may rely on, because [`verify`](crate::verify::verify) proves it for a schedule:
-//! - `Input` is only read. Each other place that is sent from is never written again in the same run, so a put may be
+//! Properties that an executor may rely on, because [`verify`](crate::verify::verify) proves it for a schedule:
+//! - `Input` is only read. Every other span that is sent from is never written again in the same run, so a put may be
 //!   retransmitted from it at any time before it completes.
-//! - A put lands only where nobody reads or writes until its arrival is awaited (one slot per transfer), so nothing needs
+//! - A put lands only where no rank reads or writes until its arrival is awaited (one slot per transfer), so nothing needs
 //!   flow control and the result does not depend on timing.
-//! - Each transfer has a place of its own among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
+//! - Each transfer has an index of its own among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
 //!   arrival, set to the number of the run, works on any fabric, ordered or not. On a fabric that keeps order per pair
 //!   one counting word per sender is enough: transfer [`Transfer::number`] has come when the count exceeds it.
 //! - No rank waits for ever, if every put is delivered.
@@ -31,19 +31,19 @@ use crate::collective::Collective;
 /// Memory of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Buffer {
-    /// What the rank gives. Never written.
+    /// The rank's contribution. It is never written.
     Input,
-    /// What the rank gets. Shares no byte with the input.
+    /// The rank's result. It shares no byte with the input.
     Output,
-    /// Working space; its content before and after means nothing.
+    /// Working space. Its content before and after a run has no meaning.
     Scratch,
 }
 
 impl Buffer {
-    /// Every buffer.
+    /// All buffers.
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Buffer {
 /// Consecutive elements of one buffer. Empty for a transfer that is only a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// Where.
+    /// Buffer that holds the elements.
     pub buffer: Buffer,
     /// First element.
     pub start: usize,
@@ -72,13 +72,13 @@ impl Span {
         Self { buffer, start: range.start, length: range.end - range.start }
     }
 
-    /// One past the last element.
+    /// Returns the position after the last element.
     #[must_use]
     pub const fn end(self) -> usize {
         self.start + self.length
     }
 
-    /// The elements as a range of positions.
+    /// Returns the elements as a range of positions.
     #[must_use]
     pub const fn range(self) -> Range<usize> {
         self.start..self.end()
@@ -90,7 +90,7 @@ impl Span {
         self.start * element_bytes..self.end() * element_bytes
     }
 
-    /// Whether both have an element in common.
+    /// Returns whether both spans have an element in common.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.buffer == other.buffer && self.start.max(other.start) < self.end().min(other.end())
@@ -111,7 +111,7 @@ impl fmt::Display for Span {
 pub struct TransferId(pub u32);
 
 impl TransferId {
-    /// The number as an index.
+    /// Returns the number as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -129,9 +129,9 @@ pub struct Transfer {
     pub number: u32,
     /// Counts the transfers of all senders to this receiver from 0, each once; the index of a signal word.
     pub arrival: u32,
-    /// What is sent, in the sender's memory.
+    /// Elements that are sent, in the sender's memory.
     pub source: Span,
-    /// Where it lands, in the receiver's memory; as long as the source.
+    /// Elements that are written, in the receiver's memory. They are as long as the source.
     pub target: Span,
 }
 
@@ -141,9 +141,9 @@ pub struct Transfer {
 pub enum Local {
     /// The target becomes the source.
     Copy {
-        /// Read.
+        /// Elements that are read.
         source: Span,
-        /// Written.
+        /// Elements that are written.
         target: Span,
     },
     /// The target becomes target *operation* source, element by element.
@@ -156,9 +156,9 @@ pub enum Local {
     /// The target becomes `((a op b) op c) ...` of the operands. Where all operands are at hand nothing forces a rounding to
     /// 16 bits between them: [`Accumulator`](crate::reduce::Accumulator) rounds once.
     Fold {
-        /// Read, in this order.
+        /// Elements that are read, in this order.
         operands: Operands,
-        /// Written.
+        /// Elements that are written.
         target: Span,
     },
 }
@@ -168,7 +168,7 @@ pub enum Local {
 pub struct Operands {
     /// The first.
     pub start: u32,
-    /// How many; at least one.
+    /// Number of entries, at least one.
     pub count: u32,
 }
 
@@ -195,7 +195,7 @@ pub struct Step {
     pub sends: Vec<TransferId>,
 }
 
-/// What one rank does.
+/// The program of one rank: its steps and the sizes of its buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Elements of the input buffer.
@@ -206,7 +206,7 @@ pub struct Program {
     pub scratch: usize,
     /// Number of transfers to this rank, so of signal words.
     pub arrivals: u32,
-    /// What the folds of all steps read, one list after the other.
+    /// Operands of the folds of all steps, one list after the other.
     pub operands: Vec<Span>,
     /// In order.
     pub steps: Vec<Step>,
@@ -239,9 +239,9 @@ impl Program {
 /// A collective as data. See the file's header for what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// What is promised.
+    /// Collective that the schedule performs.
     pub collective: Collective,
-    /// How it is done.
+    /// Algorithm that the schedule was built by.
     pub algorithm: Algorithm,
     /// Elements of the whole array, as [`Collective`] counts them.
     pub elements: usize,
@@ -252,19 +252,19 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Returns the number of ranks.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.programs.len()
     }
 
-    /// The transfer with this index.
+    /// Returns the transfer with this index.
     #[must_use]
     pub fn transfer(&self, id: TransferId) -> &Transfer {
         &self.transfers[id.index()]
     }
 
-    /// The largest round number plus one; 0 if nothing is to be done.
+    /// Returns the largest round number plus one, or 0 if there are no steps.
     #[must_use]
     pub fn rounds(&self) -> u32 {
         let last = |program: &Program| program.steps.iter().map(|step| step.round + 1).max();
@@ -283,7 +283,7 @@ pub enum Action {
     Send(TransferId),
 }
 
-/// A rank's place in its program.
+/// A rank's position in its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     step: usize,
@@ -297,7 +297,7 @@ impl Cursor {
         Self { step: 0, index: 0 }
     }
 
-    /// What is to be done here; `None` when the program is over. Steps forward only past empty steps.
+    /// Returns the next action, or `None` at the end of the program. Steps forward only past empty steps.
     #[must_use]
     pub fn action(&mut self, program: &Program) -> Option<Action> {
         while let Some(step) = program.steps.get(self.step) {

@@ -1,6 +1,6 @@
-//! What a schedule moves: bytes and messages per rank and per pair of ranks.
+//! Payload that a schedule moves: bytes and messages per rank and per pair of ranks.
 //!
-//! Payload only; headers, acknowledgements and signals come on top and belong to the fabric. On a ring, "per rank and
+//! Headers, acknowledgements and signals are not counted, because they depend on the fabric. On a ring, "per rank and
 //! direction" is [`Traffic::between`] a rank and one of its neighbours.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Traffic {
     pairs: BTreeMap<(usize, usize), Load>,
 }
 
-/// What passes between two ranks, or into or out of one.
+/// Load between two ranks, or into or out of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Payload bytes.
@@ -23,7 +23,7 @@ pub struct Load {
     pub messages: u64,
 }
 
-/// Count a schedule's payload, for elements of this size in bytes.
+/// Returns a schedule's payload, for elements of this size in bytes.
 #[must_use]
 pub fn traffic(schedule: &Schedule, element_bytes: usize) -> Traffic {
     let mut traffic = Traffic::default();
@@ -36,31 +36,31 @@ pub fn traffic(schedule: &Schedule, element_bytes: usize) -> Traffic {
 }
 
 impl Traffic {
-    /// From one rank to another.
+    /// Returns the load from one rank to another.
     #[must_use]
     pub fn between(&self, from: usize, to: usize) -> Load {
         self.pairs.get(&(from, to)).copied().unwrap_or_default()
     }
 
-    /// Out of a rank.
+    /// Returns the load that a rank sends.
     #[must_use]
     pub fn sent(&self, rank: usize) -> Load {
         self.total(|from, _| from == rank)
     }
 
-    /// Into a rank.
+    /// Returns the load that a rank receives.
     #[must_use]
     pub fn received(&self, rank: usize) -> Load {
         self.total(|_, to| to == rank)
     }
 
-    /// Between all ranks.
+    /// Returns the total load between all ranks.
     #[must_use]
     pub fn all(&self) -> Load {
         self.total(|_, _| true)
     }
 
-    /// Every pair that exchanges anything, with its load, in order of sender and receiver.
+    /// Returns each pair that exchanges data, with its load, in order of sender and receiver.
     pub fn pairs(&self) -> impl Iterator<Item = ((usize, usize), Load)> + '_ {
         self.pairs.iter().map(|(&pair, &load)| (pair, load))
     }

@@ -1,27 +1,28 @@
 //! Barriers: signals without data.
 //!
-//! *Dissemination*: in round *k* each rank signals the one 2^k places ahead and waits for the one 2^k places behind; after
-//! ceil(log2 N) rounds it has heard, through others, of everybody. *Two levels*: the ranks of one server tell their leader
-//! (the lowest of them), the leaders disseminate, and each leader lets its ranks go. Signals within a server cross no
-//! link when the executor has shared memory there.
+//! *Dissemination*: in round *k* each rank signals the rank that is 2^k higher and waits for the rank that is 2^k lower, modulo N. After
+//! ceil(log2 N) rounds each rank depends on a signal of every rank, directly or through other ranks.
+//!
+//! *Two levels*: the ranks of one server signal their leader, which is the lowest of them. The leaders disseminate, and each
+//! leader then releases its ranks. Signals within a server cross no link if the executor has shared memory there.
 
 use std::collections::BTreeMap;
 
 use crate::builder::{Builder, Sent};
 
-/// What each member must wait for before it takes part.
+/// Signals that each member must wait for before its next step, by index of the member.
 type Waits = Vec<Vec<Sent>>;
 
-/// Dissemination among all ranks.
+/// Lays out a dissemination barrier among all ranks.
 pub(super) fn flat(builder: &mut Builder) {
-    let everybody: Vec<usize> = (0..builder.ranks).collect();
-    let (waits, round) = disseminate(builder, &everybody, vec![Vec::new(); builder.ranks], 0);
-    for (&rank, waits) in everybody.iter().zip(&waits) {
+    let all_ranks: Vec<usize> = (0..builder.ranks).collect();
+    let (waits, round) = disseminate(builder, &all_ranks, vec![Vec::new(); builder.ranks], 0);
+    for (&rank, waits) in all_ranks.iter().zip(&waits) {
         open(builder, rank, round, waits);
     }
 }
 
-/// Ranks of one server first, then one leader per server.
+/// Lays out a barrier of two levels: the ranks of each server, then one leader per server.
 pub(super) fn two_level(builder: &mut Builder, servers: &[usize]) {
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for rank in 0..builder.ranks {
@@ -30,7 +31,7 @@ pub(super) fn two_level(builder: &mut Builder, servers: &[usize]) {
     let (mut leaders, mut waits) = (Vec::new(), Vec::new());
     for group in groups.values() {
         let followers = group[1..].iter();
-        waits.push(followers.map(|&rank| tell(builder, rank, group[0])).collect());
+        waits.push(followers.map(|&rank| signal_leader(builder, rank, group[0])).collect());
         leaders.push(group[0]);
     }
     let (waits, round) = disseminate(builder, &leaders, waits, 1);
@@ -43,13 +44,13 @@ pub(super) fn two_level(builder: &mut Builder, servers: &[usize]) {
     }
 }
 
-/// A follower says that it has come.
-fn tell(builder: &mut Builder, rank: usize, leader: usize) -> Sent {
+/// Signals the leader that a follower has entered the barrier.
+fn signal_leader(builder: &mut Builder, rank: usize, leader: usize) -> Sent {
     builder.step(rank, 0);
     builder.signal(rank, leader)
 }
 
-/// Returns what each member waits for in the end, and the number of the round after the last.
+/// Returns the last signals that each member waits for, and the number of the round after the last.
 fn disseminate(
     builder: &mut Builder,
     members: &[usize],

@@ -1,27 +1,27 @@
 //! Broadcast along the ring, in segments that follow each other: N - 2 + M steps of 1/M of the array.
 //!
-//! Counted from the root, rank *v* passes segment *i* on in round *i* + *v*. With many segments the whole moves at the
-//! rate of one link however many ranks there are; with few, latency is lower.
+//! Counted from the root, rank *v* forwards segment *i* in round *i* + *v*. With many segments the array moves at the
+//! rate of one link for any number of ranks. With few segments the latency is lower.
 
 use crate::builder::{Builder, Sent, input, output};
 use crate::partition::part;
 
-/// At least two ranks.
+/// Lays out the broadcast in `segments` segments. There must be at least two ranks.
 pub(super) fn broadcast(builder: &mut Builder, segments: usize) {
     let ranks = builder.ranks;
     let root = builder.collective.root().unwrap_or(0);
     let mut arrivals: Vec<Sent> = vec![None; segments];
     for round in 0..ranks - 2 + segments {
         // The ranks of one round pass on different segments, so a segment's arrival has one reader and one writer.
-        for place in 0..ranks - 1 {
-            let Some(segment) = round.checked_sub(place).filter(|&segment| segment < segments) else {
+        for distance in 0..ranks - 1 {
+            let Some(segment) = round.checked_sub(distance).filter(|&segment| segment < segments) else {
                 continue;
             };
-            let (rank, to) = ((root + place) % ranks, (root + place + 1) % ranks);
+            let (rank, to) = ((root + distance) % ranks, (root + distance + 1) % ranks);
             let range = part(builder.elements, segments, segment);
             builder.step(rank, round);
             builder.wait(rank, arrivals[segment].take());
-            let source = if place == 0 { input(range.clone()) } else { output(range.clone()) };
+            let source = if distance == 0 { input(range.clone()) } else { output(range.clone()) };
             arrivals[segment] = builder.send(rank, to, source, output(range));
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Reduce-scatter: the partial result of chunk *c* starts at the rank after *c* and travels around the ring until it
 //! reaches *c*, so the order of reduction of chunk *c* is `((x[c+1] op x[c+2]) op ...) op x[c]` (ranks modulo N, the
-//! other way round in the second ring). All-gather: the finished chunks travel once around. All-reduce is the one after
-//! the other: 2(N-1) steps, each rank sends 2(N-1)/N of the array (Patarasuk and Yuan 2009).
+//! opposite order in the second ring). All-gather: the finished chunks travel once around. All-reduce is a reduce-scatter
+//! and then an all-gather: 2(N-1) steps, each rank sends 2(N-1)/N of the array (Patarasuk and Yuan 2009).
 //!
 //! A *lane* is one direction with its share of every part. Two lanes never touch the same elements; their steps
 //! alternate, so that neither direction waits for the other longer than one step.
@@ -15,7 +15,7 @@ use crate::collective::Collective;
 use crate::partition::{part, part_of};
 use crate::schedule::Span;
 
-/// Reduce-scatter, all-gather or all-reduce over one or two lanes.
+/// Lays out a reduce-scatter, all-gather or all-reduce over one or two lanes.
 pub(super) fn lay_out(builder: &mut Builder, lanes: usize) {
     let mut lanes: Vec<_> = (0..lanes).map(|index| Lane::new(builder, index, lanes)).collect();
     let hops = builder.ranks - 1;
@@ -40,11 +40,11 @@ pub(super) fn lay_out(builder: &mut Builder, lanes: usize) {
     }
 }
 
-/// What a rank received last.
+/// The data that a rank received last.
 #[derive(Clone, Copy)]
 struct Held {
     arrival: Sent,
-    place: Span,
+    span: Span,
     /// The rank's own contribution has yet to be reduced into it.
     partial: bool,
 }
@@ -62,11 +62,11 @@ impl Lane {
         let (ranks, elements) = (builder.ranks, builder.elements);
         let pieces: Vec<_> =
             (0..ranks).map(|rank| part_of(&part(elements, ranks, rank), lanes, index)).collect();
-        // Only an all-gather starts with something in hand: the rank's own part.
+        // Only an all-gather uses the initial value: the rank's own part.
         let held = |rank: usize| {
             let start = part(elements, ranks, rank).start;
             let piece: &Range<usize> = &pieces[rank];
-            Held { arrival: None, place: input(piece.start - start..piece.end - start), partial: false }
+            Held { arrival: None, span: input(piece.start - start..piece.end - start), partial: false }
         };
         let held = (0..ranks).map(held).collect();
         Self { forward: index == 0, ranks, pieces, held }
@@ -76,16 +76,16 @@ impl Lane {
         self.behind(rank, self.ranks - 1)
     }
 
-    /// The rank that many places against the direction of travel.
-    fn behind(&self, rank: usize, places: usize) -> usize {
+    /// Returns the rank that is `distance` hops away, against the direction of travel.
+    fn behind(&self, rank: usize, distance: usize) -> usize {
         if self.forward {
-            (rank + self.ranks - places % self.ranks) % self.ranks
+            (rank + self.ranks - distance % self.ranks) % self.ranks
         } else {
-            (rank + places) % self.ranks
+            (rank + distance) % self.ranks
         }
     }
 
-    /// One hop of the reduce-scatter. The last hop ends in the output: in the part's own place, or at the start when the
+    /// Lays out one hop of the reduce-scatter. The last hop ends in the output: at the part's offset, or at the start if the
     /// output is only that part.
     fn reduce_onwards(&mut self, builder: &mut Builder, hop: usize, only_part: bool) {
         let mut arriving = self.held.clone();
@@ -102,12 +102,12 @@ impl Lane {
                 builder.slot(to, piece.len())
             };
             let arrival = builder.send(rank, to, source, target);
-            arriving[to] = Held { arrival, place: target, partial: true };
+            arriving[to] = Held { arrival, span: target, partial: true };
         }
         self.held = arriving;
     }
 
-    /// One hop of the all-gather.
+    /// Lays out one hop of the all-gather.
     fn pass_onwards(&mut self, builder: &mut Builder, round: usize, hop: usize) {
         let mut arriving = self.held.clone();
         for rank in 0..self.ranks {
@@ -116,12 +116,12 @@ impl Lane {
             let source = self.take(builder, rank, chunk);
             let (to, target) = (self.ahead(rank), output(self.pieces[chunk].clone()));
             let arrival = builder.send(rank, to, source, target);
-            arriving[to] = Held { arrival, place: target, partial: false };
+            arriving[to] = Held { arrival, span: target, partial: false };
         }
         self.held = arriving;
     }
 
-    /// Wait for what comes last.
+    /// Makes every rank wait for its last transfer.
     fn end(&mut self, builder: &mut Builder, round: usize) {
         for rank in 0..self.ranks {
             builder.step(rank, round);
@@ -129,14 +129,15 @@ impl Lane {
         }
     }
 
-    /// Wait for what the rank is to hold, and reduce its own contribution to `chunk` into it if that is missing.
+    /// Waits for the data that the rank holds next, reduces the rank's own contribution to `chunk` into it if that is missing, and
+    /// returns where the data lies.
     fn take(&self, builder: &mut Builder, rank: usize, chunk: usize) -> Span {
         let held = self.held[rank];
         builder.wait(rank, held.arrival);
         if held.partial {
-            builder.reduce(rank, input(self.pieces[chunk].clone()), held.place);
+            builder.reduce(rank, input(self.pieces[chunk].clone()), held.span);
         }
-        held.place
+        held.span
     }
 }
 

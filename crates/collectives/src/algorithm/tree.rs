@@ -1,6 +1,6 @@
 //! Binomial trees: ceil(log2 N) rounds, the whole array each time.
 //!
-//! Counted from the root, rank *v* talks to *v* + 2^j. A broadcast goes from the largest distance to the smallest, so
+//! Counted from the root, rank *v* exchanges messages with *v* + 2^j. A broadcast goes from the largest distance to the smallest, so
 //! that on a ring the messages of one round share no link; a reduce is the same in reverse. A rank of a reduce computes
 //! `received op own` for its children in the order of their distance, nearest first.
 
@@ -8,7 +8,7 @@ use crate::builder::{Builder, Sent, input, output};
 use crate::collective::Collective;
 use crate::schedule::Span;
 
-/// Broadcast or reduce.
+/// Lays out a broadcast or a reduce.
 pub(super) fn lay_out(builder: &mut Builder) {
     match builder.collective {
         Collective::Reduce { root } => reduce(builder, root),
@@ -36,28 +36,28 @@ fn broadcast(builder: &mut Builder, root: usize) {
     builder.copy(root, input(all.clone()), output(all));
 }
 
-/// What a rank has reduced so far.
+/// The partial result that a rank has reduced so far.
 #[derive(Clone, Copy)]
 struct Held {
     arrival: Sent,
-    /// Earlier result that has yet to be reduced into `place`.
+    /// Earlier result that has yet to be reduced into `span`.
     own: Option<Span>,
-    place: Span,
+    span: Span,
 }
 
 impl Held {
     fn complete(self, builder: &mut Builder, rank: usize) -> Span {
         builder.wait(rank, self.arrival);
         if let Some(own) = self.own {
-            builder.reduce(rank, own, self.place);
+            builder.reduce(rank, own, self.span);
         }
-        self.place
+        self.span
     }
 }
 
 fn reduce(builder: &mut Builder, root: usize) {
     let (ranks, all) = (builder.ranks, 0..builder.elements);
-    let mut held = vec![Held { arrival: None, own: None, place: input(all.clone()) }; ranks];
+    let mut held = vec![Held { arrival: None, own: None, span: input(all.clone()) }; ranks];
     let levels = levels(ranks);
     for level in 0..levels {
         for to in (0..ranks).step_by(2 << level).filter(|to| to + (1 << level) < ranks) {
@@ -67,9 +67,9 @@ fn reduce(builder: &mut Builder, root: usize) {
             builder.step(rank, level);
             let own = held[rank].complete(builder, rank);
             let last = rank == root && level + 1 == levels;
-            let place = if last { output(all.clone()) } else { builder.slot(rank, all.len()) };
-            let arrival = builder.send(child, rank, source, place);
-            held[rank] = Held { arrival, own: Some(own), place };
+            let span = if last { output(all.clone()) } else { builder.slot(rank, all.len()) };
+            let arrival = builder.send(child, rank, source, span);
+            held[rank] = Held { arrival, own: Some(own), span };
         }
     }
     builder.step(root, levels);
