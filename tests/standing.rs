@@ -489,6 +489,53 @@ fn coming_and_going_leaves_nothing() {
     }
 }
 
+/// A link direction in the status of a rack: its counters and its rates.
+fn link<'a>(rack: &'a Value, name: &str) -> (&'a Value, &'a Value) {
+    let of = |list: &'a Value| {
+        let mut entries = list.as_array().expect("a list of links").iter();
+        entries.find(|link| link["name"] == name).unwrap_or_else(|| panic!("{name} is not listed: {rack}"))
+    };
+    (of(&rack["links"]), of(&rack["rates"]["links"]))
+}
+
+#[test]
+fn status_shows_the_traffic_the_losses_and_the_paths_of_now() {
+    let session = Session::begin();
+    let file = rack_file(
+        "name: now\nshape: {star: {nodes: 3, planes: 2}}\njob: {bandwidth: {bytes: 64KiB, repetitions: 1000000}}\n",
+    );
+    session.up(&file, &[]);
+    // The job moves data from n0 to n1, and nothing from n2.
+    let rate = |rack: &Value, name: &str| link(rack, name).1["bytes_per_s"].as_u64().expect("a rate");
+    let both = |rack: &Value, node: &str| rate(rack, &format!("{node}->s0")) + rate(rack, &format!("{node}->s1"));
+    let rack = within(PATIENCE, "traffic", || {
+        let rack = session.rack("now");
+        (both(&rack, "n0") > 1_000_000).then_some(rack)
+    });
+    assert!(both(&rack, "n2") < 100_000, "heartbeats alone: {}", rack["rates"]);
+    assert!(rack["rates"]["interval_ns"].as_u64().expect("a time") >= 250_000_000);
+    assert_eq!(member(&rack, "n0")["paths"]["n1"], json!(["n0--s0", "n0--s1"]));
+    assert_eq!(member(&rack, "s0")["paths"], Value::Null, "a switch has none");
+    let text = session.passes(&["status"]);
+    for column in ["rate now", "frames/s", "retransmitted", "dropped", "paths", "reaches"] {
+        assert!(text.contains(column), "{text}");
+    }
+
+    session.passes(&["inject", "plane", "1", "--down", "--for", "60s"]);
+    within(PATIENCE, "one path left", || {
+        (member(&session.rack("now"), "n0")["paths"]["n1"] == json!(["n0--s0"])).then_some(())
+    });
+    session.passes(&["inject", "link", "n0--s0", "--loss", "20%", "--for", "60s"]);
+    within(PATIENCE, "losses", || {
+        let rack = session.rack("now");
+        let (counters, rates) = link(&rack, "n0->s0");
+        let is_lost = counters["dropped"]["injected"].as_u64().is_some_and(|lost| lost > 0);
+        (is_lost && counters["retransmitted"].as_u64() > Some(0) && rates["dropped_per_s"].as_u64() > Some(0))
+            .then_some(())
+    });
+    session.rackloom(&["down"]);
+}
+
 #[test]
 fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass() {
     let session = Session::begin();

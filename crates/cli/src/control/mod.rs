@@ -7,10 +7,11 @@ mod bounded;
 mod line;
 pub(crate) mod request;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rackloom_jobs::Portion;
-use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, Verdict};
+use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, PortReport, Verdict};
 use rackloom_jobs::rest::Rest;
 use serde::{Deserialize, Serialize};
 
@@ -190,6 +191,12 @@ pub(crate) struct SeatStatus {
     /// How its memory is held and used; switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<Box<MemoryReport>>,
+    /// Counters of its ports since it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ports: Vec<PortReport>,
+    /// By position in the plan: links over which its frames for a node may leave now. Unreachable nodes and switches are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) paths: BTreeMap<u16, Vec<u16>>,
     /// Whether its job is over.
     pub(crate) finished: bool,
     /// Of a job that is over: whether everything about it was right so far. Switches have none.

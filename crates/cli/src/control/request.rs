@@ -3,7 +3,9 @@
 //! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
 //! refuse fields they do not know, so that a misspelled wish is not granted as another one.
 
-use rackloom_jobs::report::{EventRecord, MemoryReport, Report, Verdict};
+use std::collections::BTreeMap;
+
+use rackloom_jobs::report::{EventRecord, LinkReport, MemoryReport, Report, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -156,6 +158,36 @@ pub(crate) struct RackStatus {
     /// Faults in effect now, scripted and injected, by event and member.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<ActiveFault>,
+    /// Counters of both directions of every link since the rack came up. An end that did not answer counts nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) links: Vec<LinkReport>,
+    /// What passed over the links between two questions; computed by `rackloom status`, never by the supervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rates: Option<Rates>,
+}
+
+/// Traffic of each link direction over a short interval.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Rates {
+    /// Time between the two samples of the counters.
+    pub(crate) interval_ns: u64,
+    /// In the order of [`RackStatus::links`].
+    pub(crate) links: Vec<LinkRate>,
+}
+
+/// Traffic of one link direction.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct LinkRate {
+    /// As in [`LinkReport::name`].
+    pub(crate) name: String,
+    /// Frames per second, control frames included.
+    pub(crate) frames_per_s: u64,
+    /// Bytes per second, Ethernet headers included.
+    pub(crate) bytes_per_s: u64,
+    /// Packets that were sent again, per second.
+    pub(crate) retransmitted_per_s: u64,
+    /// Frames that were dropped, per second, injected losses included.
+    pub(crate) dropped_per_s: u64,
 }
 
 /// A fault in effect.
@@ -204,6 +236,9 @@ pub(crate) struct MemberStatus {
     pub(crate) links_down: Vec<u16>,
     /// Its links.
     pub(crate) links_total: usize,
+    /// By destination: links over which its frames may leave now. Absent for switches and for members that did not answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) paths: BTreeMap<String, Vec<String>>,
     /// How long its process has been there.
     pub(crate) uptime_ns: Option<u64>,
 }

@@ -157,14 +157,6 @@ fn links(links: &[LinkReport]) -> String {
     columns.extend([Column::Right("retransmitted"), Column::Left("dropped")]);
     let mut table = Table::new(&columns);
     for link in links {
-        let dropped: Vec<_> = link
-            .dropped
-            .iter()
-            .map(|(reason, frames)| format!("{reason} {}", units::count(*frames)))
-            .collect();
-        let violations = (link.credit_violations > 0)
-            .then(|| format!("credit-violations {}", units::count(link.credit_violations)));
-        let dropped: Vec<_> = dropped.into_iter().chain(violations).collect();
         let mut cells = vec![link.name.clone(), units::count(link.frames), units::bytes(link.bytes_on_wire)];
         let of_link = link.retry.get("tx_ok").map_or_else(
             || "-".to_owned(),
@@ -172,10 +164,19 @@ fn links(links: &[LinkReport]) -> String {
         );
         cells.extend(has_retry.then_some(of_link));
         cells.push(units::count(link.retransmitted));
-        cells.push(if dropped.is_empty() { "-".to_owned() } else { dropped.join(", ") });
+        cells.push(dropped(link));
         table.row(cells);
     }
     if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// Dropped frames by reason, or a dash.
+pub(super) fn dropped(link: &LinkReport) -> String {
+    let reasons = link.dropped.iter().map(|(reason, frames)| format!("{reason} {}", units::count(*frames)));
+    let violations = (link.credit_violations > 0)
+        .then(|| format!("credit-violations {}", units::count(link.credit_violations)));
+    let all: Vec<_> = reasons.chain(violations).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// Who made good for what was lost, where links repeat frames: they, or the ends.

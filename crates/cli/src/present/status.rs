@@ -3,6 +3,7 @@
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
+use super::report::dropped;
 use super::table::{Column, Table};
 use super::units;
 use crate::control::request::{MemberStatus, RackStatus};
@@ -15,8 +16,35 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
     let line = format!(
         "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up"
     );
-    let tables = [Some(line), Some(members_status(status)), pools(status), faults(status)];
+    let tables = [Some(line), Some(members_status(status)), links(status), pools(status), faults(status)];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// Counters and rates of all links.
+fn links(status: &RackStatus) -> Option<String> {
+    let mut table = Table::new(&[
+        Column::Left("link"),
+        Column::Right("rate now"),
+        Column::Right("frames/s"),
+        Column::Right("frames"),
+        Column::Right("on the wire"),
+        Column::Right("retransmitted"),
+        Column::Left("dropped"),
+    ]);
+    for (number, link) in status.links.iter().enumerate() {
+        let rate = status.rates.as_ref().and_then(|rates| rates.links.get(number));
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        table.row([
+            link.name.clone(),
+            or_dash(rate.map(|rate| units::rate(rate.bytes_per_s))),
+            or_dash(rate.map(|rate| units::count(rate.frames_per_s))),
+            units::count(link.frames),
+            units::bytes(link.bytes_on_wire),
+            units::count(link.retransmitted),
+            dropped(link),
+        ]);
+    }
+    (!status.links.is_empty()).then(|| table.render())
 }
 
 /// Faults in effect, scripted and injected.
@@ -96,6 +124,8 @@ pub(crate) fn members_status(status: &RackStatus) -> String {
         Column::Right("memory used"),
         Column::Right("of"),
         Column::Right("links up"),
+        Column::Right("reaches"),
+        Column::Right("paths"),
         Column::Right("uptime"),
     ];
     if has_job(status) {
@@ -119,7 +149,14 @@ fn held(member: &MemberStatus) -> Option<String> {
     member.memory.as_ref().and_then(MemoryReport::held)
 }
 
-fn row(member: &MemberStatus) -> [String; 10] {
+/// Fewest and most links over which a member's frames for a node may leave.
+fn paths(member: &MemberStatus) -> Option<String> {
+    let counts = || member.paths.values().map(Vec::len);
+    let (fewest, most) = (counts().min()?, counts().max()?);
+    Some(if fewest == most { fewest.to_string() } else { format!("{fewest}-{most}") })
+}
+
+fn row(member: &MemberStatus) -> [String; 12] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let links_up = or_dash(member.links_up.map(|up| up.to_string()));
     [
@@ -135,6 +172,8 @@ fn row(member: &MemberStatus) -> [String; 10] {
         or_dash(member.memory_used_bytes.map(units::bytes)),
         or_dash(is_node(member).then(|| units::bytes(member.memory_bytes))),
         format!("{links_up}/{}", member.links_total),
+        or_dash((!member.paths.is_empty()).then(|| member.paths.len().to_string())),
+        or_dash(paths(member)),
         or_dash(member.uptime_ns.map(units::time)),
     ]
 }

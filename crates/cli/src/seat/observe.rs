@@ -1,12 +1,14 @@
 //! What a seat notices about itself: events for the report, whether it is up (all its links, and everybody reached), how far the job is.
 
+use std::collections::BTreeMap;
+
 use rackloom::Ports;
 use rackloom::seat::Grant;
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, JobResult, MemberReport, MemberState, PortReport,
 };
 use rackloom_plan::Plan;
-use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
+use rackloom_protocol::{Endpoint, Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
 
 use crate::faults::InjectedFaults;
 
@@ -146,6 +148,26 @@ impl Observer {
         is_new && self.is_lit()
     }
 
+    /// Counters of all ports since the seat began, in port order.
+    pub(super) fn port_reports(&self, member: &dyn Member, ports: &Ports) -> Vec<PortReport> {
+        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
+        for (number, report) in reports.iter_mut().enumerate() {
+            report.injected = injected(ports, PortId(number as u16)).by_name();
+            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
+        }
+        reports
+    }
+
+    /// By node: links over which frames of `endpoint` may leave now.
+    pub(super) fn paths(&self, endpoint: &Endpoint) -> BTreeMap<u16, Vec<u16>> {
+        let edges = |node: u16| -> Vec<u16> {
+            let ports = endpoint.ports_towards(NodeId(node));
+            ports.filter_map(|port| self.edges.get(port.index()).copied()).collect()
+        };
+        let nodes = (0..self.unmet.len() as u16).filter(|node| *node != self.node.0);
+        nodes.map(|node| (node, edges(node))).filter(|(_, edges)| !edges.is_empty()).collect()
+    }
+
     /// Everything, as the report of this member.
     pub(super) fn report(
         &self,
@@ -160,17 +182,12 @@ impl Observer {
         numbers
             .filter_map(|port| injected(ports, port).record(now, self.name(), port))
             .for_each(|line| events.push(line));
-        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
-        for (number, report) in reports.iter_mut().enumerate() {
-            report.injected = injected(ports, PortId(number as u16)).by_name();
-            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
-        }
         MemberReport {
             name: self.name().to_owned(),
             pid: Some(std::process::id()),
             state: if finished { MemberState::Finished } else { MemberState::Running },
             job,
-            ports: reports,
+            ports: self.port_reports(member, ports),
             events,
             waiting: Vec::new(),
             timer_late_max_ns: 0,

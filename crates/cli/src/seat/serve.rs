@@ -3,6 +3,7 @@
 //! A finished job is not the end of the loop: others may still read this member's memory or send through it. The loop
 //! ends with the control socket.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -461,7 +462,12 @@ impl Seat {
         };
         let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
         let links_down = self.observer.links_down();
-        SeatStatus { links_up, links_down, memory: memory.map(Box::new), finished, verdict }
+        let ports = self.observer.port_reports(self.body.member(), self.body.ports());
+        let paths = match &self.body {
+            Body::Endpoint(work) => self.observer.paths(work.runtime.member()),
+            Body::Switch(_) => BTreeMap::new(),
+        };
+        SeatStatus { links_up, links_down, memory: memory.map(Box::new), ports, paths, finished, verdict }
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {

@@ -12,6 +12,7 @@ mod directory;
 mod door;
 mod join;
 mod keeper;
+mod rates;
 mod state;
 
 use std::io;
@@ -43,6 +44,8 @@ use crate::{present, reporting};
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
 /// How long `up` waits for links that have come up and have fallen back.
+/// Between the two samples from which `status` computes rates.
+const RATE_INTERVAL: Duration = Duration::from_millis(250);
 const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a rack may take to go: its members get time to report and time to leave.
@@ -158,9 +161,14 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         None => run.living()?,
     };
     let (mut racks_up, mut first_failure) = (Vec::new(), None);
-    for (name, stream) in racks {
+    let earlier: Vec<_> = racks.iter().map(|(name, stream)| ask_status(stream, name).ok()).collect();
+    std::thread::sleep(RATE_INTERVAL);
+    for ((name, stream), earlier) in racks.into_iter().zip(earlier) {
         match ask_status(&stream, &name) {
-            Ok(status) => racks_up.push(status),
+            Ok(mut status) => {
+                status.rates = earlier.and_then(|earlier| rates::between(&earlier, &status));
+                racks_up.push(status);
+            }
             // The others are shown all the same.
             Err(failure) => first_failure = first_failure.or(Some(failure)),
         }

@@ -1,9 +1,12 @@
 //! How a standing rack is, from what its supervisor knows and its seats have just said.
 
-use rackloom_jobs::report::{EventRecord, Verdict};
-use rackloom_plan::{Expectations, JobKind};
+use std::collections::BTreeMap;
+
+use rackloom_jobs::report::{EventRecord, LinkReport, Verdict, links_of};
+use rackloom_plan::{Expectations, JobKind, Plan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use crate::control::SeatStatus;
 use crate::control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 use crate::present;
 use crate::supervisor::Supervisor;
@@ -25,6 +28,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
             let answered = seat.status.as_ref().filter(|_| seat.is_alive());
             let memory = answered.and_then(|status| status.memory.as_deref().cloned());
             let is_switch = member.role == MemberRole::Switch;
+            let paths = answered.map(|status| paths(plan, status)).unwrap_or_default();
             MemberStatus {
                 name: member.name.clone(),
                 role: present::role(member.role).to_owned(),
@@ -40,6 +44,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
                 links_up: answered.map(|status| status.links_up),
                 links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
                 links_total: graph.ports(NodeId(index as u16)).len(),
+                paths,
                 uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
             }
         })
@@ -68,7 +73,28 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         links_total,
         members,
         faults: active_faults.values().map(|record| active_fault(record, now_ns)).collect(),
+        links: links(plan, &rack.seats),
+        rates: None,
     }
+}
+
+/// Counters of all links, as far as the ends have answered.
+fn links(plan: &Plan, seats: &[Seat]) -> Vec<LinkReport> {
+    let names: Vec<_> = plan.members.iter().map(|member| member.name.as_str()).collect();
+    let ends: Vec<_> = plan.links.iter().map(|link| (link.edge.a.0, link.edge.b.0)).collect();
+    links_of(&names, &ends, |member| {
+        let seat = seats.get(usize::from(member)).filter(|seat| seat.is_alive())?;
+        seat.status.as_ref().map(|status| status.ports.as_slice())
+    })
+}
+
+/// By destination: links over which a member's frames may leave, by name.
+fn paths(plan: &Plan, status: &SeatStatus) -> BTreeMap<String, Vec<String>> {
+    let link = |edge: &u16| plan.links.get(usize::from(*edge)).map(|link| link.name.clone());
+    let member = |node: u16| plan.members.get(usize::from(node));
+    let nodes = status.paths.iter().filter_map(|(node, edges)| Some((member(*node)?, edges)));
+    let nodes = nodes.filter(|(member, _)| member.role == MemberRole::Endpoint);
+    nodes.map(|(member, edges)| (member.name.clone(), edges.iter().filter_map(link).collect())).collect()
 }
 
 fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
@@ -127,6 +153,8 @@ mod tests {
             links_up: 2,
             links_down: Vec::new(),
             memory: None,
+            ports: Vec::new(),
+            paths: BTreeMap::new(),
             finished: verdict.is_some(),
             verdict,
         });

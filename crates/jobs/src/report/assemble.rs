@@ -496,16 +496,29 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     failures
 }
 
-/// Both directions of every link, in the order of the plan.
 fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
-    let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
-    let port = |node: u16, edge: usize| {
-        let member = by_name.get(name(node))?;
-        member.ports.iter().find(|port| usize::from(port.edge) == edge)
+    let names: Vec<_> = context.members.iter().map(|seat| seat.name.as_str()).collect();
+    let ports = |node: u16| {
+        let name = names.get(usize::from(node))?;
+        by_name.get(name).map(|member| member.ports.as_slice())
     };
+    links_of(&names, &context.links, ports)
+}
+
+/// Counters of both directions of every link, in the order of the plan.
+///
+/// `names`: of the members. `links`: both ends of each link, as positions in `names`. `ports`: the counters of a member's ports;
+/// `None` if they are not known.
+pub fn links_of<'a>(
+    names: &[&str],
+    links: &[(u16, u16)],
+    ports: impl Fn(u16) -> Option<&'a [PortReport]>,
+) -> Vec<LinkReport> {
+    let name = |node: u16| names.get(usize::from(node)).copied().unwrap_or("?");
+    let port = |node: u16, edge: usize| ports(node)?.iter().find(|port| usize::from(port.edge) == edge);
     let mut times_named = HashMap::<(u16, u16), u32>::new();
-    let mut reports = Vec::with_capacity(context.links.len() * 2);
-    for (edge, &(a, b)) in context.links.iter().enumerate() {
+    let mut reports = Vec::with_capacity(links.len() * 2);
+    for (edge, &(a, b)) in links.iter().enumerate() {
         let times = times_named.entry((a.min(b), a.max(b))).or_default();
         let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
         *times += 1;

@@ -15,7 +15,7 @@ mod sweep;
 mod traffic;
 
 pub use assemble::{
-    Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
+    Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict, links_of,
     WireBytes,
 };
 pub use events::{EventLog, EventRecord};

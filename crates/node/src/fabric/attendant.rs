@@ -3,7 +3,7 @@
 //! A thread of its own, because nothing that is said here may hold up a frame. It sleeps on the control socket; the node does
 //! not need it to run, so a rack whose supervisor is stopped goes on. `docs/control-socket.md` says what the lines mean.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -202,9 +202,10 @@ impl Talk {
             Order::SayStatus => {
                 let links_up = self.lit().into_iter().filter(|lit| *lit).count();
                 let memory = self.memory();
-                self.say(
-                    &json!({ "notice": "status", "links_up": links_up, "memory": memory, "finished": true }),
-                )
+                let (ports, paths) = (self.ports(), self.paths());
+                self.say(&json!({
+                    "notice": "status", "links_up": links_up, "memory": memory, "ports": ports, "paths": paths, "finished": true
+                }))
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -288,6 +289,18 @@ impl Talk {
                 report::ports(member.member(), member.ports(), &edges)
             },
         )
+    }
+
+    /// By node: links over which frames may leave now; empty once this node has left.
+    fn paths(&self) -> BTreeMap<u16, Vec<u16>> {
+        let mut held = self.engine.hold();
+        let Ok(member) = held.core().member() else { return BTreeMap::new() };
+        let (endpoint, ports) = (member.member(), &self.config.ports);
+        let edges = |node: u16| -> Vec<u16> {
+            endpoint.ports_towards(NodeId(node)).map(|port| ports[port.index()].edge).collect()
+        };
+        let nodes = (0..self.config.graph.endpoint_count() as u16).filter(|node| *node != self.config.node.0);
+        nodes.map(|node| (node, edges(node))).filter(|(_, edges)| !edges.is_empty()).collect()
     }
 
     /// How much memory the regions are; null once the node has left.

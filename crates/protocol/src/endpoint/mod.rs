@@ -139,6 +139,11 @@ impl Endpoint {
         self.forwarder.reaches(node)
     }
 
+    /// Ports of all shortest live paths to a node. Empty if no path leads there.
+    pub fn ports_towards(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.forwarder.ports_towards(node)
+    }
+
     /// Whether every other endpoint of the rack can be reached now.
     #[must_use]
     pub fn reaches_everyone(&self) -> bool {

@@ -162,6 +162,11 @@ impl Forwarder {
         self.reached.get(member.index()).is_some_and(|reached| *reached)
     }
 
+    /// Ports of all shortest live paths to a member.
+    pub fn ports_towards(&self, member: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.table.ports(member)
+    }
+
     /// The life that a member last reported.
     #[must_use]
     pub fn life(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
