@@ -104,6 +104,12 @@ fn the_simulators_captures_hold_every_frame_and_every_fault() {
     let report = ended.passed();
     let frames = all_frames(&directory);
     assert_eq!(frames.len() as u64, over_links(&report, |link| link["frames"].as_u64().expect("a count")));
+    let sums = |field: &str| over_links(&report, |link| link[field].as_u64().expect("a count"));
+    let data = frames.iter().filter(|frame| frame["kind"] == "data");
+    let (again, first): (Vec<_>, Vec<_>) = data.partition(|frame| frame["again"] == true);
+    assert_eq!(sums("data_frames"), (first.len() + again.len()) as u64, "data frames");
+    assert_eq!(sums("control_frames"), (frames.len() - first.len() - again.len()) as u64, "control frames");
+    assert!(sums("forwarded") > 0 && sums("control_frames") > 0);
     for (comment, what) in [
         ("injected: dropped", "dropped"),
         ("injected: corrupted", "corrupted"),

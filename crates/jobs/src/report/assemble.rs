@@ -174,7 +174,16 @@ pub struct LinkReport {
     pub frames: u64,
     /// Bytes of those frames, Ethernet header included, without preamble and gap.
     pub bytes_on_wire: u64,
-    /// Of the frames: packets that the sending end, being their source, sent again.
+    /// Of the frames: data frames, which carry operations. Zero if the sending end died with its counters.
+    #[serde(default)]
+    pub data_frames: u64,
+    /// Of the frames: those that carry no operation (Hello, heartbeat, acknowledgement, credit, report, NACK).
+    #[serde(default)]
+    pub control_frames: u64,
+    /// Of the data frames: those that the sending end forwarded for other members.
+    #[serde(default)]
+    pub forwarded: u64,
+    /// Of the data frames: packets that the sending end, being their source, sent again.
     pub retransmitted: u64,
     /// Frames that the receiving end did not use, by reason; and under `injected` those that an injected fault took away on the
     /// link.
@@ -543,6 +552,9 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         name,
         frames,
         bytes_on_wire,
+        data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
+        control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
+        forwarded: sender.map_or(0, |sender| sender.forwarded),
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped,
         credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
