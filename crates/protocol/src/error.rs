@@ -53,7 +53,9 @@ pub enum OperationError {
     /// The memory that the data comes from could not be read: the caller's own for a put or a message, the target's for a get.
     #[error("the memory that the data comes from could not be read")]
     SourceFailed,
-    /// No live path to the target, and nothing of the operation was ever sent to it.
+    /// No live path leads to the target, and no memory of the target was changed.
+    ///
+    /// The own buffer of a load, a get or a receive that ends like this may hold a part of the data.
     #[error("target unreachable; nothing was sent")]
     Unreachable,
     /// The target was lost while the operation was in flight: it may or may not have happened.

@@ -35,10 +35,11 @@ pub use config::{
     PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RetransmissionMode,
     RetryConfig, SharedBufferConfig, TransportConfig,
 };
-pub use endpoint::{Endpoint, Farewell};
+pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
+pub use link::Overdue;
 pub use link::state::LinkState;
 pub use memory::{
     Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,

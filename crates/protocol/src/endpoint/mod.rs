@@ -1,8 +1,8 @@
 //! A GPU node: forwarder, transports, operations, regions.
 //!
 //! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
-//! carries out remote requests (`spoilt` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
-//! several ways, `bounds` limits what one remote node may leave waiting, `reach` follows routes, losses and returns, `farewell` leaves in order, `undrained` keeps buffers back where told to. The state of one
+//! carries out remote requests (`failed_operations` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
+//! several ways, `bounds` limits what one remote node may leave waiting, `reach` follows routes, losses and returns, `departure` leaves in order, `undrained` keeps buffers back where told to. The state of one
 //! remote node is a `peer::Peer`.
 
 mod arrivals;
@@ -10,7 +10,8 @@ mod bounds;
 mod commands;
 mod completions;
 mod cutting;
-mod farewell;
+mod departure;
+mod failed_operations;
 mod memory_queue;
 mod messages;
 mod order;
@@ -18,7 +19,6 @@ mod peer;
 mod reach;
 mod run;
 mod serving;
-mod spoilt;
 mod straight;
 mod transmit;
 mod undrained;
@@ -49,7 +49,7 @@ use crate::switch::forwarder::Forwarder;
 use crate::switch::waits::Wait;
 use crate::time::Instant;
 use bounds::Bounds;
-pub use farewell::Farewell;
+pub use departure::Departure;
 use memory_queue::MemoryQueue;
 use peer::Peer;
 use undrained::Undrained;
@@ -139,6 +139,11 @@ impl Endpoint {
         self.forwarder.reaches(node)
     }
 
+    /// Ports at which the shortest live paths to `node` begin, one port per path; none if no path is alive.
+    pub fn paths(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.forwarder.ways(node)
+    }
+
     /// Whether every other endpoint of the rack can be reached now.
     #[must_use]
     pub fn reaches_everyone(&self) -> bool {
@@ -147,16 +152,16 @@ impl Endpoint {
     }
 
     /// How many more packets for this node may wait for company. None, if operations should leave now: if nothing is in flight that they
-    /// could follow, or more than `company` packets are ready. Otherwise waiting costs nothing but the time until the next
+    /// could follow, or more than `batch` packets are ready. Otherwise waiting costs nothing but the time until the next
     /// acknowledgement.
     #[must_use]
-    pub fn company_wanted(&self, node: NodeId, company: usize) -> usize {
+    pub fn batch_wanted(&self, node: NodeId, batch: usize) -> usize {
         let Some(Some(peer)) = self.peers.get(node.index()) else { return 0 };
         let wanted = |class: Class| {
             let (sender, bulk) = (&peer.senders[class.index()], peer.bulk[class.index()].len());
             let unsent = sender.unsent() + bulk;
             let may_wait = sender.in_flight() > 0 || unsent == 0;
-            if may_wait { (company + 1).saturating_sub(unsent) } else { 0 }
+            if may_wait { (batch + 1).saturating_sub(unsent) } else { 0 }
         };
         wanted(Class::Request).min(wanted(Class::Bulk))
     }
@@ -170,13 +175,13 @@ impl Endpoint {
 
     // W-50
     /// Tell all members that this one leaves, so that its loss is no death to them. To be called when nothing is in progress,
-    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames, as a [`Farewell`] does; afterwards nothing more
+    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames, as a [`Departure`] does; afterwards nothing more
     /// is to be begun.
-    pub fn bid_farewell(&mut self, now: Instant) {
-        self.forwarder.bid_farewell(now);
+    pub fn begin_departure(&mut self, now: Instant) {
+        self.forwarder.begin_departure(now);
     }
 
-    /// Whether no link carries data: after a farewell, that every neighbour has heard it.
+    /// Whether no link carries data: after a departure, that every neighbour has heard it.
     #[must_use]
     pub fn is_parted(&self) -> bool {
         (0..self.port_count()).all(|port| !self.link_state(PortId(port as u16)).carries_data())

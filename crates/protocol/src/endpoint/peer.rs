@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::failed_operations::FailedOperations;
 use super::order::{Overlaps, Witness};
-use super::spoilt::Spoilt;
 use super::ways::Ways;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
@@ -69,7 +69,7 @@ pub(super) struct Peer {
     /// In the order of their numbers.
     pub serving: [VecDeque<Serving>; Class::COUNT],
     /// Operations that did not happen.
-    pub spoilt: [Spoilt; Class::COUNT],
+    pub failed_operations: [FailedOperations; Class::COUNT],
     /// The operation that is to be served next of the packet at hand.
     pub serving_from: [u32; Class::COUNT],
     pub outstanding: [Outstanding; Class::COUNT],
@@ -128,7 +128,7 @@ impl Peer {
             senders: core::array::from_fn(|_| Sender::new(limits)),
             receivers: core::array::from_fn(|_| Receiver::new(&config.transport)),
             serving: Default::default(),
-            spoilt: Default::default(),
+            failed_operations: Default::default(),
             serving_from: [0; Class::COUNT],
             witness: Witness::new(config.paths.order),
             overlaps: Overlaps::default(),

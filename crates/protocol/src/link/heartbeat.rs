@@ -18,8 +18,9 @@
 //! The members of a rack do so in a fixed order, and those that follow one another in the plan, which often are neighbours, more
 //! than a fifth of the interval apart: longer than a scheduler is late now and then. So a neighbour's beat is always there or always
 //! not yet there when a member looks, and it need not look again. (Members that beat a few microseconds apart overtook one
-//! another, and looked twice as often: `docs/measuring.md`.)
+//! another, and looked twice as often: `docs/lab-notes.md`.)
 
+use super::Overdue;
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
@@ -41,6 +42,8 @@ pub struct Heartbeats {
     miss_max: u64,
     next_send: Instant,
     last_heard: Instant,
+    /// Time of the last heartbeat. Unlike `last_heard`, it is not moved when this member itself was not running.
+    silent_since: Instant,
     /// Intervals between heartbeats at rest.
     rest_max: u64,
     /// Intervals from the last heartbeat sent to the next one, as it said.
@@ -84,6 +87,7 @@ impl Heartbeats {
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
             last_heard: Instant::ZERO,
+            silent_since: Instant::ZERO,
             rest_max: u64::from(timers.rest()),
             resting: 1,
             promised: 1,
@@ -100,6 +104,7 @@ impl Heartbeats {
     /// The neighbour has just become known: its silence counts from now.
     pub const fn start(&mut self, now: Instant) {
         self.last_heard = now;
+        self.silent_since = now;
         self.promised = 1;
         self.late_ns = 0;
         self.excused_ns = 0;
@@ -113,15 +118,16 @@ impl Heartbeats {
         self.excused_ns = excused_ns.min(now.since(self.last_heard));
     }
 
-    /// When the last heartbeat came in, or the silence began to count.
+    /// Returns the times of the present silence.
     #[must_use]
-    pub const fn last_heard(&self) -> Instant {
-        self.last_heard
+    pub fn overdue(&self) -> Overdue {
+        Overdue { since: self.silent_since, counted_from: self.last_heard, dead_at: self.dead_at() }
     }
 
     /// A heartbeat came, which says in how many intervals the next one will. Nobody rests longer than the plan says.
     pub fn hear(&mut self, now: Instant, number: u32, intervals: u16) {
         self.last_heard = now;
+        self.silent_since = now;
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
         self.excused_ns = 0;
@@ -300,6 +306,24 @@ mod tests {
         assert_eq!(heartbeats.dead_at(), Instant(2240), "never more than the silence has lasted");
         heartbeats.hear(Instant(2000), 2, 1);
         assert_eq!(heartbeats.dead_at(), Instant(2500));
+    }
+
+    #[test]
+    fn a_member_that_did_not_run_counts_anew_and_still_knows_the_last_heartbeat() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+        heartbeats.hear(Instant(1000), 1, 1);
+        assert_eq!(heartbeats.judge(Instant(1160)), Silence::Late);
+        assert_eq!(heartbeats.judge(Instant(5800)), Silence::Late);
+        let overdue = heartbeats.overdue();
+        assert_eq!(
+            (overdue.since, overdue.counted_from, overdue.dead_at),
+            (Instant(1000), Instant(5400), Instant(5900))
+        );
+        heartbeats.hear(Instant(6000), 2, 1);
+        assert_eq!(
+            (heartbeats.overdue().since, heartbeats.overdue().counted_from),
+            (Instant(6000), Instant(6000))
+        );
     }
 
     #[test]

@@ -78,9 +78,11 @@ pub struct Move {
 /// A neighbour whose heartbeat is overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overdue {
-    /// When its last heartbeat came in.
+    /// Time of its last heartbeat.
     pub since: Instant,
-    /// When the link goes down if nothing more comes.
+    /// Time from which its silence counts: later than `since` after this member itself was not running.
+    pub counted_from: Instant,
+    /// Time at which the link goes down without another heartbeat.
     pub dead_at: Instant,
 }
 
@@ -329,7 +331,7 @@ impl Link {
 
     // W-50
     /// The neighbour says that it leaves. It is answered at once, so that it need not stay longer than it wants.
-    pub fn hear_farewell(&mut self, now: Instant) -> Option<Move> {
+    pub fn receive_departure(&mut self, now: Instant) -> Option<Move> {
         self.heartbeats.hasten(now);
         self.shift(now, Stimulus::NeighbourDown, LinkCause::NeighbourReport)
     }
@@ -367,8 +369,7 @@ impl Link {
     #[must_use]
     pub fn overdue(&self, now: Instant) -> Option<Overdue> {
         let is_watched = matches!(self.state, LinkState::Up | LinkState::Suspect | LinkState::Probing);
-        (is_watched && self.heartbeats.is_late(now))
-            .then(|| Overdue { since: self.heartbeats.last_heard(), dead_at: self.heartbeats.dead_at() })
+        (is_watched && self.heartbeats.is_late(now)).then(|| self.heartbeats.overdue())
     }
 
     /// Sets how much of the neighbour's present silence does not count ([`Heartbeats::excuse`]).

@@ -153,7 +153,7 @@ impl Forwarder {
         for index in 0..self.own_ports.len() {
             let (port, _, neighbour) = self.own_ports[index];
             if neighbour == leaver
-                && let Some(moved) = self.links[port.index()].hear_farewell(now)
+                && let Some(moved) = self.links[port.index()].receive_departure(now)
             {
                 self.note_move(now, port, moved);
             }
@@ -162,7 +162,7 @@ impl Forwarder {
 
     // W-50
     /// Tell everybody that this member leaves; again, if it has been told before. From now on its reports say nothing else.
-    pub fn bid_farewell(&mut self, now: Instant) {
+    pub fn begin_departure(&mut self, now: Instant) {
         self.is_leaving = true;
         self.report_due = Some(now);
         self.report_if_due(now);

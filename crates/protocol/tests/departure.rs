@@ -33,9 +33,9 @@ fn others() -> impl Iterator<Item = usize> {
     (0..5).filter(|node| *node != LEAVER)
 }
 
-fn bid_farewell(fabric: &mut Fabric) {
+fn begin_departure(fabric: &mut Fabric) {
     let now = fabric.now;
-    fabric.endpoint(LEAVER).bid_farewell(now);
+    fabric.endpoint(LEAVER).begin_departure(now);
 }
 
 // W-50
@@ -43,7 +43,7 @@ fn bid_farewell(fabric: &mut Fabric) {
 fn everybody_hears_at_once_that_a_member_leaves_and_then_that_it_is_lost() {
     let mut fabric = five();
     let begun = fabric.now;
-    bid_farewell(&mut fabric);
+    begin_departure(&mut fabric);
     fabric.run_until("the leaver is lost", |fabric| others().all(|node| lost(fabric, node).is_some()));
     assert!(fabric.now.since(begun) < TIMERS.heartbeat_interval_ns, "nobody waits for a heartbeat");
     for node in others() {
@@ -74,12 +74,12 @@ fn a_farewell_that_is_lost_on_the_way_is_heard_when_it_is_said_again() {
     let deaf = is_deaf.clone();
     let is_report = |frame: &[u8]| frame[layout::VERSION_KIND] & 15 == 5;
     fabric.filter = Box::new(move |_, _, _, bytes| !(deaf.get() && is_report(bytes)));
-    bid_farewell(&mut fabric);
+    begin_departure(&mut fabric);
     fabric.run_for(TIMERS.heartbeat_interval_ns / 2);
     assert!(!fabric.endpoint(LEAVER).is_parted());
     assert_eq!(others().find_map(|node| left(&fabric, node)), None);
     is_deaf.set(false);
-    bid_farewell(&mut fabric);
+    begin_departure(&mut fabric);
     fabric.run_until("the farewell is heard", |fabric| others().all(|node| left(fabric, node).is_some()));
 }
 
@@ -88,7 +88,7 @@ fn a_farewell_that_is_lost_on_the_way_is_heard_when_it_is_said_again() {
 fn what_others_have_in_flight_to_a_leaver_ends_and_a_later_life_is_met_as_any_other() {
     let mut fabric = five();
     fabric.run_for(1_000_000);
-    bid_farewell(&mut fabric);
+    begin_departure(&mut fabric);
     fabric.command(0, load(1, at(LEAVER as u16, 0), local(0, 8))).unwrap();
     assert_eq!(fabric.finish(1), Err(OperationError::Unreachable));
     fabric.kill(LEAVER);
@@ -114,18 +114,18 @@ fn a_lasting_farewell_is_said_until_it_is_heard_and_not_for_ever() {
             }
             is_heard || !is_report(bytes)
         });
-        let mut farewell = Farewell::default();
-        assert!(!farewell.has_begun());
+        let mut departure = Departure::default();
+        assert!(!departure.has_begun());
         let begun = fabric.now;
         let mut looks = 0;
         loop {
             let now = fabric.now;
-            let Some(again) = farewell.advance(now, fabric.endpoint(LEAVER)) else { break };
+            let Some(again) = departure.advance(now, fabric.endpoint(LEAVER)) else { break };
             assert!(again > now, "whoever waits until then does not wait in vain");
             fabric.run_for(again.since(now));
             looks += 1;
         }
-        assert!(farewell.has_begun());
+        assert!(departure.has_begun());
         let lasted = fabric.now.since(begun);
         if is_heard {
             assert_eq!(looks, 1, "heard the first time");

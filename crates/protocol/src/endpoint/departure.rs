@@ -1,4 +1,4 @@
-//! A farewell that lasts: said again and again until every neighbour has heard it, or often enough.
+//! Departure of a member: its message is repeated until every neighbour has answered it, or a fixed number of times.
 //!
 //! Wires may lose it, and nobody acknowledges it: that a neighbour has heard is seen by its link, which ends. It does not wait for what
 //! was begun before; who leaves in order sees to that first.
@@ -11,14 +11,14 @@ const SAID_MAX: u32 = 8;
 /// And so often in a heartbeat's interval.
 const SAID_PER_INTERVAL: u64 = 4;
 
-/// How far a member is with its farewell.
+/// How far a member is with its departure.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Farewell {
+pub struct Departure {
     said: u32,
     due: Instant,
 }
 
-impl Farewell {
+impl Departure {
     // W-50
     /// Say it, if it is time. When to come again at the latest; `None` if it is over: everybody has heard, or it was said often enough.
     pub fn advance(&mut self, now: Instant, endpoint: &mut Endpoint) -> Option<Instant> {
@@ -26,7 +26,7 @@ impl Farewell {
             return None;
         }
         if now >= self.due {
-            endpoint.bid_farewell(now);
+            endpoint.begin_departure(now);
             self.said += 1;
             self.due = now + endpoint.config().timers.heartbeat_interval_ns / SAID_PER_INTERVAL;
         }

@@ -26,9 +26,9 @@ struct Range {
 
 /// Of one stream, in the order of their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Spoilt(Vec<Range>);
+pub(super) struct FailedOperations(Vec<Range>);
 
-impl Spoilt {
+impl FailedOperations {
     /// Operations from `first` to before `end` did not happen. Everything before `visible` has been carried out.
     pub(super) fn note(&mut self, first: u32, end: u32, error: Option<OperationError>, visible: u32) {
         let place = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
@@ -57,7 +57,7 @@ impl Endpoint {
         error: Option<OperationError>,
     ) {
         let visible = peer.receivers[class.index()].visible;
-        peer.spoilt[class.index()].note(first, end, error, visible);
+        peer.failed_operations[class.index()].note(first, end, error, visible);
         self.has_spoilt = true;
     }
 
@@ -72,7 +72,7 @@ impl Endpoint {
             };
             // Of a life that is over nobody knows any more what became of the data, and nobody waits.
             let found = if peer.generation == pending.generation {
-                peer.spoilt[class.index()].find(first.wrapping_sub(counted), first)
+                peer.failed_operations[class.index()].find(first.wrapping_sub(counted), first)
             } else {
                 Some(None)
             };
@@ -109,39 +109,43 @@ mod tests {
 
     #[test]
     fn a_signal_that_counts_any_of_it_finds_it_and_its_neighbours_do_not() {
-        let mut spoilt = Spoilt::default();
-        spoilt.note(10, 12, FAILED, 10);
+        let mut failed_operations = FailedOperations::default();
+        failed_operations.note(10, 12, FAILED, 10);
         for (first, end) in [(0, 11), (10, 20), (11, 12), (5, 30)] {
-            assert_eq!(spoilt.find(first, end), Some(FAILED), "{first} to {end}");
+            assert_eq!(failed_operations.find(first, end), Some(FAILED), "{first} to {end}");
         }
         for (first, end) in [(0, 10), (12, 20), (11, 11), (5, 5)] {
-            assert_eq!(spoilt.find(first, end), None, "{first} to {end}");
+            assert_eq!(failed_operations.find(first, end), None, "{first} to {end}");
         }
     }
 
     #[test]
     fn numbers_run_over_and_come_before_their_turn() {
-        let mut spoilt = Spoilt::default();
+        let mut failed_operations = FailedOperations::default();
         let visible = u32::MAX - 3;
-        spoilt.note(2, 3, FAILED, visible);
-        spoilt.note(u32::MAX, 1, None, visible);
-        assert_eq!(spoilt.find(u32::MAX - 3, u32::MAX), None);
-        assert_eq!(spoilt.find(u32::MAX - 3, 0), Some(None));
-        assert_eq!(spoilt.find(1, 2), None);
-        assert_eq!(spoilt.find(1, 5), Some(FAILED));
+        failed_operations.note(2, 3, FAILED, visible);
+        failed_operations.note(u32::MAX, 1, None, visible);
+        assert_eq!(failed_operations.find(u32::MAX - 3, u32::MAX), None);
+        assert_eq!(failed_operations.find(u32::MAX - 3, 0), Some(None));
+        assert_eq!(failed_operations.find(1, 2), None);
+        assert_eq!(failed_operations.find(1, 5), Some(FAILED));
     }
 
     #[test]
     fn of_what_is_past_only_the_last_is_kept() {
-        let mut spoilt = Spoilt::default();
+        let mut failed_operations = FailedOperations::default();
         for number in 0..1000 {
-            spoilt.note(2 * number, 2 * number + 1, FAILED, 2 * number);
+            failed_operations.note(2 * number, 2 * number + 1, FAILED, 2 * number);
         }
-        assert!(spoilt.0.len() <= 2, "{spoilt:?}");
-        assert_eq!(spoilt.find(0, 1999), Some(FAILED), "the last of them, which is all that it takes");
+        assert!(failed_operations.0.len() <= 2, "{failed_operations:?}");
+        assert_eq!(
+            failed_operations.find(0, 1999),
+            Some(FAILED),
+            "the last of them, which is all that it takes"
+        );
         for number in 2000..3000 {
-            spoilt.note(number, number + 1, FAILED, 1000);
+            failed_operations.note(number, number + 1, FAILED, 1000);
         }
-        assert!(spoilt.0.len() <= 3, "neighbours are one: {spoilt:?}");
+        assert!(failed_operations.0.len() <= 3, "neighbours are one: {failed_operations:?}");
     }
 }
