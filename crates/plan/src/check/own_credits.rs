@@ -48,11 +48,11 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
     if said.is_empty() || !is_whole {
         return;
     }
-    let mut troubles: Vec<_> = said.iter().filter_map(|path| meaningless(check, link, path)).collect();
-    if troubles.is_empty() && link.profile.pause.is_none() {
-        troubles.extend(unfit(check, link, &paths));
+    let mut memory_faults: Vec<_> = said.iter().filter_map(|path| meaningless(check, link, path)).collect();
+    if memory_faults.is_empty() && link.profile.pause.is_none() {
+        memory_faults.extend(unfit(check, link, &paths));
     }
-    for Trouble { path, message, hint } in troubles {
+    for Trouble { path, message, hint } in memory_faults {
         check.complain(&[path], crate::mistake::Complaint::about(message).hint(hint));
     }
 }

@@ -1,7 +1,7 @@
 //! Who says, for one member, which faults hold now. One per member, in both engines.
 //!
 //! It is told what it needs to know: events of the member (its links come up), how many data frames have left, where
-//! the job is, and the time. It answers with [`Deed`]s: what to change on an outgoing direction, or that the member shall
+//! the job is, and the time. It answers with [`FaultAction`]s: what to change on an outgoing direction, or that the member shall
 //! stop or die. What holds is computed anew from all events that are on, so that overlapping faults leave nothing behind.
 //!
 //! A trigger that is seen here and concerns another member is told to the engine ([`Conductor::poll_tell`]), which lets that member's
@@ -16,7 +16,7 @@ use crate::plan::Plan;
 
 /// What an engine has to do for a member.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
+pub enum FaultAction {
     /// For the report: this event of the script begins or ends here.
     Say {
         /// Its place in the script.
@@ -125,7 +125,7 @@ pub struct Conductor {
     set: Vec<(Way, Conditions)>,
     /// What this member's memory is told to be like.
     memory: MemoryConditions,
-    deeds: VecDeque<Deed>,
+    actions: VecDeque<FaultAction>,
     tells: VecDeque<usize>,
     wants_place: bool,
     place: Place,
@@ -150,7 +150,7 @@ impl Conductor {
             lit_at: None,
             set: Vec::new(),
             memory: MemoryConditions::default(),
-            deeds: VecDeque::new(),
+            actions: VecDeque::new(),
             tells: VecDeque::new(),
             wants_place: false,
             place: Place::default(),
@@ -266,8 +266,8 @@ impl Conductor {
     }
 
     /// What is to be done now.
-    pub fn poll(&mut self) -> Option<Deed> {
-        self.deeds.pop_front()
+    pub fn poll(&mut self) -> Option<FaultAction> {
+        self.actions.pop_front()
     }
 
     /// When the next look is due, if nothing happens before.
@@ -297,7 +297,7 @@ impl Conductor {
             let holds = holds.fold(Conditions::default(), |all, one| all.joined(&one));
             if holds != *known {
                 *known = holds;
-                self.deeds.push_back(Deed::Set { way: *way, conditions: holds });
+                self.actions.push_back(FaultAction::Set { way: *way, conditions: holds });
             }
         }
         self.act_on_memory(now);
@@ -312,7 +312,7 @@ impl Conductor {
         let holds = holds.fold(MemoryConditions::default(), |all, one| all.joined(&one));
         if holds != self.memory {
             self.memory = holds;
-            self.deeds.push_back(Deed::Memory(holds));
+            self.actions.push_back(FaultAction::Memory(holds));
         }
     }
 
@@ -322,17 +322,17 @@ impl Conductor {
         let Some(since) = part.since.filter(|_| part.has_a_part()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
-        let say = |begins, time| Deed::Say { event: number, begins, time };
+        let say = |begins, time| FaultAction::Say { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
-            self.deeds.push_back(say(false, part.begun));
+            self.actions.push_back(say(false, part.begun));
         }
         if begins {
-            self.deeds.push_back(say(true, begun));
-            self.deeds.extend(strike(part, is_on.then(|| now.since(since))));
+            self.actions.push_back(say(true, begun));
+            self.actions.extend(strike(part, is_on.then(|| now.since(since))));
         }
         // A look that comes late finds an event over that it never saw on; it has begun and ended all the same.
         if begins && !is_on {
-            self.deeds.push_back(say(false, begun));
+            self.actions.push_back(say(false, begun));
         }
         (part.begun, part.is_on) = (begun, is_on);
     }
@@ -340,19 +340,19 @@ impl Conductor {
 
 /// What the beginning of an event does once. `on_since_ns` is nothing if it is over already: who looks late because of another pause
 /// does not stand still again for one that lies behind.
-fn strike(part: &Part, on_since_ns: Option<u64>) -> Vec<Deed> {
+fn strike(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
     match &part.event.fault {
         Fault::Drop { numbers, .. } => {
-            part.ways.iter().map(|way| Deed::Drop { way: *way, numbers: numbers.clone() }).collect()
+            part.ways.iter().map(|way| FaultAction::Drop { way: *way, numbers: numbers.clone() }).collect()
         }
         Fault::Pause(_) if part.strikes => {
             let left_ns = on_since_ns.and_then(|since_ns| part.event.timing.left_ns(since_ns));
-            left_ns.map(|for_ns| Deed::Pause { for_ns }).into_iter().collect()
+            left_ns.map(|for_ns| FaultAction::Pause { for_ns }).into_iter().collect()
         }
         Fault::Kill(_) if part.strikes => {
-            vec![Deed::Kill { event: part.number, restart_after_ns: part.event.timing.for_ns }]
+            vec![FaultAction::Kill { event: part.number, restart_after_ns: part.event.timing.for_ns }]
         }
-        Fault::Revoke(_) if part.strikes => vec![Deed::Revoke],
+        Fault::Revoke(_) if part.strikes => vec![FaultAction::Revoke],
         Fault::Links { .. } | Fault::Memory { .. } | Fault::Revoke(_) | Fault::Pause(_) | Fault::Kill(_) => {
             Vec::new()
         }

@@ -209,7 +209,10 @@ fn trigger(dice: &mut Dice, plan: &Plan, reach: Reach) -> Trigger {
         return at;
     }
     if plan.job.kind.has_places() && dice.one_in(2) {
-        let place = Place { run: 1 + dice.below(PLACES_MAX) / 2, step: 1 + dice.below(PLACES_MAX) };
+        let last = Place::last(plan).unwrap_or(Place { run: PLACES_MAX / 2, step: PLACES_MAX });
+        let run = 1 + dice.below(PLACES_MAX) / 2;
+        let step = 1 + dice.below(PLACES_MAX);
+        let place = Place { run: run.min(last.run), step: step.min(last.step) };
         return Trigger::Reached { node: dice.owner(plan), place };
     }
     Trigger::Frames { way: one_way(dice, plan), count: 1 + dice.below(FRAMES_MAX) }
@@ -344,6 +347,34 @@ mod tests {
         let cable = links_where(&plan, |edge, _| edge == 0);
         for (what, ways) in [("plane 1", of_plane), ("n2", of_member), ("a cable", cable)] {
             assert!(late.contains(&ways), "{what} never comes late");
+        }
+    }
+
+    /// A litmus has one round here, and traffic has few messages, so that most numbers lie beyond the job.
+    #[test]
+    fn drawn_scripts_of_every_job_can_be_read_back() {
+        for job in [
+            "litmus: {}",
+            "litmus: {rounds: 3}",
+            "traffic: {messages: 1}",
+            "latency: {}",
+            "bandwidth: {}",
+            "collective: {}",
+        ] {
+            let text = format!(
+                "{{name: r, shape: {{ring: {{nodes: 3}}}}, link: {{rate: 100Gbit/s}}, job: {{{job}}}}}"
+            );
+            let plan = Plan::parse(&text, "r").unwrap_or_else(|error| panic!("{error}"));
+            let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+            let texts: Vec<_> = (0..200).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
+            assert!(
+                texts.iter().any(|text| text.contains("when: {")),
+                "no script of {job} waits for the job"
+            );
+            for text in &texts {
+                FaultScript::parse(text, "drawn", &plan)
+                    .unwrap_or_else(|error| panic!("{job}: {error}\n{text}"));
+            }
         }
     }
 

@@ -1,11 +1,11 @@
 //! Memory that is slow or fails: what a fault script makes of one member's memory, for both engines.
 //!
-//! Whoever carries out what the core asks of memory asks [`Troubles`] first whether it fails, and shows it the answer afterwards: an
+//! Whoever carries out what the core asks of memory asks [`MemoryFaults`] first whether it fails, and shows it the answer afterwards: an
 //! answer that is to come late is kept here and given when its time has come, in the order of asking. A failing request touches
 //! no byte, and its answer is never late, because a signal may not be raised whose data failed. Bytes that late answers speak of may be
-//! there before: late is the word, not the deed.
+//! there before. The message is late, not the access.
 //!
-//! Reading one's own bytes to send them fails as often ([`Troubles::fails_to_read`]), by dice of its own: what is asked for by others does
+//! Reading one's own bytes to send them fails as often ([`MemoryFaults::fails_to_read`]), by dice of its own: what is asked for by others does
 //! not move it. No memory is touched here.
 
 use std::collections::VecDeque;
@@ -67,9 +67,9 @@ impl Kept {
     }
 }
 
-/// The troubles of one member's memory.
+/// The memory faults of one member's memory.
 #[derive(Clone, Debug)]
-pub struct Troubles {
+pub struct MemoryFaults {
     late_ns: u64,
     fail: Chance,
     stream: Stream,
@@ -80,7 +80,7 @@ pub struct Troubles {
     given: Option<Kept>,
 }
 
-impl Troubles {
+impl MemoryFaults {
     /// None yet. Dice follow from the seed and the member's name alone.
     #[must_use]
     pub fn new(seed: u64, member: &str) -> Self {
@@ -155,27 +155,27 @@ mod tests {
 
     #[test]
     fn late_answers_come_in_the_order_of_asking_and_when_they_are_due() {
-        let mut troubles = Troubles::new(1, "n0");
-        assert!(!troubles.delays());
-        troubles.set(&MemoryConditions { late_ns: 100, fail: 0.0 });
-        troubles.keep(Instant(10), token(1), &MemoryDone::Bytes(&[7, 8]));
-        troubles.set(&MemoryConditions::default());
-        assert!(troubles.delays(), "nobody overtakes who waits");
-        troubles.keep(Instant(20), token(2), &MemoryDone::Value(9));
-        assert_eq!(troubles.next_due(), Instant(110));
-        assert_eq!(troubles.poll(Instant(109)), None);
-        assert_eq!(troubles.poll(Instant(110)), Some((token(1), MemoryDone::Bytes(&[7, 8]))));
-        assert_eq!(troubles.poll(Instant(110)), Some((token(2), MemoryDone::Value(9))));
-        assert_eq!(troubles.next_due(), Instant::NEVER);
-        assert!(!troubles.delays());
+        let mut memory_faults = MemoryFaults::new(1, "n0");
+        assert!(!memory_faults.delays());
+        memory_faults.set(&MemoryConditions { late_ns: 100, fail: 0.0 });
+        memory_faults.keep(Instant(10), token(1), &MemoryDone::Bytes(&[7, 8]));
+        memory_faults.set(&MemoryConditions::default());
+        assert!(memory_faults.delays(), "nobody overtakes who waits");
+        memory_faults.keep(Instant(20), token(2), &MemoryDone::Value(9));
+        assert_eq!(memory_faults.next_due(), Instant(110));
+        assert_eq!(memory_faults.poll(Instant(109)), None);
+        assert_eq!(memory_faults.poll(Instant(110)), Some((token(1), MemoryDone::Bytes(&[7, 8]))));
+        assert_eq!(memory_faults.poll(Instant(110)), Some((token(2), MemoryDone::Value(9))));
+        assert_eq!(memory_faults.next_due(), Instant::NEVER);
+        assert!(!memory_faults.delays());
     }
 
     #[test]
     fn as_many_fail_as_it_says_and_raising_the_rate_moves_none() {
         let failing = |fail| {
-            let mut troubles = Troubles::new(3, "n1");
-            troubles.set(&MemoryConditions { late_ns: 0, fail });
-            (0..10_000).map(|_| troubles.fails()).collect::<Vec<_>>()
+            let mut memory_faults = MemoryFaults::new(3, "n1");
+            memory_faults.set(&MemoryConditions { late_ns: 0, fail });
+            (0..10_000).map(|_| memory_faults.fails()).collect::<Vec<_>>()
         };
         let (some, more) = (failing(0.1), failing(0.2));
         // Five standard deviations of a binomial: sqrt(10000 * 0.1 * 0.9) = 30.
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn reading_what_leaves_fails_as_often_whatever_others_ask() {
         let failing = |requests: bool| {
-            let mut troubles = Troubles::new(3, "n1");
-            troubles.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
+            let mut memory_faults = MemoryFaults::new(3, "n1");
+            memory_faults.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
             let read = |_| {
-                requests.then(|| troubles.fails());
-                troubles.fails_to_read()
+                requests.then(|| memory_faults.fails());
+                memory_faults.fails_to_read()
             };
             (0..10_000).map(read).collect::<Vec<_>>()
         };

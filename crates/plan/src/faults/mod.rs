@@ -24,6 +24,7 @@ use std::path::Path;
 use rackloom_protocol::NodeId;
 
 use crate::impair::Direction;
+use crate::job::JobKind;
 use crate::loss::LossByKind;
 use crate::mistake::{Complaint, PlanError, Source};
 use crate::plan::Plan;
@@ -32,10 +33,10 @@ use crate::words::words;
 
 pub use crate::pick::Pick;
 pub use conditions::{Conditions, FramePart};
-pub use conductor::{Conductor, Deed};
+pub use conductor::{Conductor, FaultAction};
 pub use draw::{Reach, draw};
 pub use kind::FaultKind;
-pub use memory::{MemoryConditions, Troubles};
+pub use memory::{MemoryConditions, MemoryFaults};
 pub use shrink::shrink;
 pub use timeline::Timing;
 
@@ -128,6 +129,9 @@ pub struct Way {
     pub direction: Direction,
 }
 
+/// Phases of one round of a litmus, which are its steps.
+const LITMUS_PHASES: u64 = 6;
+
 /// How far a rank's part of a job is, for faults that wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -135,6 +139,20 @@ pub struct Place {
     pub run: u64,
     /// The step of that run, counted from one.
     pub step: u64,
+}
+
+impl Place {
+    /// Returns the last run and the last step of the plan's job, or `None` if they are not known before it runs.
+    fn last(plan: &Plan) -> Option<Self> {
+        match plan.job.kind {
+            JobKind::Litmus => Some(Self { run: u64::from(plan.job.rounds), step: LITMUS_PHASES }),
+            JobKind::Traffic(traffic) => {
+                let messages = u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64);
+                Some(Self { run: 1, step: messages })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What sets a fault off.

@@ -194,7 +194,7 @@ fn lit(script: &FaultScript, member: u16) -> Conductor {
 }
 
 /// All that is said or done at a moment.
-fn deeds(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<Deed> {
+fn actions(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
     conductor.look(Instant(now), |_| frames, || place);
     std::iter::from_fn(|| conductor.poll()).collect()
 }
@@ -203,20 +203,22 @@ fn deeds(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>)
 fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let script = script("  - {what: down, where: n0->n1, at: 200ns, for: 300ns, every: 1us, times: 2}");
     let mut conductor = lit(&script, 0);
-    assert_eq!(deeds(&mut conductor, 1_199, 0, None), []);
+    assert_eq!(actions(&mut conductor, 1_199, 0, None), []);
     assert_eq!(conductor.next_due(Instant(1_199)), Instant(1_200));
     let way = script.events[0].fault.ways()[0];
     let cut = Conditions { is_cut: true, ..Conditions::default() };
-    let (on, off) =
-        (Deed::Set { way, conditions: cut }, Deed::Set { way, conditions: Conditions::default() });
-    let say = |begins, time| Deed::Say { event: 0, begins, time };
+    let (on, off) = (
+        FaultAction::Set { way, conditions: cut },
+        FaultAction::Set { way, conditions: Conditions::default() },
+    );
+    let say = |begins, time| FaultAction::Say { event: 0, begins, time };
     for (now, expected, next) in [
         (1_200, vec![say(true, 1), on.clone()], 1_500),
         (1_500, vec![say(false, 1), off.clone()], 2_200),
         (2_200, vec![say(true, 2), on], 2_500),
         (2_600, vec![say(false, 2), off], u64::MAX),
     ] {
-        assert_eq!(deeds(&mut conductor, now, 0, None), expected, "at {now}");
+        assert_eq!(actions(&mut conductor, now, 0, None), expected, "at {now}");
         assert_eq!(conductor.next_due(Instant(now)), Instant(next), "at {now}");
     }
     assert!(Conductor::new(&script, &ring(), NodeId(1)).is_none(), "the receiver has no part in it");
@@ -229,15 +231,15 @@ fn faults_that_overlap_leave_nothing_behind() {
          - {what: loss, where: n0->n1, rate: 30%, at: 100ns, for: 100ns}\n",
     );
     let mut conductor = lit(&script, 0);
-    let loss = |deeds: Vec<Deed>| {
-        let mut set = deeds.into_iter().filter_map(|deed| match deed {
-            Deed::Set { conditions, .. } => Some(conditions.loss),
+    let loss = |actions: Vec<FaultAction>| {
+        let mut set = actions.into_iter().filter_map(|action| match action {
+            FaultAction::Set { conditions, .. } => Some(conditions.loss),
             _ => None,
         });
         set.next_back()
     };
     let seen: Vec<_> =
-        [1_000, 1_100, 1_200, 1_500].map(|now| loss(deeds(&mut conductor, now, 0, None))).to_vec();
+        [1_000, 1_100, 1_200, 1_500].map(|now| loss(actions(&mut conductor, now, 0, None))).to_vec();
     assert_eq!(seen, [Some(0.1), Some(0.3), Some(0.1), Some(0.0)]);
 }
 
@@ -246,14 +248,18 @@ fn a_member_is_struck_where_its_job_is_and_others_are_told() {
     let script = script("  - {what: kill, where: [n1, n2], when: {node: n1, run: 2, step: 3}}");
     let mut first = lit(&script, 1);
     let at = |run, step| Some(Place { run, step });
-    assert_eq!(deeds(&mut first, 2_000, 0, at(2, 2)), []);
-    let kill = Deed::Kill { event: 0, restart_after_ns: None };
-    let begins = Deed::Say { event: 0, begins: true, time: 1 };
-    assert_eq!(deeds(&mut first, 2_001, 0, at(2, 4)), [begins.clone(), kill.clone()], "a step may be missed");
+    assert_eq!(actions(&mut first, 2_000, 0, at(2, 2)), []);
+    let kill = FaultAction::Kill { event: 0, restart_after_ns: None };
+    let begins = FaultAction::Say { event: 0, begins: true, time: 1 };
+    assert_eq!(
+        actions(&mut first, 2_001, 0, at(2, 4)),
+        [begins.clone(), kill.clone()],
+        "a step may be missed"
+    );
     assert_eq!((first.poll_tell(), first.poll_tell()), (Some(0), None));
 
     let mut second = lit(&script, 2);
-    assert_eq!(deeds(&mut second, 5_000, 0, at(9, 9)), [], "its own place does not count");
+    assert_eq!(actions(&mut second, 5_000, 0, at(9, 9)), [], "its own place does not count");
     second.told(Instant(5_001), 0);
     assert_eq!(std::iter::from_fn(|| second.poll()).collect::<Vec<_>>(), [begins, kill]);
 }
@@ -262,13 +268,13 @@ fn a_member_is_struck_where_its_job_is_and_others_are_told() {
 fn frames_are_counted_where_they_leave() {
     let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, way: n0->n1}}");
     let mut sender = lit(&script, 0);
-    assert_eq!((deeds(&mut sender, 2_000, 9, None), sender.poll_tell()), (vec![], None));
-    assert_eq!((deeds(&mut sender, 2_001, 10, None), sender.poll_tell()), (vec![], Some(0)));
+    assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_tell()), (vec![], None));
+    assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_tell()), (vec![], Some(0)));
     let mut dropper = lit(&script, 2);
     dropper.told(Instant(2_002), 0);
     let way = script.events[0].fault.ways()[0];
-    let drop = Deed::Drop { way, numbers: vec![2] };
-    let over = Deed::Say { event: 0, begins: true, time: 1 };
+    let drop = FaultAction::Drop { way, numbers: vec![2] };
+    let over = FaultAction::Say { event: 0, begins: true, time: 1 };
     assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
 }
 
@@ -276,17 +282,17 @@ fn frames_are_counted_where_they_leave() {
 fn what_is_added_later_counts_from_then_and_joins_what_is_there() {
     let script = script("  - {what: loss, where: n0->n1, rate: 10%}");
     let mut conductor = lit(&script, 0);
-    assert_eq!(deeds(&mut conductor, 1_000, 0, None).len(), 2);
+    assert_eq!(actions(&mut conductor, 1_000, 0, None).len(), 2);
     let more = "name: more\nevents: [{what: loss, where: n0->n1, rate: 30%, at: 50ns, for: 100ns}]\n";
     let more = FaultScript::parse(more, "more", &ring()).expect("a script");
     conductor.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
-    assert_eq!(deeds(&mut conductor, 9_049, 0, None), []);
+    assert_eq!(actions(&mut conductor, 9_049, 0, None), []);
     assert_eq!(conductor.next_due(Instant(9_049)), Instant(9_050));
     let way = script.events[0].fault.ways()[0];
-    let set = |loss| Deed::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
-    let say = |begins| Deed::Say { event: 7, begins, time: 1 };
-    assert_eq!(deeds(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
-    assert_eq!(deeds(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
+    let set = |loss| FaultAction::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
+    let say = |begins| FaultAction::Say { event: 7, begins, time: 1 };
+    assert_eq!(actions(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
+    assert_eq!(actions(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
     assert_eq!(conductor.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
 }
 
@@ -310,11 +316,11 @@ fn a_pause_that_is_over_when_a_member_goes_on_does_not_stop_it_again() {
         "  - {what: pause, where: n0, for: 500ns}\n  - {what: pause, where: n0, at: 100ns, for: 100ns}",
     );
     let mut conductor = lit(&script, 0);
-    let paused = |deeds: Vec<Deed>| {
-        deeds.into_iter().filter(|deed| matches!(deed, Deed::Pause { .. })).collect::<Vec<_>>()
+    let paused = |actions: Vec<FaultAction>| {
+        actions.into_iter().filter(|action| matches!(action, FaultAction::Pause { .. })).collect::<Vec<_>>()
     };
-    assert_eq!(paused(deeds(&mut conductor, 1_050, 0, None)), [Deed::Pause { for_ns: 450 }]);
-    assert_eq!(paused(deeds(&mut conductor, 1_500, 0, None)), [], "it stood still all that time");
+    assert_eq!(paused(actions(&mut conductor, 1_050, 0, None)), [FaultAction::Pause { for_ns: 450 }]);
+    assert_eq!(paused(actions(&mut conductor, 1_500, 0, None)), [], "it stood still all that time");
 }
 
 #[test]
@@ -326,14 +332,14 @@ fn memory_is_as_bad_as_the_worst_that_holds_and_keys_go_once() {
     );
     let mut conductor = lit(&script, 0);
     let mut at = |now| {
-        let said = |deed: &Deed| !matches!(deed, Deed::Say { .. });
-        deeds(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
+        let said = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
+        actions(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
     };
-    let memory = |late_ns, fail| Deed::Memory(MemoryConditions { late_ns, fail });
+    let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });
     assert_eq!(at(1_000), [memory(100, 0.0)]);
     assert_eq!(at(1_100), [memory(100, 0.25)]);
     assert_eq!(at(1_200), [memory(100, 0.0)]);
-    assert_eq!(at(1_300), [Deed::Revoke]);
+    assert_eq!(at(1_300), [FaultAction::Revoke]);
     assert_eq!(at(1_301), []);
     assert_eq!(at(1_500), [memory(0, 0.0)]);
     assert!(script.refuses() && !script.picks());

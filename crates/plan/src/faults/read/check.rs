@@ -4,14 +4,10 @@
 use rackloom_protocol::NodeId;
 
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
-use crate::job::JobKind;
 use crate::mistake::{Complaint, Place as FilePlace, quoted};
 use crate::plan::{Checks, Plan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::read::fields::Reader;
-
-/// Steps of a round of the litmus: writes, reads, order, messages, atomics, forbidden accesses.
-const LITMUS_PHASES: u64 = 6;
 
 /// Complain about everything that does not fit together. `places` say where the events stand in the file, and `expect_at`
 /// where the expectations do; `is_whole`: they are all there
@@ -74,13 +70,7 @@ fn of_place(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, place: FilePla
         let hint = "use `at` or `after`, or run a job (`--collective all-reduce`)";
         reader.complain(place, Complaint::about(message).hint(hint));
     }
-    let (runs, steps) = match plan.job.kind {
-        JobKind::Litmus => (u64::from(plan.job.rounds), LITMUS_PHASES),
-        JobKind::Traffic(traffic) => {
-            (1, u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64))
-        }
-        _ => return,
-    };
+    let Some(Place { run: runs, step: steps }) = Place::last(plan) else { return };
     if run > runs || step > steps {
         let message = format!("job {job} never comes to run {run}, step {step}");
         let hint = format!("its runs are 1 to {runs}, their steps 1 to {steps}");
