@@ -160,18 +160,18 @@ fn count(what: &str) {
     let seconds = rack.timed(case.distance, rounds).as_secs_f64();
     let after = rack.simulation.statistics();
     let frames = case.frames() * u64::from(rounds);
-    let (hops, occurrences, turns) = (
+    let (hops, events_handled, turns) = (
         after.frames_delivered - before.frames_delivered,
-        after.occurrences - before.occurrences,
+        after.events_handled - before.events_handled,
         after.turns - before.turns,
     );
     let millions = |count: u64| count as f64 / seconds / 1e6;
     println!(
-        "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {occurrences} \
+        "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {events_handled} \
          occurrences ({:.3} M/s) in {turns} turns, {seconds:.3} s, {} frames alive at most, trace {:016x}",
         millions(frames),
         millions(hops),
-        millions(occurrences),
+        millions(events_handled),
         after.frames_alive_max,
         rack.simulation.trace_hash(),
     );

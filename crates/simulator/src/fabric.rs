@@ -15,10 +15,10 @@ use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 use crate::frames::{FrameId, FrameSlab};
 use crate::link::{Channel, ChannelId, LinkStatistics};
 use crate::payload::{Books, Payload};
-use crate::queue::{EventQueue, Occurrence};
+use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{Fate, Trace};
 
-/// Occurrences until memory is tidied again, at least.
+/// Events until memory is tidied again, at least.
 const OCCURRENCES_TO_TIDYING: u64 = 1 << 14;
 
 /// Called for every frame that a member commits, before any fault befalls it: when, on which edge of the graph, in
@@ -113,7 +113,7 @@ impl Fabric {
         }
     }
 
-    /// Give up memory that is not needed any more. To be called between turns. Returns after how many occurrences that is worth a
+    /// Give up memory that is not needed any more. To be called between turns. Returns after how many events that is worth a
     /// look again.
     pub(crate) fn tidy(&mut self) -> u64 {
         // Rooms that senders asked for and wrote nothing in.
@@ -191,7 +191,7 @@ impl Fabric {
         if opens_at > now {
             if !channel.opening_awaited {
                 channel.opening_awaited = true;
-                self.queue.push(opens_at, Occurrence::Opening(id));
+                self.queue.push(opens_at, QueuedEvent::Opening(id));
             }
             return None;
         }
@@ -238,7 +238,7 @@ impl Fabric {
         if verdict.reorder_by > 0 {
             channel.statistics.frames_reordered += 1;
             let until = channel.hold(frame, verdict.reorder_by, arrival);
-            self.queue.push(until, Occurrence::HoldOver(frame));
+            self.queue.push(until, QueuedEvent::HoldOver(frame));
         } else {
             self.pass(id, frame, arrival);
         }
@@ -251,8 +251,8 @@ impl Fabric {
     fn pass(&mut self, id: ChannelId, frame: FrameId, arrival: Instant) {
         let channel = &mut self.channels[id.index()];
         let receiver = channel.receiver;
-        self.queue.push(arrival, Occurrence::Arrival(frame, receiver));
-        channel.overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held, receiver)));
+        self.queue.push(arrival, QueuedEvent::Arrival(frame, receiver));
+        channel.overtake(|held| self.queue.push(arrival, QueuedEvent::Arrival(held, receiver)));
     }
 
     /// A frame that was held back has waited long enough; whether it was still waiting. One that was overtaken has arrived long ago

@@ -2,7 +2,7 @@
 //!
 //! The members are the same state machines that run in real processes ([`rackloom_protocol::Endpoint`] and
 //! [`rackloom_protocol::Switch`]), polled by the same [`rackloom_protocol::drain`], carrying the same jobs. Here
-//! time is a number that jumps from one scheduled occurrence to the next, links are arithmetic, and whatever is
+//! time is a number that jumps from one scheduled event to the next, links are arithmetic, and whatever is
 //! random comes from the seed; so a run repeats to the bit, and says so with its trace hash.
 //!
 //! Rooms, in reading order: `queue` (what happens when) · `frames` (bytes of frames, reused) · `leases` (who holds

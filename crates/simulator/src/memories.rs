@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
 use rackloom_plan::PayloadMode;
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Event, Instant, Memory, MemoryFault, NodeId};
 
@@ -102,9 +102,9 @@ impl Memories {
         &'m mut self,
         node: NodeId,
         requests: &'m mut u64,
-        trouble: Option<(Instant, &'m mut Troubles)>,
+        faults: Option<(Instant, &'m mut MemoryFaults)>,
     ) -> SeatMemory<'m> {
-        SeatMemory { node, memories: self, requests, trouble, cannot_read: false }
+        SeatMemory { node, memories: self, requests, faults, cannot_read: false }
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &NodeMemory {

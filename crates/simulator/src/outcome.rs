@@ -18,8 +18,8 @@ pub enum MemberState {
 /// What the engine has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Occurrences taken from the queue.
-    pub occurrences: u64,
+    /// Events taken from the queue.
+    pub events_handled: u64,
     /// Turns given to members.
     pub turns: u64,
     /// Events that members reported.

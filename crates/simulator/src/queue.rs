@@ -1,7 +1,7 @@
-//! What happens when: occurrences in order of time, then of insertion.
+//! What happens when: events in order of time, then of insertion.
 //!
-//! Two occurrences of the same nanosecond leave in the order in which they came, whatever else the queue holds;
-//! every claim of determinism in this crate rests on that number. Occurrences are small and refer to frames by
+//! Two events of the same nanosecond leave in the order in which they came, whatever else the queue holds;
+//! every claim of determinism in this crate rests on that number. Events are small and refer to frames by
 //! their place in the slab.
 //!
 //! Nearly everything happens within some microseconds: a frame arrives, a channel opens. So the next few thousand
@@ -9,7 +9,7 @@
 //! whatever is under way. What is further off (timers) waits in a heap, and joins its nanosecond's list when the wheel
 //! comes to show it; that is before anything can be put there directly, so every list is in order of insertion.
 //!
-//! Nothing can be cancelled: an occurrence that has lost its meaning is recognised when it is due.
+//! Nothing can be cancelled: an event that has lost its meaning is recognised when it is due.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -29,7 +29,7 @@ const ENTRIES_KEPT: usize = 4_096;
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occurrence {
+pub(crate) enum QueuedEvent {
     /// A frame reaches this member, at the end of its channel.
     Arrival(FrameId, NodeId),
     /// A frame that waits to be overtaken has waited long enough.
@@ -44,15 +44,15 @@ pub(crate) enum Occurrence {
     Action(u32),
 }
 
-/// An occurrence with its place in the order.
+/// An event with its place in the order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduled {
     /// When.
     pub(crate) at: Instant,
-    /// How many occurrences were scheduled before this one.
+    /// How many events were scheduled before this one.
     pub(crate) number: u64,
     /// What.
-    pub(crate) what: Occurrence,
+    pub(crate) what: QueuedEvent,
 }
 
 impl Ord for Scheduled {
@@ -108,7 +108,7 @@ impl Default for EventQueue {
 
 impl EventQueue {
     /// Let something happen at `at`, or as soon as possible if that is over.
-    pub(crate) fn push(&mut self, at: Instant, what: Occurrence) {
+    pub(crate) fn push(&mut self, at: Instant, what: QueuedEvent) {
         if at < self.ahead_until {
             return self.put_ahead(at, what);
         }
@@ -137,9 +137,9 @@ impl EventQueue {
     }
 
     /// Put something before the member that runs ahead.
-    fn put_ahead(&mut self, at: Instant, what: Occurrence) {
+    fn put_ahead(&mut self, at: Instant, what: QueuedEvent) {
         debug_assert!(
-            matches!(what, Occurrence::Opening(_) | Occurrence::Timer(_) | Occurrence::Wake(_)),
+            matches!(what, QueuedEvent::Opening(_) | QueuedEvent::Timer(_) | QueuedEvent::Wake(_)),
             "{what:?} at {at:?} concerns another member"
         );
         self.own.push(Reverse(Scheduled { at, number: self.scheduled, what }));
@@ -170,13 +170,13 @@ impl EventQueue {
         all.into_iter().for_each(|scheduled| self.insert(scheduled));
     }
 
-    /// When the next occurrence is due.
+    /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         // What is later than the wheel shows is later than everything on it.
         self.next_shown().or_else(|| self.later.peek().map(|Reverse(next)| next.at))
     }
 
-    /// The next occurrence if it is due at `at` or earlier.
+    /// The next event if it is due at `at` or earlier.
     pub(crate) fn pop_due(&mut self, at: Instant) -> Option<Scheduled> {
         let next_at = self.next_at().filter(|next_at| *next_at <= at)?;
         self.turn(next_at);
@@ -201,7 +201,7 @@ impl EventQueue {
         }
     }
 
-    /// Put an occurrence at the end of its nanosecond's list.
+    /// Put an event at the end of its nanosecond's list.
     fn show(&mut self, scheduled: Scheduled) {
         let place = place(scheduled.at);
         if self.shown.push(place, scheduled) {
@@ -248,7 +248,7 @@ fn place(at: Instant) -> usize {
 mod tests {
     use super::*;
 
-    fn drained(queue: &mut EventQueue) -> Vec<(u64, Occurrence)> {
+    fn drained(queue: &mut EventQueue) -> Vec<(u64, QueuedEvent)> {
         std::iter::from_fn(|| queue.pop_due(Instant::NEVER)).map(|next| (next.at.0, next.what)).collect()
     }
 
@@ -256,12 +256,12 @@ mod tests {
     fn time_comes_first_then_the_order_of_insertion() {
         let mut queue = EventQueue::default();
         for (at, member) in [(30, 0), (10, 1), (30, 2), (20, 3), (10, 4), (30, 5)] {
-            queue.push(Instant(at), Occurrence::Wake(NodeId(member)));
+            queue.push(Instant(at), QueuedEvent::Wake(NodeId(member)));
         }
         let members: Vec<_> = drained(&mut queue)
             .into_iter()
             .map(|(at, what)| match what {
-                Occurrence::Wake(member) => (at, member.0),
+                QueuedEvent::Wake(member) => (at, member.0),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -283,7 +283,7 @@ mod tests {
                 let limit =
                     [1, 3, 70, SHOWN_NS - 1, SHOWN_NS, SHOWN_NS + 1, 5 * SHOWN_NS][random(7) as usize];
                 let at = now + [random(limit), limit][random(2) as usize];
-                queue.push(Instant(at), Occurrence::Action(number));
+                queue.push(Instant(at), QueuedEvent::Action(number));
                 expected.insert((at, number), ());
                 number += 1;
             }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn nothing_leaves_before_its_time() {
         let mut queue = EventQueue::default();
-        queue.push(Instant(7), Occurrence::Timer(NodeId(0)));
+        queue.push(Instant(7), QueuedEvent::Timer(NodeId(0)));
         assert!(queue.pop_due(Instant(6)).is_none());
         assert!(queue.pop_due(Instant(7)).is_some());
         assert_eq!(queue.next_at(), None);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use rackloom_jobs::local::moved_bytes;
 use rackloom_jobs::{Carried, Job, PathReport, Progress};
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, PortId, RegionConfig,
     Switch, drain,
@@ -24,7 +24,7 @@ use crate::local::{Local, Surroundings, Taken};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
 use crate::payload::Books;
-use crate::queue::Occurrence;
+use crate::queue::QueuedEvent;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
@@ -115,7 +115,7 @@ pub(crate) struct Seat {
     /// Operations of the job by path, where other nodes of the server could share memory.
     pub(crate) paths: Option<PathReport>,
     /// What a fault script makes of its memory.
-    pub(crate) troubles: Option<Box<Troubles>>,
+    pub(crate) memory_faults: Option<Box<MemoryFaults>>,
     /// The job has ended.
     pub(crate) finished: bool,
     /// The earliest scheduled timer of this member; later ones are stale.
@@ -198,7 +198,7 @@ impl Seat {
             life: Life::Alive,
             local: None,
             paths: None,
-            troubles: None,
+            memory_faults: None,
             finished: false,
             timer_at: Instant::NEVER,
             wake_at: Instant::NEVER,
@@ -252,9 +252,9 @@ impl Seat {
             }
         }
         let memory_requests = self.memory_requests;
-        let mut troubles = self.troubles.take();
-        let mut turn = self.rounds(now, fabric, memories, troubles.as_deref_mut(), events);
-        self.troubles = troubles;
+        let mut memory_faults = self.memory_faults.take();
+        let mut turn = self.rounds(now, fabric, memories, memory_faults.as_deref_mut(), events);
+        self.memory_faults = memory_faults;
         turn.worked = self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
         turn.job_advanced = turn.finished || self.job_has_advanced();
@@ -293,7 +293,7 @@ impl Seat {
         now: Instant,
         fabric: &mut Fabric,
         memories: &mut Memories,
-        mut trouble: Option<&mut Troubles>,
+        mut faults: Option<&mut MemoryFaults>,
         events: &mut Vec<Event>,
     ) -> Turn {
         let mut turn = Turn::default();
@@ -301,7 +301,7 @@ impl Seat {
         let mut is_settled = false;
         for _ in 0..ROUNDS_MAX {
             let told = events.len();
-            let of_advance = trouble.as_deref_mut().map(|troubles| (now, troubles));
+            let of_advance = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
             let mut memory = memories.of_turn(self.node, &mut requests, of_advance);
             let commands = self.advance(now, &mut memory, &mut turn);
             if self.local.is_some() {
@@ -309,15 +309,15 @@ impl Seat {
                 let around = Surroundings {
                     memories,
                     requests: &mut requests,
-                    troubles: trouble.as_deref_mut(),
+                    memory_faults: faults.as_deref_mut(),
                     events,
                     touched: &mut Vec::new(),
                 };
                 self.work_locally(now, fabric, around);
             }
             let has_ended = events.len() > told;
-            let trouble = trouble.as_deref_mut().map(|troubles| (now, troubles));
-            let mut memory = memories.of_turn(self.node, &mut requests, trouble);
+            let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
+            let mut memory = memories.of_turn(self.node, &mut requests, faults);
             if is_settled && commands == 0 {
                 // A build with assertions asks nevertheless.
                 if !cfg!(debug_assertions) {
@@ -367,7 +367,7 @@ impl Seat {
             }
         }
         touched.dedup();
-        touched.drain(..).for_each(|node| fabric.queue.push(now, Occurrence::Wake(node)));
+        touched.drain(..).for_each(|node| fabric.queue.push(now, QueuedEvent::Wake(node)));
     }
 
     /// The job's turn; how many commands it gave.

@@ -4,7 +4,7 @@
 //! first; so nobody can tell that they are made late.
 
 use rackloom_plan::PayloadMode;
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Comparison, Following, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault,
     MemoryRequest, MemoryToken, NodeId, RegionId,
@@ -23,7 +23,7 @@ pub(crate) struct SeatMemory<'m> {
     /// Counts what is asked on behalf of others: the watchdog's measure of progress.
     pub(crate) requests: &'m mut u64,
     /// What a fault script makes of this memory, and the time.
-    pub(crate) trouble: Option<(Instant, &'m mut Troubles)>,
+    pub(crate) faults: Option<(Instant, &'m mut MemoryFaults)>,
     /// The bytes that are about to leave cannot be read, as that script says: decided when they were to be lent, which comes first.
     pub(crate) cannot_read: bool,
 }
@@ -150,22 +150,22 @@ impl SeatMemory<'_> {
 impl Memory for SeatMemory<'_> {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         *self.requests += 1;
-        let Some((now, troubles)) = self.trouble.take() else { return self.carry_out(request, frame) };
-        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let Some((now, memory_faults)) = self.faults.take() else { return self.carry_out(request, frame) };
+        let (fails, delays) = (memory_faults.fails(), memory_faults.delays());
         let failed = MemoryDone::Failed(MemoryFault::Device);
         if delays && !fails {
             let done = self.carry_out(request, frame);
-            done.into_iter().for_each(|done| troubles.keep(now, request.token, &done));
-            self.trouble = Some((now, troubles));
+            done.into_iter().for_each(|done| memory_faults.keep(now, request.token, &done));
+            self.faults = Some((now, memory_faults));
             return None;
         }
-        self.trouble = Some((now, troubles));
+        self.faults = Some((now, memory_faults));
         if fails { Some(failed) } else { self.carry_out(request, frame) }
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        let (now, troubles) = self.trouble.as_mut()?;
-        troubles.poll(*now)
+        let (now, memory_faults) = self.faults.as_mut()?;
+        memory_faults.poll(*now)
     }
 
     fn read_in_row(
@@ -194,7 +194,8 @@ impl Memory for SeatMemory<'_> {
     }
 
     fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
-        self.cannot_read = self.trouble.as_mut().is_some_and(|(_, troubles)| troubles.fails_to_read());
+        self.cannot_read =
+            self.faults.as_mut().is_some_and(|(_, memory_faults)| memory_faults.fails_to_read());
         if self.cannot_read || length < PAYLOAD_BYTES_MIN {
             return None;
         }

@@ -3,7 +3,7 @@
 //! Frames are not progress: heartbeats and retransmissions go on for ever. Work is: an operation ended, a member's memory
 //! was touched on behalf of somebody. But jobs can keep each other at work for ever too, polling a word that never
 //! changes; so what a job itself counts as progress must grow as well, with more patience.
-//! A run also ends when nothing is left to happen, when time stands still, and when it has taken more occurrences
+//! A run also ends when nothing is left to happen, when time stands still, and when it has taken more events
 //! than it may.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 use rackloom_protocol::{Instant, NodeId};
 use thiserror::Error;
 
-/// Batches of occurrences at one moment until time counts as standing still. A rack of ideal links
+/// Batches of events at one moment until time counts as standing still. A rack of ideal links
 /// (no delay, infinite rate) does much in one moment, but not this much.
 const BATCHES_PER_INSTANT_MAX: u64 = 1_000_000;
 
@@ -40,7 +40,7 @@ pub enum StallCause {
     /// Members keep each other busy without time passing.
     #[error("time stands still")]
     TimeStandsStill,
-    /// More occurrences than allowed.
+    /// More events than allowed.
     #[error("more than {limit} occurrences; hint: raise the limit if the run is meant to be this long")]
     TooManyOccurrences {
         /// What was allowed.
@@ -98,7 +98,7 @@ impl fmt::Display for Stalled {
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     limit_ns: u64,
-    occurrences_max: u64,
+    events_max: u64,
     work_at: Instant,
     job_at: Instant,
     moment: Instant,
@@ -109,7 +109,7 @@ impl Watchdog {
     pub(crate) fn new(limit_ns: u64) -> Self {
         Self {
             limit_ns,
-            occurrences_max: u64::MAX,
+            events_max: u64::MAX,
             work_at: Instant::ZERO,
             job_at: Instant::ZERO,
             moment: Instant::ZERO,
@@ -117,8 +117,8 @@ impl Watchdog {
         }
     }
 
-    pub(crate) fn limit_occurrences(&mut self, occurrences_max: u64) {
-        self.occurrences_max = occurrences_max;
+    pub(crate) fn limit_occurrences(&mut self, events_max: u64) {
+        self.events_max = events_max;
     }
 
     /// An operation ended or memory was touched.
@@ -131,8 +131,8 @@ impl Watchdog {
         (self.work_at, self.job_at) = (self.work_at.max(now), self.job_at.max(now));
     }
 
-    /// Whether the engine may go on; looked at once per batch of occurrences.
-    pub(crate) fn check_engine(&mut self, now: Instant, occurrences: u64) -> Result<(), StallCause> {
+    /// Whether the engine may go on; looked at once per batch of events.
+    pub(crate) fn check_engine(&mut self, now: Instant, events_handled: u64) -> Result<(), StallCause> {
         if now != self.moment {
             self.moment = now;
             self.batches_of_moment = 0;
@@ -141,8 +141,8 @@ impl Watchdog {
         if self.batches_of_moment > BATCHES_PER_INSTANT_MAX {
             return Err(StallCause::TimeStandsStill);
         }
-        if occurrences > self.occurrences_max {
-            return Err(StallCause::TooManyOccurrences { limit: self.occurrences_max });
+        if events_handled > self.events_max {
+            return Err(StallCause::TooManyOccurrences { limit: self.events_max });
         }
         Ok(())
     }

@@ -146,6 +146,23 @@ fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing
     assert_eq!(broken(&ledger), ["unknown-if-true"]);
 }
 
+/// A load, a get and a receive write the memory of the node that began them. When the peer is lost, a part of the data may be there.
+#[test]
+fn a_lost_load_or_receive_may_leave_a_part_in_its_own_buffer() {
+    let into = LocalRange { region: REGION, offset: 16, length: 8 };
+    for command in [
+        Command::Load { operation: NAME, target: at(16), into },
+        Command::Get { operation: NAME, target: at(16), into },
+        Command::Receive { operation: NAME, source: Some(TARGET), tag: 1, ignore: 0, into },
+    ] {
+        let (mut ledger, memories) = scene();
+        ledger.asked(ASKER, &command);
+        ledger.wrote(ASKER, REGION, 16, 4);
+        end(&mut ledger, &memories, Err(OperationError::Unreachable));
+        assert_eq!(broken(&ledger), [""; 0], "{command:?}");
+    }
+}
+
 #[test]
 fn a_stale_frame_that_is_used_breaks_lives_alone() {
     let (mut ledger, _) = scene();

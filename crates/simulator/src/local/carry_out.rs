@@ -3,7 +3,7 @@
 //! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new life takes the
 //! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and touches nothing.
 
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Atomic, AtomicKind, Completion, Event, Instant, LocalRange, Memory, MemoryAccess, MemoryDone,
     MemoryRequest, MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal, SignalKind, Width,
@@ -19,7 +19,7 @@ pub(crate) struct Surroundings<'a> {
     /// Counts requests to memory: the watchdog's measure of progress.
     pub(crate) requests: &'a mut u64,
     /// What a fault script makes of the node's own memory.
-    pub(crate) troubles: Option<&'a mut Troubles>,
+    pub(crate) memory_faults: Option<&'a mut MemoryFaults>,
     pub(crate) events: &'a mut Vec<Event>,
     /// Nodes whose memory has changed, and who may wait for that.
     pub(crate) touched: &'a mut Vec<NodeId>,
@@ -86,8 +86,8 @@ impl Local {
 
     fn look_at_words(&mut self, around: &mut Surroundings<'_>) {
         let node = self.node;
-        let troubles = &mut around.troubles;
-        let fails = |_: &RegionId| troubles.as_mut().is_some_and(|troubles| troubles.fails());
+        let memory_faults = &mut around.memory_faults;
+        let fails = |_: &RegionId| memory_faults.as_mut().is_some_and(|memory_faults| memory_faults.fails());
         let unreadable: Vec<_> = self.doubted.drain(..).filter(fails).collect();
         self.waits.retain(|wait| {
             let result =

@@ -14,7 +14,7 @@ use rackloom_protocol::{Event, Instant, NodeId};
 
 use super::Simulation;
 use crate::lists::Lists;
-use crate::queue::{Occurrence, Scheduled};
+use crate::queue::{QueuedEvent, Scheduled};
 use crate::seat::Due;
 use crate::watchdog::Stalled;
 
@@ -110,11 +110,11 @@ impl Simulation {
         let last = Instant(until.0 - 1);
         while let Some(next) = self.fabric.queue.pop_due(last) {
             let member = match next.what {
-                Occurrence::Arrival(_, member) | Occurrence::Timer(member) | Occurrence::Wake(member) => {
+                QueuedEvent::Arrival(_, member) | QueuedEvent::Timer(member) | QueuedEvent::Wake(member) => {
                     member
                 }
-                Occurrence::Opening(channel) => self.fabric.channel(channel).sender,
-                Occurrence::HoldOver(_) | Occurrence::Action(_) => {
+                QueuedEvent::Opening(channel) => self.fabric.channel(channel).sender,
+                QueuedEvent::HoldOver(_) | QueuedEvent::Action(_) => {
                     unreachable!("members run together where there is such a thing")
                 }
             };
@@ -164,8 +164,8 @@ impl Simulation {
             due.sort_unstable_by_key(Due::order);
             self.turn(&due);
             due.clear();
-            let occurrences = self.statistics.occurrences;
-            done = self.watchdog.check_engine(at, occurrences).map_err(|cause| self.stalled(cause));
+            let events_handled = self.statistics.events_handled;
+            done = self.watchdog.check_engine(at, events_handled).map_err(|cause| self.stalled(cause));
         }
         self.due = due;
         while let Some(next) = self.fabric.queue.pop_own() {
@@ -186,13 +186,13 @@ impl Simulation {
         while self.ahead.next_at(member) == at
             && let Some(next) = self.ahead.pop(member)
         {
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
             self.prepare(next, due);
         }
         while self.fabric.queue.next_own_at() == at
             && let Some(next) = self.fabric.queue.pop_own()
         {
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
             self.prepare(next, due);
         }
     }

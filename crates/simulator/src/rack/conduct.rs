@@ -4,7 +4,9 @@
 //! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
 
 use rackloom_jobs::collective::Inputs;
-use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultScript, MemoryConditions, Troubles, Way};
+use rackloom_plan::faults::{
+    Conditions, Conductor, FaultAction, FaultScript, MemoryConditions, MemoryFaults, Way,
+};
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
@@ -13,7 +15,7 @@ use super::actions::Action;
 use super::{Simulation, body_of, incarnation, seat_job};
 use crate::link::{ChannelId, LinkStatistics};
 use crate::local::Owner;
-use crate::queue::Occurrence;
+use crate::queue::QueuedEvent;
 use crate::seat::{Body, Life, Seat};
 
 /// A fault began or ended somewhere.
@@ -121,30 +123,30 @@ impl Simulation {
     /// Do what a member's conductor says, and see to it that it is asked again in time.
     fn obey(&mut self, script: &mut Script, member: NodeId) {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
-        while let Some(deed) = conductor.poll() {
-            match deed {
-                Deed::Say { event, begins, time } => {
+        while let Some(action) = conductor.poll() {
+            match action {
+                FaultAction::Say { event, begins, time } => {
                     script.happenings.push(Happening { at: self.now, member, event, begins, time });
                 }
-                Deed::Set { way, conditions } => self.set_conditions(member, way, &conditions),
-                Deed::Drop { way, numbers } => {
+                FaultAction::Set { way, conditions } => self.set_conditions(member, way, &conditions),
+                FaultAction::Drop { way, numbers } => {
                     if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
                         channel.drop_from_now(&numbers);
                     }
                 }
-                Deed::Memory(conditions) => {
+                FaultAction::Memory(conditions) => {
                     let has_trouble = conditions != MemoryConditions::default();
                     self.owner(member).into_iter().for_each(|owner| owner.withhold(has_trouble));
                     let seat = &mut self.seats[member.index()];
-                    let new = || Box::new(Troubles::new(script.seed, &self.names[member.index()]));
-                    seat.troubles.get_or_insert_with(new).set(&conditions);
+                    let new = || Box::new(MemoryFaults::new(script.seed, &self.names[member.index()]));
+                    seat.memory_faults.get_or_insert_with(new).set(&conditions);
                 }
-                Deed::Revoke => self.revoke(member),
-                Deed::Pause { for_ns } => {
+                FaultAction::Revoke => self.revoke(member),
+                FaultAction::Pause { for_ns } => {
                     self.act(Action::Pause { member }, &mut Vec::new());
                     self.schedule(self.now + for_ns, Action::Resume { member });
                 }
-                Deed::Kill { event, restart_after_ns } => {
+                FaultAction::Kill { event, restart_after_ns } => {
                     self.act(Action::Kill { member }, &mut Vec::new());
                     if let Some(after_ns) = restart_after_ns {
                         script.returns.push(Return { member, event, until: None });
@@ -158,7 +160,7 @@ impl Simulation {
         let known = &mut script.due_at[member.index()];
         if due < Instant::NEVER && (due < *known || *known <= self.now) {
             *known = due;
-            self.fabric.queue.push(due, Occurrence::Wake(member));
+            self.fabric.queue.push(due, QueuedEvent::Wake(member));
         }
     }
 
@@ -227,13 +229,13 @@ impl Simulation {
             self.awaited += usize::from(seat.is_awaited());
             self.seats[member.index()] = seat;
             self.owner(member).into_iter().for_each(Owner::begin_anew);
-            self.fabric.queue.push(self.now, Occurrence::Wake(member));
+            self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
             let until = self.now + script.patience_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
                 let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
                 script.happenings.push(happening);
-                self.fabric.queue.push(until, Occurrence::Wake(member));
+                self.fabric.queue.push(until, QueuedEvent::Wake(member));
             }
         }
         self.script = Some(script);

@@ -3,7 +3,7 @@
 //! One moment of virtual time is handled like this: everything that is due is taken from the queue, actions are
 //! done, the rest is grouped by member, and each concerned member, in order of its number, gets one
 //! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
-//! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
+//! Nobody who is not concerned is touched, so the cost of an event does not grow with the rack.
 //!
 //! Mostly the moments of one member are handled behind one another, as many as cannot concern anybody else yet (`ahead.rs`); that
 //! comes to the same.
@@ -32,7 +32,7 @@ use crate::local::{self, Local, Owner, Owners};
 use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
 use crate::payload::Books;
-use crate::queue::{Occurrence, Scheduled};
+use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
 use crate::seat::{Body, Due, Life, Seat};
 use crate::trace::Fate;
@@ -53,9 +53,9 @@ use ahead::Ahead;
 pub use conduct::Happening;
 use conduct::Script;
 
-/// Longest time between two tidyings: a rack at rest has few occurrences.
+/// Longest time between two tidyings: a rack at rest has few events.
 const TIDYING_NS: u64 = 100_000_000;
-/// Room for so many occurrences of one moment is kept.
+/// Room for so many events of one moment is kept.
 const BATCH_ROOM_KEPT: usize = 4_096;
 
 /// Frames that a paused member's device holds.
@@ -78,7 +78,7 @@ pub struct Simulation {
     statistics: Statistics,
     /// Living endpoints whose job is not over.
     awaited: usize,
-    /// Memory is tidied after so many occurrences, or at this time.
+    /// Memory is tidied after so many events, or at this time.
     tidy_at: (u64, Instant),
     /// Kept between moments so that they are not allocated anew.
     batch: Vec<Scheduled>,
@@ -173,7 +173,7 @@ impl Simulation {
         let ahead = Ahead::new(seats.len());
         let mut fabric = Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&books));
         for seat in &seats {
-            fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
+            fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
         Self {
             fabric,
@@ -205,7 +205,7 @@ impl Simulation {
         self.actions.push(action);
         let at = at.max(self.now);
         self.actions_at.push(Reverse(at));
-        self.fabric.queue.push(at, Occurrence::Action(number));
+        self.fabric.queue.push(at, QueuedEvent::Action(number));
     }
 
     /// Look at every frame that any member sends, before any fault befalls it.
@@ -218,9 +218,9 @@ impl Simulation {
         self.fabric.set_witness(Box::new(witness));
     }
 
-    /// End a run with an error after this many occurrences. Without this call there is no such limit.
-    pub fn limit_occurrences(&mut self, occurrences_max: u64) {
-        self.watchdog.limit_occurrences(occurrences_max);
+    /// End a run with an error after this many events. Without this call there is no such limit.
+    pub fn limit_occurrences(&mut self, events_max: u64) {
+        self.watchdog.limit_occurrences(events_max);
     }
 
     /// Give an endpoint a command, now. What it wants to send because of it leaves when time goes on.
@@ -229,7 +229,7 @@ impl Simulation {
         let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.life != Life::Dead) else {
             return Err(CommandRefused::NoSuchNode(node));
         };
-        self.fabric.queue.push(now, Occurrence::Wake(node));
+        self.fabric.queue.push(now, QueuedEvent::Wake(node));
         seat.body.member_mut().handle_command(now, command)?;
         self.memories.with_ledger(|ledger| ledger.asked(node, &command));
         Ok(())
@@ -240,7 +240,7 @@ impl Simulation {
         self.run_watched(u64::MAX, |_| {})
     }
 
-    /// The same, with somebody who looks at the rack after every so many occurrences, and at the end.
+    /// The same, with somebody who looks at the rack after every so many events, and at the end.
     pub fn run_watched(&mut self, every: u64, mut look: impl FnMut(&Self)) -> Result<Outcome, Stalled> {
         let ended = self.run_until_jobs_end(every, &mut look);
         self.memories.settle_all();
@@ -257,8 +257,8 @@ impl Simulation {
     fn run_until_jobs_end(&mut self, every: u64, look: &mut impl FnMut(&Self)) -> Result<(), Stalled> {
         let mut next_look = every;
         while self.awaited > 0 {
-            if self.statistics.occurrences >= next_look {
-                next_look = self.statistics.occurrences.saturating_add(every);
+            if self.statistics.events_handled >= next_look {
+                next_look = self.statistics.events_handled.saturating_add(every);
                 self.memories.settle_all();
                 look(self);
             }
@@ -273,7 +273,7 @@ impl Simulation {
     }
 
     /// Let everything happen up to `until`, and set the time to it. Jobs need not be over, and may wait for ever: only a
-    /// rack in which time stands still, or one beyond its limit of occurrences, is an error.
+    /// rack in which time stands still, or one beyond its limit of events, is an error.
     pub fn step_until(&mut self, until: Instant) -> Result<(), Stalled> {
         let gone_on = self.steps_until(until);
         self.memories.settle_all();
@@ -303,11 +303,11 @@ impl Simulation {
         due.clear();
         self.due = due;
         self.tidy_if_due();
-        self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
+        self.watchdog.check_engine(at, self.statistics.events_handled).map_err(|cause| self.stalled(cause))
     }
 
     fn tidy_if_due(&mut self) {
-        if self.statistics.occurrences >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
+        if self.statistics.events_handled >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
             self.tidy();
         }
     }
@@ -315,8 +315,8 @@ impl Simulation {
     /// Give up memory that a busier time has left.
     #[cold]
     fn tidy(&mut self) {
-        let occurrences = self.statistics.occurrences + self.fabric.tidy();
-        self.tidy_at = (occurrences, self.now + TIDYING_NS);
+        let events_handled = self.statistics.events_handled + self.fabric.tidy();
+        self.tidy_at = (events_handled, self.now + TIDYING_NS);
         self.seats.iter_mut().for_each(|seat| seat.leases.tidy());
         self.batch.shrink_to(BATCH_ROOM_KEPT);
         self.due.shrink_to(BATCH_ROOM_KEPT);
@@ -328,13 +328,13 @@ impl Simulation {
         let mut batch = std::mem::take(&mut self.batch);
         while let Some(next) = self.fabric.queue.pop_due(at) {
             match next.what {
-                Occurrence::Action(number) => {
+                QueuedEvent::Action(number) => {
                     self.actions_at.pop();
                     self.act(self.actions[number as usize], due);
                 }
                 _ => batch.push(next),
             }
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
         }
         for next in batch.drain(..) {
             self.prepare(next, due);
@@ -342,25 +342,25 @@ impl Simulation {
         self.batch = batch;
     }
 
-    /// Find out whom an occurrence concerns.
+    /// Find out whom an event concerns.
     fn prepare(&mut self, next: Scheduled, due: &mut Vec<Due>) {
         let member = match next.what {
-            Occurrence::Action(_) => return,
-            Occurrence::Arrival(frame, _) => return self.arrive(next.number, frame, due),
-            Occurrence::HoldOver(frame) => {
+            QueuedEvent::Action(_) => return,
+            QueuedEvent::Arrival(frame, _) => return self.arrive(next.number, frame, due),
+            QueuedEvent::HoldOver(frame) => {
                 if self.fabric.hold_over(self.now, frame) {
                     self.arrive(next.number, frame, due);
                 }
                 return;
             }
-            Occurrence::Opening(channel) => self.fabric.open(channel),
-            Occurrence::Timer(member) => {
+            QueuedEvent::Opening(channel) => self.fabric.open(channel),
+            QueuedEvent::Timer(member) => {
                 if !self.timer_is_due(member) {
                     return;
                 }
                 member
             }
-            Occurrence::Wake(member) => member,
+            QueuedEvent::Wake(member) => member,
         };
         due.push(Due { member, frame: None, number: next.number });
     }
@@ -400,7 +400,7 @@ impl Simulation {
         }
         if at < seat.timer_at {
             seat.timer_at = at;
-            self.fabric.queue.push(at, Occurrence::Timer(member));
+            self.fabric.queue.push(at, QueuedEvent::Timer(member));
         }
     }
 
@@ -435,7 +435,7 @@ impl Simulation {
             self.watchdog.job_progress(self.now);
         }
         let seat = &self.seats[member.index()];
-        let late = seat.troubles.as_ref().map(|troubles| troubles.next_due());
+        let late = seat.memory_faults.as_ref().map(|memory_faults| memory_faults.next_due());
         let local = seat.local.as_ref().map(|local| local.next_due());
         let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
         if let Some(at) = turn.wake_at.into_iter().chain(due).min() {
@@ -458,7 +458,7 @@ impl Simulation {
         let seat = &mut self.seats[member.index()];
         if at < seat.wake_at || seat.wake_at <= self.now {
             seat.wake_at = at;
-            self.fabric.queue.push(at, Occurrence::Wake(member));
+            self.fabric.queue.push(at, QueuedEvent::Wake(member));
         }
     }
 
