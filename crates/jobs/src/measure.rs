@@ -1,15 +1,15 @@
-//! What a rank measures about its operations: counts, errors, bytes and latency, per kind.
+//! Measurements of a rank's operations: counts, errors, bytes and latency, per kind.
 //!
-//! Latency runs from the first attempt to issue an operation (so back-pressure counts) until its completion level is reached:
-//! *accepted* for posted stores and fences, *visible* for everything else. Times come from the caller's `now`, so they are
-//! virtual in the simulator and wall time in processes; one set of measurements never mixes the two.
+//! Latency runs from the first attempt to issue an operation (so back-pressure counts) until its completion level is
+//! reached: *accepted* for posted stores and fences, *visible* for everything else. Times come from the caller's `now`,
+//! so they are virtual in the simulator and wall time in processes. One set of measurements never mixes the two.
 //!
-//! An operation on mapped memory of the same server ("direct") is complete when its call returns. Its latency is the time that the
-//! engine measured around the call, plus the time before its acceptance. Direct operations of one rank never overlap, so their busy
-//! time is the sum of their durations. They are kept apart from operations in frames.
+//! An operation on mapped memory of the same server ("direct") is complete when its call returns. Its latency is the
+//! time that the engine measured around the call, plus the time before its acceptance. Direct operations of one rank
+//! never overlap, so their busy time is the sum of their durations. They are counted apart from operations in frames.
 //!
-//! Measurements travel from a node's process to its supervisor as JSON and are merged there, so histograms are written as
-//! their non-empty buckets only.
+//! Measurements travel from a node's process to its supervisor as JSON and are merged there, so histograms are written
+//! as their non-empty buckets only.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use rackloom_protocol::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What can be measured. The order is the order of rows in a report.
+/// Kind of a measured operation. The order is the order of rows in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKind {
-    /// A store that completes when the core has taken it.
+    /// A store that completes when the core has accepted it.
     StorePosted,
     /// A store that completes when it is visible.
     StoreAcknowledged,
@@ -50,11 +50,11 @@ pub enum OperationKind {
     Put,
     /// A get.
     Get,
-    /// A put with a signal behind its data.
+    /// A put with a signal after its data.
     PutWithSignal,
     /// A tagged message, until the target holds it or its receiver has it.
     Send,
-    /// A receive, from its posting until the message is here.
+    /// A receive, from its posting until the message has arrived.
     Receive,
     /// A wait on a word of the rank's own memory.
     WaitUntil,
@@ -64,7 +64,7 @@ pub enum OperationKind {
     Flush,
     /// A barrier of all ranks, made of signals.
     Barrier,
-    /// An access that the owner has to refuse; being refused is its success.
+    /// An access that the owner must refuse. Its refusal is its success.
     ForbiddenAccess,
 }
 
@@ -94,13 +94,13 @@ impl OperationKind {
         Self::ForbiddenAccess,
     ];
 
-    /// Whether operations of this kind reach another node, so that they have a path.
+    /// Returns whether operations of this kind reach another node, so that they have a path.
     #[must_use]
     pub const fn reaches_another(self) -> bool {
         !matches!(self, Self::Receive | Self::WaitUntil | Self::Fence | Self::Flush | Self::Barrier)
     }
 
-    /// Lower-case name for reports.
+    /// Returns a lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl OperationKind {
     }
 }
 
-/// Which path carried an operation on another node's memory.
+/// Path that carried an operation on another node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationPath {
@@ -138,7 +138,7 @@ pub enum OperationPath {
 }
 
 impl OperationPath {
-    /// Lower-case name for reports.
+    /// Returns a lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -148,7 +148,7 @@ impl OperationPath {
     }
 }
 
-/// Latencies in nanoseconds, in buckets of at most one percent relative error; the maximum is exact.
+/// Latencies in nanoseconds, in buckets with a relative error of at most one percent. The maximum is exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     histogram: Histogram<u64>,
@@ -165,10 +165,10 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Longest time a bucket stands for: a day. Longer ones count in the last bucket.
+    /// Longest time in nanoseconds that a bucket stands for: a day. Longer ones count in the last bucket.
     const BUCKET_NS_MAX: u64 = 86_400_000_000_000;
 
-    /// Count one latency.
+    /// Counts one latency.
     pub fn record(&mut self, latency_ns: u64) {
         self.record_many(latency_ns, 1);
         self.max_ns = self.max_ns.max(latency_ns);
@@ -180,25 +180,26 @@ impl Latencies {
             .expect("the histogram grows to hold every value up to its bound");
     }
 
-    /// Number of latencies counted.
+    /// Returns the number of latencies counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The latency that this share of all stays at or below; 0 if there are none. Never above [`Self::max_ns`].
+    /// Returns the latency that this share of all does not exceed; 0 if there are none. The result never exceeds
+    /// [`Self::max_ns`].
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         if self.histogram.is_empty() { 0 } else { self.histogram.value_at_quantile(share).min(self.max_ns) }
     }
 
-    /// The longest latency.
+    /// Returns the longest latency.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Add another rank's latencies.
+    /// Adds another rank's latencies.
     pub fn merge(&mut self, other: &Self) {
         for bucket in other.histogram.iter_recorded() {
             self.record_many(bucket.value_iterated_to(), bucket.count_at_value());
@@ -207,7 +208,7 @@ impl Latencies {
     }
 }
 
-/// What [`Latencies`] look like on their way between processes.
+/// Form in which [`Latencies`] are sent between processes.
 #[derive(Serialize, Deserialize)]
 struct LatencyBuckets {
     max_ns: u64,
@@ -240,18 +241,18 @@ impl<'de> Deserialize<'de> for Latencies {
     }
 }
 
-/// What was measured about one kind of operation.
+/// Measurements of one kind of operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindMeasurement {
-    /// Operations that ended, well or badly.
+    /// Number of completed operations, successful or not.
     pub count: u64,
-    /// Of those, the ones that ended badly, by the error's name.
+    /// Number of failed operations, by the error's name.
     pub errors: BTreeMap<String, u64>,
-    /// Bytes of the operations that ended well.
+    /// Bytes of the successful operations.
     pub bytes: u64,
-    /// Time during which at least one operation of this kind was under way.
+    /// Time in nanoseconds during which at least one operation of this kind was outstanding.
     pub busy_ns: u64,
-    /// Latency of the operations that ended well.
+    /// Latency of the successful operations.
     pub latency: Latencies,
     #[serde(skip)]
     under_way: u64,
@@ -271,13 +272,13 @@ impl KindMeasurement {
         }
     }
 
-    /// Operations that ended badly.
+    /// Returns the number of failed operations.
     #[must_use]
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// Add what another rank measured. Ranks work side by side, so the busy time is the longest one, not the sum.
+    /// Adds another rank's measurements. Ranks work in parallel, so the busy time is the longest one, not the sum.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -288,7 +289,7 @@ impl KindMeasurement {
         self.latency.merge(&other.latency);
     }
 
-    /// Bytes that arrived per second of busy time; 0 if no time passed.
+    /// Returns the bytes that arrived per second of busy time; 0 if no time passed.
     #[must_use]
     pub fn goodput_bytes_per_s(&self) -> u64 {
         let bytes_per_s = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.busy_ns.max(1));
@@ -296,10 +297,10 @@ impl KindMeasurement {
     }
 }
 
-/// What one rank, or after merging all ranks, measured.
+/// Measurements of one rank, or of all ranks after merging.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurements {
-    /// Operations in frames, and those that concern only their own side.
+    /// Operations in frames, and those that concern only their own node.
     kinds: BTreeMap<OperationKind, KindMeasurement>,
     /// Operations on mapped memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -315,12 +316,12 @@ impl Measurements {
         kinds.entry(kind).or_default()
     }
 
-    /// An operation in frames, or one that concerns only its own side, is under way from now on.
+    /// Marks an operation in frames, or one that concerns only its own node, as outstanding from now on.
     pub fn begin(&mut self, kind: OperationKind, now: Instant) {
         self.begin_on(OperationPath::Frames, kind, now);
     }
 
-    /// An operation on this path is under way from now on.
+    /// Marks an operation on this path as outstanding from now on.
     pub fn begin_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
         let measurement = self.of(kind, path);
         if measurement.under_way == 0 {
@@ -329,13 +330,13 @@ impl Measurements {
         measurement.under_way += 1;
     }
 
-    /// An operation that began is no longer under way. Its outcome is counted by [`Self::count`], which may come
-    /// earlier: a posted store has its completion level long before its bytes have arrived.
+    /// Marks an operation as no longer outstanding. Its outcome is counted by [`Self::count`], which may be called
+    /// earlier: a posted store reaches its completion level long before its bytes have arrived.
     pub fn end(&mut self, kind: OperationKind, now: Instant) {
         self.end_on(OperationPath::Frames, kind, now);
     }
 
-    /// An operation that began on this path is no longer under way; see [`Self::end`].
+    /// Marks an operation on this path as no longer outstanding; see [`Self::end`].
     pub fn end_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
         let measurement = self.of(kind, path);
         measurement.under_way = measurement.under_way.saturating_sub(1);
@@ -344,8 +345,8 @@ impl Measurements {
         }
     }
 
-    /// Count the outcome of a direct operation that was complete when its call returned, after `took_ns` of its latency; see
-    /// [`Self::count`].
+    /// Counts the outcome of a direct operation that was complete when its call returned. The call took `took_ns` of
+    /// the latency; see [`Self::count`].
     pub fn count_direct(
         &mut self,
         kind: OperationKind,
@@ -358,12 +359,12 @@ impl Measurements {
         measurement.count(latency_ns, outcome);
     }
 
-    /// Count an outcome: the latency and bytes of a success, or the name of an error.
+    /// Counts an outcome: the latency and bytes of a success, or the name of an error.
     pub fn count(&mut self, kind: OperationKind, latency_ns: u64, outcome: Result<u64, &str>) {
         self.count_on(OperationPath::Frames, kind, latency_ns, outcome);
     }
 
-    /// Count an outcome on this path; see [`Self::count`].
+    /// Counts an outcome on this path; see [`Self::count`].
     pub fn count_on(
         &mut self,
         path: OperationPath,
@@ -374,19 +375,19 @@ impl Measurements {
         self.of(kind, path).count(latency_ns, outcome);
     }
 
-    /// What was measured about a kind on mapped memory, if it occurred.
+    /// Returns the measurements of a kind on mapped memory, if it occurred.
     #[must_use]
     pub fn get_direct(&self, kind: OperationKind) -> Option<&KindMeasurement> {
         self.direct.get(&kind)
     }
 
-    /// What was measured about a kind in frames or on its own side, if it occurred.
+    /// Returns the measurements of a kind in frames or on its own node, if it occurred.
     #[must_use]
     pub fn get(&self, kind: OperationKind) -> Option<&KindMeasurement> {
         self.kinds.get(&kind)
     }
 
-    /// All kinds that occurred, in report order, with the path of those that reach another node's memory.
+    /// Returns all kinds that occurred, in report order, with the path of those that reach another node's memory.
     pub fn iter(&self) -> impl Iterator<Item = (OperationKind, Option<OperationPath>, &KindMeasurement)> {
         OperationKind::ALL.into_iter().flat_map(|kind| {
             let framed = self
@@ -398,7 +399,7 @@ impl Measurements {
         })
     }
 
-    /// Add what another rank measured.
+    /// Adds another rank's measurements.
     pub fn merge(&mut self, other: &Self) {
         for (kind, measurement) in &other.kinds {
             self.kinds.entry(*kind).or_default().merge(measurement);

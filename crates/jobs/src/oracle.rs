@@ -1,10 +1,11 @@
-//! What must hold in every run, whatever befalls the rack, and how often it was looked at.
+//! Oracles: properties that must hold in every run, under every fault, and the number of times each was checked.
 //!
-//! A fault script says how a run may end; an oracle says what may never happen on the way. Whoever can see a promise being kept or
-//! broken counts it here: ranks what concerns their own operations (`crew/issuer.rs`), owners their own bytes (the jobs), the simulator
-//! what only somebody sees who looks at all memories and links at once. The report has one line per oracle that was watched.
+//! A fault script states how a run may end. An oracle states what must never happen during the run. Each part that can
+//! check a property counts its checks here: ranks check their own operations (`crew/issuer.rs`), owners check their own
+//! bytes (the jobs), and the simulator checks properties that need all memories and links at once. The report has one
+//! line per oracle that was checked.
 //!
-//! Nothing here looks at anything.
+//! This module only counts. It performs no checks.
 
 use std::collections::BTreeMap;
 
@@ -13,37 +14,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::is_zero;
 
-/// Findings of one oracle that are told in words; beyond them they are counted.
+/// Number of findings of one oracle that are kept as text. Further findings are only counted.
 const TOLD_MAX: usize = 4;
 
-/// A promise that no fault excuses from.
+/// A property that must hold under every fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Oracle {
-    /// An operation that ended well has left its bytes at the target.
+    /// An operation that completed successfully has left its bytes at the target.
     Shadow,
     /// Every byte of an operation is written once, and every atomic is applied once.
     ExactlyOnce,
-    /// The order that the rack declares; a signal comes after its data.
+    /// Operations take effect in the order that the rack declares. A signal arrives after its data.
     Order,
-    /// An operation ends once.
+    /// An operation completes once.
     OneEnd,
-    /// Memory changes only where an operation under way may change it.
+    /// Memory changes only where an outstanding operation may change it.
     Untouched,
-    /// Whose outcome is unknown had a target that was lost; what was said not to have happened has not.
+    /// An operation with an unknown outcome had a target that was lost. An operation that was reported as not performed
+    /// was not performed.
     UnknownIfTrue,
-    /// No frame to a life that is over is used.
+    /// No frame to an earlier incarnation is used.
     Lives,
-    /// After everything is healed, whoever lives can reach whoever lives.
+    /// After all faults are healed, every live member can reach every other live member.
     Progress,
-    /// When everything is at rest, all credits are free.
+    /// All credits are free when the rack is at rest.
     Credits,
     /// No owner refuses an access, unless the job or the fault script provokes it.
     Refusals,
 }
 
 impl Oracle {
-    /// All of them, in the order of reports.
+    /// All oracles, in the order of reports.
     pub const ALL: [Self; 10] = [
         Self::Shadow,
         Self::ExactlyOnce,
@@ -57,7 +59,7 @@ impl Oracle {
         Self::Refusals,
     ];
 
-    /// Its name in reports.
+    /// Returns the oracle's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,51 +77,51 @@ impl Oracle {
     }
 }
 
-/// One oracle's part of a report.
+/// Checks of one oracle, as a part of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// How often it looked and could tell.
+    /// Number of checks that had a result: right or broken.
     pub looked: u64,
-    /// How often it looked and could not tell, because others were allowed to touch the same thing.
+    /// Number of checks without a result, because other operations were allowed to change the same thing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unjudged: u64,
-    /// How often what it saw must not be.
+    /// Number of checks that found a violation.
     pub broken: u64,
-    /// The first of these, in words.
+    /// Descriptions of the first violations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<String>,
 }
 
-/// What all oracles have seen; those that never looked are absent.
+/// Checks of all oracles. Oracles that were never checked are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Verdicts(BTreeMap<Oracle, Tally>);
 
 impl Verdicts {
-    /// Whether nobody has looked at anything.
+    /// Returns whether no check was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// It looked, and what it saw was right.
+    /// Counts one check that passed.
     pub fn hold(&mut self, oracle: Oracle) {
         self.hold_times(oracle, 1);
     }
 
-    /// The same, so many times.
+    /// Counts `times` checks that passed.
     pub fn hold_times(&mut self, oracle: Oracle, times: u64) {
         if times > 0 {
             self.0.entry(oracle).or_default().looked += times;
         }
     }
 
-    /// It looked, and could not tell.
+    /// Counts one check without a result.
     pub fn pass_over(&mut self, oracle: Oracle) {
         self.0.entry(oracle).or_default().unjudged += 1;
     }
 
-    /// It looked, and what it saw must not be.
+    /// Counts one check that found a violation, and keeps `what()` if there is space.
     pub fn find(&mut self, oracle: Oracle, what: impl FnOnce() -> String) {
         let tally = self.0.entry(oracle).or_default();
         tally.looked += 1;
@@ -129,12 +131,12 @@ impl Verdicts {
         }
     }
 
-    /// It looked: what it saw is right, or is told.
+    /// Counts one check: it passed if `is_right`; otherwise it is a violation that `what()` describes.
     pub fn judge(&mut self, oracle: Oracle, is_right: bool, what: impl FnOnce() -> String) {
         if is_right { self.hold(oracle) } else { self.find(oracle, what) }
     }
 
-    /// What others have seen as well.
+    /// Adds the checks of `others`.
     pub fn merge(&mut self, others: &Self) {
         for (oracle, other) in &others.0 {
             let tally = self.0.entry(*oracle).or_default();
@@ -146,18 +148,18 @@ impl Verdicts {
         }
     }
 
-    /// One oracle's part.
+    /// Returns the checks of one oracle, or `None` if it was never checked.
     #[must_use]
     pub fn of(&self, oracle: Oracle) -> Option<&Tally> {
         self.0.get(&oracle)
     }
 
-    /// Those that looked, in the order of reports.
+    /// Returns the oracles that were checked, in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = (Oracle, &Tally)> {
         self.0.iter().map(|(oracle, tally)| (*oracle, tally))
     }
 
-    /// A line for every oracle that found something.
+    /// Returns one line for every oracle that found a violation.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let broken = self.iter().filter(|(_, tally)| tally.broken > 0);

@@ -1,10 +1,11 @@
-//! After a run: everything is healed, and then there must be progress, and all credits must come home.
+//! Checks after a run: once all faults are healed, members must make progress and all credits must be free.
 //!
-//! A fabric may stop under faults; it may not stay stopped when they are over. So every living GPU node asks its living neighbours for a
-//! word ([`whom_to_ask`]), and both ends of every link say what they have counted. [`judge`] holds that against what must be: every
-//! question answered, all credits free. Members tell of themselves only ([`Rest`]), so a process can say it on a line.
+//! A fabric may stop under faults. It must not stay stopped when they are over. So every live GPU node reads one word
+//! from its live neighbours ([`whom_to_ask`]), and both ends of every link report their counters. [`judge`] checks that
+//! every read was answered and that all credits are free. A member reports only its own state ([`Rest`]), so a process
+//! can send it as one line.
 //!
-//! Nothing here heals, asks or waits.
+//! This module does not heal, read or wait.
 
 use rackloom_protocol::link::credits::{Books, CreditCounters};
 use rackloom_protocol::{Edge, Member, NodeId, PortId};
@@ -12,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::oracle::{Oracle, Verdicts};
 
-/// How one member is, some time after everything was healed.
+/// State of one member at rest, some time after all faults were healed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
-    /// Questions that were answered.
+    /// Number of reads that were answered.
     pub answered: u64,
-    /// Members, by place in the plan, whose answer has not come.
+    /// Members whose answer has not arrived, by seat in the plan.
     pub unanswered: Vec<u16>,
-    /// Its ends of links, in port order.
+    /// The member's ends of links, in port order.
     pub ends: Vec<LinkEnd>,
 }
 
@@ -28,15 +29,15 @@ pub struct Rest {
 pub struct LinkEnd {
     /// Index of the link in the plan.
     pub edge: u16,
-    /// Whether it carries data.
+    /// True if the link carries data.
     pub carries_data: bool,
-    /// Whether lost frames give their credits back.
+    /// True if the credits of lost frames are returned.
     pub resyncs: bool,
-    /// What was counted, by virtual channel.
+    /// Credit counters by virtual channel.
     pub channels: Vec<Counters>,
 }
 
-/// [`CreditCounters`] for lines and files.
+/// [`CreditCounters`] in a form that lines and files carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// See [`CreditCounters::limit`].
@@ -66,7 +67,7 @@ impl From<Counters> for CreditCounters {
 }
 
 impl LinkEnd {
-    /// All ends of a member whose ports lead to these links, in port order.
+    /// Returns all ends of a member whose ports lead to these links, in port order.
     pub fn of_member(member: &(impl Member + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
         let ends = edges.into_iter().zip(0..).filter_map(|(edge, port)| {
             let link = member.link(PortId(port))?;
@@ -82,8 +83,8 @@ impl LinkEnd {
     }
 }
 
-/// Whom `asker` has to ask for a word: each living GPU node to which a link leads, and behind each living switch the next one, so that
-/// together these are a circle.
+/// Returns the nodes from which `asker` must read a word. These are each live GPU node at the other end of a link, and,
+/// behind each live switch, the next live node, so that the reads behind a switch form a circle.
 pub fn whom_to_ask(
     edges: &[Edge],
     asker: NodeId,
@@ -110,7 +111,8 @@ pub fn whom_to_ask(
     near
 }
 
-/// Directions of links that carry data at both ends and whose credits are not all free, in words; and how many were looked at.
+/// Returns the number of link directions that were checked, and a line for each direction whose credits are not all
+/// free. Only links that carry data at both ends are checked.
 fn unbalanced(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> String) -> (u64, Vec<String>) {
     let end = |node: NodeId, edge: usize| {
         let ends = rests.get(node.index())?.as_ref()?.ends.iter();
@@ -134,7 +136,8 @@ fn unbalanced(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> S
 }
 
 impl Rest {
-    /// Leave out the members that have died since: a kill of the script may come between the end of the job and its healing.
+    /// Removes the members that have been lost since. A kill of the script may come between the end of the job and the
+    /// healing.
     #[must_use]
     pub fn without_the_dead(mut self, is_dead: impl Fn(NodeId) -> bool) -> Self {
         self.unanswered.retain(|target| !is_dead(NodeId(*target)));
@@ -142,7 +145,7 @@ impl Rest {
     }
 }
 
-/// Hold what members say, by place in the plan, against what must be. Who has said nothing is not judged.
+/// Checks the reports of the members, by seat in the plan. Members without a report are not judged.
 #[must_use]
 pub fn judge(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> String) -> Verdicts {
     let mut verdicts = Verdicts::default();
@@ -183,7 +186,7 @@ mod tests {
         LinkEnd { edge: 0, carries_data: true, resyncs: true, channels: vec![counters] }
     }
 
-    /// Two members at rest, after five credits one way and three the other.
+    /// Two members at rest, after five credits in one direction and three in the other.
     fn pair() -> [Option<Rest>; 2] {
         let rest = |end: LinkEnd| Some(Rest { answered: 1, unanswered: Vec::new(), ends: vec![end] });
         [rest(end(5, 3)), rest(end(3, 5))]
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn at_rest_both_ends_agree_and_everybody_was_answered() {
+    fn at_rest_both_ends_agree_and_every_request_was_answered() {
         let verdicts = verdicts(|_| {});
         assert_eq!(counts(&verdicts, Oracle::Credits), (2, 0));
         assert_eq!(counts(&verdicts, Oracle::Progress), (2, 0));
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_blamed_for_a_question_to_a_member_that_died_meanwhile() {
+    fn a_request_to_a_member_that_failed_meanwhile_is_no_failure() {
         let asked = Rest { unanswered: vec![1, 2], ..Rest::default() };
         assert_eq!(asked.without_the_dead(|node| node == NodeId(1)).unanswered, [2]);
     }

@@ -1,4 +1,4 @@
-//! From a plan to one rank's job.
+//! Construction of one rank's job from a plan.
 
 mod collective;
 mod fabric;
@@ -18,20 +18,20 @@ use crate::pairs::{Measure, PairError, PairSettings, pairs};
 use crate::trace::{TraceError, TraceSettings, trace};
 use crate::traffic::{TrafficError, TrafficSettings, traffic};
 
-/// Largest load and store that every endpoint takes.
+/// Largest load and store that every endpoint accepts, in bytes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
-/// A load is cut at multiples of this.
+/// Boundary in bytes: a load is cut at multiples of it.
 const LOAD_REQUEST_BYTES: u64 = 256;
 
-/// Seeds of the jobs of one run. All ranks must be given the same.
+/// Seeds of the jobs of one run. All ranks must get equal seeds.
 ///
-/// One number for both suits virtual time, where a run repeats to the last byte. Between real processes `keys` is a secret of the
-/// run, so that a process that knows the rack file cannot address memory of the job.
+/// Equal seeds suit virtual time, where a run repeats to the last byte. Between real processes `keys` is a secret of
+/// the run, so that a process that knows the rack file cannot address memory of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
-    /// Data, guards, alignments and targets follow from it.
+    /// Seed of data, guards, alignments and targets.
     pub data: u64,
-    /// Keys of regions follow from it.
+    /// Seed of the keys of regions.
     pub keys: u64,
 }
 
@@ -41,22 +41,22 @@ impl From<u64> for Seeds {
     }
 }
 
-/// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seeds.
+/// Builds one rank's part of the job that the plan describes. All ranks must get the same plan and the same seeds.
 ///
-/// A job that cannot be done (it does not fit into the members' memory) is built all the same: it ends at once,
-/// and its result says why. [`objections`] says so before anything starts.
+/// A job that cannot run, for example because it does not fit into the members' memory, is built all the same: it ends
+/// at once, and its result gives the reason. [`objections`] returns the reasons before anything starts.
 #[must_use]
 pub fn build(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>) -> Box<dyn Job> {
     build_on(plan, rank, seeds, &Inputs::Pattern)
 }
 
-/// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
+/// Builds like [`build`], with the user's arrays as input if the job is a collective. All ranks must get all arrays.
 #[must_use]
 pub fn build_on(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>, inputs: &Inputs) -> Box<dyn Job> {
     build_from(plan, rank, seeds, inputs, Checkpoints::default())
 }
 
-/// The same with snapshots, where the job is a collective: to be saved, or to be taken up.
+/// Builds like [`build_on`], with snapshots to save or to resume from if the job is a collective.
 #[must_use]
 pub fn build_from(
     plan: &Plan,
@@ -69,10 +69,11 @@ pub fn build_from(
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
-/// One rank's job of playing a trace, in place of the plan's own; every rank must be given all lines, in the order of their times.
+/// Builds one rank's job of playing a trace, instead of the plan's own job. Every rank must get all lines, ordered by
+/// time.
 ///
 /// # Errors
-/// When the trace does not fit into the members' memory, or the plan has several tenants.
+/// The trace does not fit into the members' memory, or the plan has several tenants.
 pub fn play_trace(
     plan: &Plan,
     rank: NodeId,
@@ -91,14 +92,14 @@ pub fn play_trace(
     trace(rank, ranks(plan), settings, lines)
 }
 
-/// Everything for which the plan's job cannot be done; empty if it can. It is the one rule for those who check a file and
-/// those who run it.
+/// Returns all reasons for which the plan's job cannot run; empty if it can. Checking a file and running it use this
+/// same rule.
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
     let mut objections =
         Vec::from_iter(made(plan, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
-        // What else is wrong shows where all ranks are of one tenant.
+        // Further errors show only if all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
         objections.extend(made(&united, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
@@ -198,7 +199,7 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
     }
 }
 
-/// Endpoints come first in a plan, so a rank's number is its node's.
+/// Returns the ranks. Endpoints come first in a plan, so a rank's number is its node's.
 fn ranks(plan: &Plan) -> Vec<Rank> {
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
@@ -209,7 +210,7 @@ fn smallest_memory(plan: &Plan) -> u64 {
     endpoints.map(|member| member.memory_bytes).min().unwrap_or(0)
 }
 
-/// What the plan says about the litmus, and what its core can take.
+/// Returns the litmus settings from the plan and the limits of its core.
 fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     let default = LitmusSettings::default();
     let requests_max = u64::from(plan.outstanding_loads_max);
@@ -218,7 +219,7 @@ fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
         key_seed: seeds.keys,
         bytes_max: u64::from(plan.job.bytes_max),
         memory_bytes: smallest_memory(plan),
-        // A misaligned load needs one request more than its length says.
+        // A misaligned load needs one more request than its length alone requires.
         store_bytes_max: u64::from(plan.rdma_threshold_bytes)
             .min(LOAD_STORE_BYTES_MAX)
             .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
@@ -231,7 +232,7 @@ fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     }
 }
 
-/// The job gives up before the watchdog does, because it can say more about why.
+/// Returns a timeout that ends before the watchdog's, because the job can report more about the cause.
 fn patience_ns(plan: &Plan, most_ns: u64) -> u64 {
     (plan.watchdog_ns / 2).min(most_ns)
 }

@@ -1,12 +1,14 @@
-//! The collective job: a schedule, run by every rank on its own memory and checked to the bit.
+//! Collective job: every rank runs a schedule on its own memory and checks the result bit by bit.
 //!
-//! A rank fills its input, helps to measure the fabric where the algorithm is to be chosen, and then goes through the sizes: before
-//! each run it spoils its output, meets the others, runs the schedule, and compares what it got with what it must have got.
-//! A run's time is from the rank's leaving the barrier until its program is over and all it sent is visible; not measured are
-//! spoiling, checking and barriers. When a rank dies the others end with an error that names it.
+//! A rank fills its input, helps to measure the fabric if the algorithm is to be chosen, and then goes through the
+//! sizes. Before each run it overwrites its output with wrong bytes and meets the others. Then it runs the schedule and
+//! compares the result with the expected one. The time of a run begins when the rank leaves the barrier. It ends when
+//! its program is complete and all it sent is visible. Overwriting, checking and barriers are not measured. When a rank
+//! is lost, the others end with an error that names it.
 //!
-//! Rooms: `settings` · `inputs` (what ranks give) · `room` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying` (the algorithms on trial) · `run` (one run) · `work` (in own memory) ·
-//! `expected`, `check` (is it right?) · [`snapshot`] (where it can be taken up again) · `shrink` (again with those who are left).
+//! Modules: `settings` · `inputs` (input data) · `room` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying`
+//! (trial runs of algorithms) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) ·
+//! [`snapshot`] (saving and resuming) · `shrink` (repeating with the remaining ranks).
 
 mod check;
 mod expected;
@@ -45,14 +47,14 @@ pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
 pub use self::settings::CollectiveSettings;
 
-/// Puts under way per rank.
+/// Maximum number of outstanding puts per rank.
 const OUTSTANDING_MAX: usize = 64;
-/// Times of single runs that are kept per leg, for their quantiles.
+/// Maximum number of times of single runs that are kept per leg, for their quantiles.
 const TIMES_MAX: usize = 4096;
-/// What an output holds before a run is told apart from what it held after the one before.
+/// Byte that overwrites an output before a run, so that a result of the run before is not accepted.
 const SPOILED: u8 = 0xa5;
 
-/// One rank of a collective job.
+/// Returns one rank of a collective job.
 ///
 /// # Errors
 /// As for [`collective_from`].
@@ -64,10 +66,10 @@ pub fn collective(
     collective_from(rank, ranks, settings, Checkpoints::default())
 }
 
-/// The same with snapshots, to be saved or to be taken up.
+/// Returns one rank of a collective job that saves snapshots or resumes from one.
 ///
 /// # Errors
-/// When it cannot be done: it does not fit into memory, the algorithm cannot do the collective, arrays have the wrong length.
+/// The job does not fit into memory, the algorithm does not support the collective, or arrays have the wrong length.
 pub fn collective_from(
     rank: NodeId,
     ranks: Vec<Rank>,
@@ -81,7 +83,7 @@ pub fn collective_from(
     }
 }
 
-/// The same for these ranks and nobody else.
+/// Returns one rank of a job that does not go on after a loss.
 fn alone(
     rank: NodeId,
     ranks: Vec<Rank>,
@@ -98,62 +100,62 @@ fn alone(
     Ok(Box::new(Ensemble::new(rank, ranks, key_seed, patience, play)))
 }
 
-/// Where a rank is.
+/// Stage of a rank.
 #[derive(Debug)]
 enum Stage {
-    /// Taking up what was saved.
+    /// The rank restores a snapshot.
     Restore(Cursor),
-    /// Writing its input.
+    /// The rank writes its input.
     Fill {
         done: usize,
     },
-    /// Waiting for the others before the fabric is measured.
+    /// The rank waits for the others before the fabric is measured.
     BeforeProbe,
     Probe(Probe),
-    /// Waiting for the others before a trial run.
+    /// The rank waits for the others before a trial run.
     BeforeTrial,
     Trial(Run),
-    /// Giving this rank's times of the trials to rank 0.
+    /// The rank sends its times of the trials to rank 0.
     Publish,
     BeforeSpread,
-    /// Rank 0 gives the times to all.
+    /// Rank 0 sends the times to all ranks.
     Spread,
     BeforeAgreed,
     Agreed,
-    /// Between two legs.
+    /// The rank is between two legs.
     NextLeg,
-    /// Spoiling its output.
+    /// The rank overwrites its output with wrong bytes.
     Spoil {
         done: usize,
     },
-    /// Waiting for the others before a run.
+    /// The rank waits for the others before a run.
     BeforeRun,
     Run(Run),
     Check(Check),
-    /// Waiting until nobody's memory changes any more.
+    /// The rank waits until no rank's memory changes any more.
     BeforeSave,
     Save(Cursor),
-    /// It cannot go on.
+    /// The job cannot go on, for this reason.
     Failed(String),
     Over,
 }
 
-/// What is known about the leg being run: one size by one algorithm.
+/// State of the current leg: one size with one algorithm.
 #[derive(Debug)]
 struct Current {
     schedule: Schedule,
     reference: Reference,
-    /// Expected time of a run, where the algorithm was chosen.
+    /// Expected time of a run in nanoseconds, if the algorithm was chosen.
     estimate_ns: Option<f64>,
-    /// Runs of this leg that are over.
+    /// Number of completed runs of this leg.
     runs: u32,
     measured_ns: u64,
-    /// Times of the first measured runs.
+    /// Times of the first measured runs in nanoseconds.
     times_ns: Vec<u64>,
     wrong: u64,
 }
 
-/// One rank's way through all sizes.
+/// One rank's progress through all sizes.
 struct Performance {
     settings: CollectiveSettings,
     given: Given,
@@ -162,7 +164,8 @@ struct Performance {
     room: room::Plan,
     stage: Stage,
     blocks: Blocks,
-    /// Legs that have begun. A leg is one size by one algorithm; the algorithms of one size follow each other.
+    /// Number of legs that have begun. A leg is one size with one algorithm. The algorithms of one size follow each
+    /// other.
     begun_legs: usize,
     current: Option<Current>,
     runs: u64,
@@ -219,7 +222,7 @@ impl Performance {
         })
     }
 
-    /// Every named algorithm, or the one that is chosen.
+    /// Returns the number of legs per size: one for each named algorithm, or one if the algorithm is chosen.
     fn legs_per_size(&self) -> usize {
         self.settings.algorithms.len().max(1)
     }
@@ -232,7 +235,7 @@ impl Performance {
         room::is_chosen(&self.settings, self.ranks)
     }
 
-    /// Go on in the current stage; `None` is: in another one now.
+    /// Continues the current stage. Returns `None` if the stage has changed.
     fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         match &mut self.stage {
             Stage::Restore(_) => return self.restore(turn),
@@ -317,8 +320,8 @@ impl Performance {
         Ok(())
     }
 
-    /// The algorithm with this index, or the one that is estimated to be fastest among what fits, with the estimate in
-    /// nanoseconds.
+    /// Returns the algorithm with this index, or the one with the lowest estimated time among those that fit, with the
+    /// estimate in nanoseconds.
     fn algorithm_for(&mut self, elements: usize, slot: usize) -> Result<(Algorithm, Option<f64>), String> {
         let Some(measured) = self.fabric else { return Ok((self.room.algorithms[slot], None)) };
         let choice = self.choice(measured, elements)?;
@@ -412,7 +415,7 @@ impl Performance {
         self.current.as_ref().is_some_and(|current| current.runs >= self.runs_per_leg())
     }
 
-    /// To the next run, or to the next leg.
+    /// Goes on to the next run, or to the next leg.
     fn go_on(&mut self) {
         self.stage = if self.is_leg_over() { Stage::NextLeg } else { Stage::Spoil { done: 0 } };
     }
@@ -428,7 +431,7 @@ impl Performance {
         Ok(None)
     }
 
-    /// Nobody's memory changes any more.
+    /// Begins to save. No rank's memory changes any more.
     fn begin_save(&mut self) {
         let cursor = Cursor::new(&self.room.needs[self.rank]);
         let head = Head { progress: self.progress(), regions: cursor.regions() };
@@ -456,7 +459,7 @@ impl Performance {
         }
     }
 
-    /// Put back what was saved, then be where the rank was then.
+    /// Restores a snapshot, then continues at the rank's saved position.
     fn restore(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         let Stage::Restore(cursor) = &mut self.stage else { return Ok(None) };
         let Some(saved) = &mut self.checkpoints.resume else { return Ok(None) };
@@ -515,15 +518,15 @@ impl Performance {
     }
 }
 
-/// Median in microseconds; `None` of no times.
+/// Returns the median in microseconds; `None` if there are no times.
 fn median_us(times_ns: &[u64]) -> Option<f64> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
-/// Quantile by nearest rank in microseconds: the smallest time that at least this share of the times does not exceed. `None` of no
-/// times.
+/// Returns the quantile by nearest rank in microseconds: the smallest time that at least this share of the times does
+/// not exceed. `None` if there are no times.
 fn quantile_us(times_ns: &[u64], share: f64) -> Option<f64> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
@@ -531,7 +534,8 @@ fn quantile_us(times_ns: &[u64], share: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).map(|time_ns| *time_ns as f64 / 1000.0)
 }
 
-/// Arrays of the user must be as long as the collective asks for; where a rank gives nothing, its array does not count.
+/// Checks that arrays of the user have the length that the collective needs. The array of a rank that gives nothing is
+/// not checked.
 fn check_arrays(settings: &CollectiveSettings, ranks: usize) -> Result<(), CollectiveError> {
     let Inputs::Arrays(arrays) = &settings.inputs else { return Ok(()) };
     let whose = |rank: usize| settings.members.get(rank).map_or(rank, |member| usize::from(*member));
@@ -553,7 +557,7 @@ impl Play for Performance {
     fn reached(&self) -> Option<Place> {
         let step = match &self.stage {
             Stage::Run(run) => run.step() as u64 + 1,
-            // Whoever checks a run is through with its steps.
+            // A rank that checks a run has completed its steps.
             Stage::Check(_) => u64::MAX,
             _ => return None,
         };
@@ -660,7 +664,7 @@ impl Play for Performance {
         Some(Output { region: OUTPUT, element: self.settings.element, elements })
     }
 
-    /// In runs, those of warming up included.
+    /// Returns the progress in runs, with those of the warm-up.
     fn portion(&self) -> Portion {
         let runs = u64::from(self.runs_per_leg());
         let before = self.begun_legs.saturating_sub(1) as u64 * runs;

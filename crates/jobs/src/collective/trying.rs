@@ -1,4 +1,4 @@
-//! The stage of a collective job in which algorithms are tried, and the choice that follows from it.
+//! Trial stage of a collective job, and the choice of an algorithm from the trials.
 
 use rackloom_collectives::choose::{self, Choice, Fabric};
 use rackloom_protocol::Instant;
@@ -10,7 +10,7 @@ use super::{Performance, Stage, room};
 use crate::crew::ensemble::{Step, Turn};
 
 impl Performance {
-    /// Begins the trials, where computing takes time; elsewhere the closed forms hold.
+    /// Begins the trials if computing takes time. Otherwise the closed forms hold.
     pub(super) fn begin_trials(&mut self, measured: Measured) -> Result<(), String> {
         self.stage = Stage::NextLeg;
         if measured.reduce_ns_per_byte == 0.0 {
@@ -29,7 +29,7 @@ impl Performance {
         self.stage = Stage::Trial(Run::new(self.rank, number, now));
     }
 
-    /// Goes on with a trial run, or with the agreement on the times.
+    /// Continues a trial run, or the agreement on the times.
     pub(super) fn try_on(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         let Some(trials) = &mut self.trials else { return Ok(None) };
         let is_through = match &mut self.stage {
@@ -86,7 +86,7 @@ impl Performance {
         }
     }
 
-    /// The choice for a size, by the trials or by the closed forms.
+    /// Returns the choice for a size, by the trials or by the closed forms.
     pub(super) fn choice(&self, measured: Measured, elements: usize) -> Result<Choice, String> {
         let fabric = self.fabric_of(measured);
         let closed_form = |elements: usize| {

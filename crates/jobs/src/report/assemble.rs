@@ -1,8 +1,8 @@
-//! The report of a run: what every member said, joined under the names of the plan, with a verdict.
+//! Report of a run: the members' reports, joined under the names of the plan, with a verdict.
 //!
-//! The verdict is `pass` only if every endpoint finished and its job went through without a finding. Everything
-//! that speaks against it is listed in `failures`, in words. Nothing here is measured: a report is a function of what the
-//! members handed in, so the same members give the same report.
+//! The verdict is `pass` only if every endpoint finished and its job completed without a finding. `failures` lists
+//! every reason against a pass as text. This module measures nothing: a report is a function of the members' reports,
+//! so equal reports of members give an equal report of the run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,26 +20,26 @@ use super::traffic::TrafficReport;
 use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 
-/// A note that concerns many members names so many of them.
+/// Maximum number of names in a note that concerns many members.
 const NAMES_LISTED: usize = 8;
 
-/// Whether the run did what it was asked to do.
+/// Verdict on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Everything was right.
+    /// Every check passed.
     Pass,
-    /// Something was not; the report's `failures` say what.
+    /// A check failed. The report's `failures` give the reasons.
     Fail,
-    /// Nothing was found wrong, and something that had to be looked at could not be.
+    /// No check failed, but a required check could not be made.
     #[serde(rename = "could-not-tell")]
     CouldNotTell,
-    /// The host had no processor for the rack's members when their timers needed one, and nothing but that went wrong.
+    /// The host gave the rack's members too little processor time for their timers, and no other check failed.
     Starved,
 }
 
 impl Verdict {
-    /// Its name in reports.
+    /// Returns the verdict's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,32 +51,32 @@ impl Verdict {
     }
 }
 
-/// By what a run can be repeated.
+/// Data with which a run can be repeated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Version of the product.
     pub version: String,
-    /// Commit it was built from, if known.
+    /// Commit that it was built from, if known.
     pub commit: String,
     /// Hash of the plan.
     pub config_hash: String,
 }
 
-/// A member as the plan states it.
+/// A member of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSeat {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Whether a job runs on it (an endpoint), or not (a switch).
+    /// True if a job runs on the member (an endpoint), false for a switch.
     pub has_job: bool,
 }
 
-/// What the engine and the plan add to the members' reports.
+/// Data that the engine and the plan add to the members' reports.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// All members, by node number.
     pub members: Vec<MemberSeat>,
-    /// The two ends of every link (node numbers), by edge number; the first end is `a`.
+    /// The two ends of every link (node numbers), by edge number. The first end is `a`.
     pub links: Vec<(u16, u16)>,
     /// `wall` or `virtual`.
     pub clock: String,
@@ -84,154 +84,170 @@ pub struct Context {
     pub seed: u64,
     /// Hash over everything that happened, in virtual time.
     pub trace_hash: Option<String>,
-    /// Duration of the run.
+    /// Duration of the run in nanoseconds.
     pub elapsed_ns: u64,
-    /// By what the run can be repeated.
+    /// Data with which the run can be repeated.
     pub manifest: Manifest,
     /// Name of the wire.
     pub wire: String,
     /// Name of the job.
     pub job: String,
-    /// Failures that the engine itself found (a watchdog that ended the run, a leftover process).
+    /// Failures that the engine itself found, such as a watchdog that ended the run, or a leftover process.
     pub failures: Vec<String>,
-    /// Events of the engine itself (faults that it injected, members that it killed).
+    /// Events of the engine itself, such as faults that it injected or members that it killed.
     pub events: Vec<EventRecord>,
 }
 
-/// What passed over all links, counted twice.
+/// Bytes sent over all links, counted in two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireBytes {
-    /// Bytes really on the wire: checks, padding, preambles and gaps included.
+    /// Bytes sent on the wire, including checks, padding, preambles and gaps.
     pub sent: u64,
-    /// The same with the headers that the links' profiles name.
+    /// Bytes of the same frames, counted with the headers that the links' profiles name.
     pub accounted: u64,
 }
 
-/// One member's row.
+/// Report of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeReport {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Its process; `None` in virtual time.
+    /// Process identifier of the member; `None` in virtual time.
     pub pid: Option<u32>,
-    /// How its life went.
+    /// State of the member at the end of the run.
     pub state: MemberState,
-    /// Who carried its operations; only where GPU nodes of one server could have shared memory.
+    /// Operations by the path that carried them. Present only if GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
-    /// How its memory was held and used; only where memory is real.
+    /// Use of the member's memory. Present only if memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
-    /// Operations and peers that it waited for when the run ended before its job.
+    /// Operations and peers that the member waited for when the run ended before its job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
-    /// How late one of its timers was served at the most: the slack of its host's scheduler. Nothing in virtual time.
+    /// Greatest lateness of one of the member's timers, in nanoseconds: the slack of its host's scheduler. Absent in
+    /// virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_late_max_ns: Option<u64>,
-    /// Processor time that it and its neighbours waited for. Zero in virtual time.
+    /// Processor time that the member and its neighbours waited for. Zero in virtual time.
     #[serde(default, skip_serializing_if = "HostShortage::is_none")]
     pub shortage: HostShortage,
 }
 
-/// Latency of one kind of operation.
+/// Latency of one kind of operation, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
-    /// Half of the operations took at most this long.
+    /// Median: half of the operations took at most this long.
     pub p50: u64,
-    /// 99 of 100 took at most this long.
+    /// 99th percentile: 99 of 100 operations took at most this long.
     pub p99: u64,
-    /// The longest.
+    /// Longest latency.
     pub max: u64,
 }
 
-/// One kind of operation, all ranks together.
+/// Measurements of one kind of operation, over all ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationReport {
-    /// Which kind.
+    /// Kind of the operations.
     pub kind: OperationKind,
-    /// Which path carried them; `None` for kinds that concern only their own side, such as waits.
+    /// Path that carried the operations; `None` for kinds that concern only their own node, such as waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<OperationPath>,
-    /// Operations that ended, well or badly.
+    /// Number of completed operations, successful or not.
     pub count: u64,
-    /// Of those: badly.
+    /// Number of operations that failed.
     pub errors: u64,
-    /// The errors by name.
+    /// Number of failures, by the name of the error.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors_by_name: BTreeMap<String, u64>,
-    /// From the first attempt to the kind's completion level, successes only.
+    /// Latency from the first attempt to the kind's completion level, of successful operations only.
     pub latency_ns: LatencySummary,
-    /// Bytes of all ranks, per second of the longest time that any one rank had such operations under way.
+    /// Bytes of all ranks, per second of the longest time that any one rank had such operations outstanding.
     pub goodput_bytes_per_s: u64,
 }
 
-/// One direction of one link.
+/// Counters of one direction of one link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkReport {
-    /// `n0->n1`; a second link between the same two is `n0->n1#1`, as the plan calls it `n0--n1#1`.
+    /// Name of the direction, such as `n0->n1`. A second link between the same two members is `n0->n1#1`; the plan
+    /// names it `n0--n1#1`.
     pub name: String,
-    /// Frames that the sending end handed to its device. If that end died with its counters: frames that the other end took.
+    /// Frames that the sending end handed to its device. If the sending end was lost with its counters: frames that the
+    /// other end received.
     pub frames: u64,
-    /// Bytes of those frames, Ethernet header included, without preamble and gap.
+    /// Bytes of those frames, with the Ethernet header, without preamble and gap.
     pub bytes_on_wire: u64,
-    /// Of the frames: packets that the sending end, being their source, sent again.
+    /// Data frames among the frames. They carry operations. Zero if the sending end was lost with its counters.
+    #[serde(default)]
+    pub data_frames: u64,
+    /// Control frames among the frames. They carry no operation (Hello, heartbeat, acknowledgement, credit, report,
+    /// NACK).
+    #[serde(default)]
+    pub control_frames: u64,
+    /// Data frames and acknowledgements among the frames that the sending end forwarded for other members.
+    #[serde(default)]
+    pub forwarded: u64,
+    /// Data frames that are retransmitted packets of the sending end itself.
     pub retransmitted: u64,
-    /// Frames that the receiving end did not use, by reason; and under `injected` those that an injected fault took away on the
-    /// link.
+    /// Frames that the receiving end dropped, by reason. `injected` counts the frames that an injected fault removed on
+    /// the link.
     pub dropped: BTreeMap<String, u64>,
-    /// Credit counters of the sending end that no honest one can have, as the receiving end counted them.
+    /// Credit counters of the sending end that are invalid, as counted by the receiving end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub credit_violations: u64,
-    /// What link-level retry did for this direction, by counter; nothing where it is off. `tx_ok`, `tx_replay`, `replays`
-    /// and the like are the sending end's, `rx_ok`, `rx_missing_seq` and the like the receiving end's.
+    /// Counters of link-level retry for this direction; empty if retry is off. `tx_ok`, `tx_replay`, `replays` and
+    /// similar counters are the sending end's. `rx_ok`, `rx_missing_seq` and similar counters are the receiving end's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retry: BTreeMap<String, u64>,
-    /// What pauses did to this direction, by counter; nothing where they are off. `tx_pause`, `tx_resume` and `held_bytes_max` are the
-    /// receiving end's, which asks for them, the others the sending end's, which is paused.
+    /// Counters of pauses of this direction; empty if pauses are off. `tx_pause`, `tx_resume` and `held_bytes_max` are
+    /// counted by the receiving end, which requests pauses. The others are counted by the sending end, which is paused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pause: BTreeMap<String, u64>,
-    /// Marks of congestion, by counter; nothing where none was seen. `marked` counts data frames that the sending end marked as they joined
-    /// its queue for this link, `rx_marked` those that came so to the node at the receiving end, from whichever queue, and `rx_echo`
-    /// the acknowledgements over this link, for the node at its end, which told of marks.
+    /// Counters of congestion marks; empty if there were none. `marked` counts data frames that the sending end marked
+    /// when they joined its queue for this link. `rx_marked` counts marked data frames, from any queue, for the node at
+    /// the receiving end. `rx_echo` counts the acknowledgements over this link, for the node at its end, that reported
+    /// marks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, u64>,
-    /// What injected faults did to this direction, by what it was: `dropped`, `corrupted`, `duplicated`, `reordered`.
+    /// Frames of this direction that injected faults changed, by effect: `dropped`, `corrupted`, `duplicated`,
+    /// `reordered`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injected: BTreeMap<String, u64>,
 }
 
-/// The report of a run.
+/// Report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Pass or fail.
+    /// Verdict on the run.
     pub verdict: Verdict,
-    /// Why the verdict is fail; empty on pass.
+    /// Reasons for the verdict; empty on pass.
     pub failures: Vec<String>,
-    /// Of what members said: what no loss of a node or link explains.
+    /// Failures reported by members that no loss of a node or link explains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<String>,
-    /// Of these: what memory that refuses what is right explains, if a fault script made it do so.
+    /// Failures among `wrong` that are refusals by memory. A fault script may explain them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// Who did the job with whom, where ranks were lost and the others went on; each group once.
+    /// Groups of ranks that completed the job together, if ranks were lost and the others went on. Each group is listed
+    /// once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Vec<String>>,
-    /// What the events of the fault script did, where the run had one.
+    /// Effects of the fault script's events, if the run had a script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultReport>,
-    /// What must never happen, how often somebody looked, and what was found.
+    /// Checks of the oracles: properties that must always hold, the number of checks, and the violations.
     #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
     pub oracles: Verdicts,
-    /// `wall` or `virtual`: what every time in this report was measured with.
+    /// Clock of every time in this report: `wall` or `virtual`.
     pub clock: String,
     /// The seed of the run.
     pub seed: u64,
-    /// Hash over everything that happened; virtual time only.
+    /// Hash over everything that happened. Virtual time only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_hash: Option<String>,
     /// Name of the wire.
     pub wire: String,
-    /// Bytes on all links; virtual time only.
+    /// Bytes on all links. Virtual time only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_bytes: Option<WireBytes>,
     /// Name of the job.
@@ -242,33 +258,33 @@ pub struct Report {
     pub operations: Vec<OperationReport>,
     /// One entry per link *direction*, links in the order of the plan.
     pub links: Vec<LinkReport>,
-    /// What happened, by time.
+    /// Events, ordered by time.
     pub events: Vec<EventRecord>,
-    /// Events beyond those listed, by kind.
+    /// Number of events that are not listed, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events_omitted: BTreeMap<String, u64>,
-    /// Bytes that their owners or readers compared with what they must be, and found right.
+    /// Bytes that their owners or readers compared with the expected data and found right.
     pub verified_bytes: u64,
-    /// What a reader should know, and what is no failure; what several members say is said once. Always there.
+    /// Notes that are not failures. A note of several members is listed once. Always present.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Completion, goodput and fairness, where the job is a pattern of traffic.
+    /// Completion time, goodput and fairness, if the job is a traffic pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficReport>,
-    /// Times and bandwidths by size, all ranks together, where the job sweeps over sizes.
+    /// Times and bandwidths by size, over all ranks, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
-    /// Duration of the run.
+    /// Duration of the run in nanoseconds.
     pub elapsed_ns: u64,
-    /// By what the run can be repeated.
+    /// Data with which the run can be repeated.
     pub manifest: Manifest,
-    /// Command, options, date, host and versions. Two equal runs differ here.
+    /// Command, options, date, host and versions. Two otherwise equal runs differ here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Report {
-    /// Join what the members said. A member of the plan without a report counts as lost.
+    /// Joins the members' reports. A member of the plan without a report counts as lost.
     #[must_use]
     pub fn assemble(context: Context, members: &[MemberReport]) -> Self {
         let by_name: HashMap<&str, &MemberReport> =
@@ -327,7 +343,7 @@ impl Report {
         }
     }
 
-    /// Add what the engine itself has watched. What was broken fails the run, and no loss excuses it.
+    /// Adds the checks of the engine's own oracles. A violation fails the run, and no loss excuses it.
     pub fn add_oracles(&mut self, verdicts: &Verdicts) {
         self.oracles.merge(verdicts);
         let failures = verdicts.failures();
@@ -339,7 +355,7 @@ impl Report {
     }
 }
 
-/// The groups of those who have done the job to its end without the others, in the order of the plan.
+/// Returns the groups of ranks that completed the job without the others, in the order of the plan.
 fn groups(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Vec<Vec<String>> {
     let jobs = seats.iter().filter_map(|(_, member)| member.and_then(|member| member.job.as_ref()));
     let mut groups: Vec<Vec<String>> = Vec::new();
@@ -351,7 +367,8 @@ fn groups(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Vec<Vec<String>> {
     groups
 }
 
-/// What ranks have watched, what their owners found in their own memory, and whether the order held that each member looks after.
+/// Returns the oracles' checks: those of the ranks, those of owners on their own memory, and the order that each member
+/// checks.
 fn oracles(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Verdicts {
     let mut verdicts = Verdicts::default();
     for (seat, member) in seats {
@@ -384,7 +401,7 @@ fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
     }
 }
 
-/// What members note, each thing once, and who holds memory otherwise than the file wishes.
+/// Returns the members' notes, each once, and the members whose memory is not held as the rack file requests.
 fn notes(members: &[MemberReport]) -> Vec<String> {
     let jobs = || members.iter().filter_map(|member| Some((member.name.as_str(), member.job.as_ref()?)));
     let said: BTreeSet<_> = jobs().flat_map(|(_, job)| job.notes.iter().cloned()).collect();
@@ -398,7 +415,7 @@ fn notes(members: &[MemberReport]) -> Vec<String> {
     said.into_iter().chain(memory).collect()
 }
 
-/// The first names, and how many there are beyond.
+/// Returns the first names, and the number of further ones.
 fn listed(names: &[&str]) -> String {
     let (first, beyond) = names.split_at(names.len().min(NAMES_LISTED));
     let more = if beyond.is_empty() { String::new() } else { format!(" and {} more", beyond.len()) };
@@ -426,7 +443,8 @@ fn operation_report(
     }
 }
 
-/// What no death and no cut explains: broken promises, wrong bytes, errors of another kind than a loss.
+/// Returns the failures of a member that no loss of a node or link explains: broken guarantees, wrong bytes, errors
+/// other than a loss.
 fn wrongs_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
     let Some(member) = member else { return Vec::new() };
     let name = &seat.name;
@@ -446,7 +464,7 @@ fn refusals_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     lines.into_iter().flatten().map(|line| format!("{}: {line}", seat.name)).collect()
 }
 
-/// Everything about one member that speaks against a pass.
+/// Returns all reasons against a pass that concern one member.
 fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
     let name = &seat.name;
     let Some(member) = member else { return vec![format!("{name}: no report came")] };
@@ -455,7 +473,7 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     }
     let mut failures: Vec<_> =
         member.events.broken_promise().map(|what| format!("{name}: {what}")).into_iter().collect();
-    // A dead switch is an event, not a failure: whether the job survived it is what its endpoints say.
+    // The loss of a switch is an event, not a failure. The reports of the endpoints show whether the job survived it.
     if member.state != MemberState::Finished && seat.has_job {
         failures.push(match member.state {
             MemberState::Running => {
@@ -496,7 +514,7 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
     failures
 }
 
-/// Both directions of every link, in the order of the plan.
+/// Returns both directions of every link, in the order of the plan.
 fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
     let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
     let port = |node: u16, edge: usize| {
@@ -530,6 +548,9 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         name,
         frames,
         bytes_on_wire,
+        data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
+        control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
+        forwarded: sender.map_or(0, |sender| sender.forwarded),
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped,
         credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
@@ -540,11 +561,11 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
     }
 }
 
-/// Acknowledgements and refusals travel against the frames that they are about.
+/// Retry counters of the receiving end. Acknowledgements and refusals travel against the frames that they concern.
 const RETRY_OF_RECEIVER: &[&str] = &["rx_ok", "rx_missing_seq", "rx_duplicate_seq", "tx_ack", "tx_nack"];
 
-/// Of a port's counters some speak of what it sends and some of what it receives: those with these names are the receiving end's, all
-/// others the sending end's.
+/// Joins the counters of both ends of a direction. Counters named in `of_receiver` are the receiving end's. All others
+/// are the sending end's.
 fn of_ends(
     sender: Option<&PortReport>,
     receiver: Option<&PortReport>,

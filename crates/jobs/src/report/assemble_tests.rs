@@ -1,4 +1,4 @@
-//! Reports from hand-written members.
+//! Tests of reports that are assembled from hand-written members.
 
 use super::super::{EventLog, JobResult, Mismatch};
 use super::*;

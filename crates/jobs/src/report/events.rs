@@ -1,6 +1,6 @@
-//! Events as lines of a report: what a reader wants to know, with the names of the plan.
+//! Events as lines of a report, with the names of the plan.
 //!
-//! Completions and dropped frames are not lines: they are counted, in measurements and in port counters.
+//! Completions and dropped frames are not lines. They are counted, in measurements and in port counters.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use rackloom_protocol::{Event, Instant, NodeId, PortId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Kind of the event that the order promised by the rack did not hold.
+/// Kind of the event that a guaranteed order was violated.
 const ORDER_BROKEN: &str = "order-broken";
 
-/// One thing that happened.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventRecord {
-    /// When, in nanoseconds since the run began, on the report's clock.
+    /// Time in nanoseconds since the run began, on the report's clock.
     pub at_ns: u64,
-    /// To whom.
+    /// Name of the member that reported the event.
     pub member: String,
-    /// What: `link-changed`, `link-flushed`, `path-changed`, `node-left`, `node-lost`, `node-reached`, `node-restarted`, `order-broken`, `access-refused`, or an engine's
-    /// own kind.
+    /// Kind of the event: `link-changed`, `link-flushed`, `path-changed`, `node-left`, `node-lost`, `node-reached`,
+    /// `node-restarted`, `order-broken`, `access-refused`, or an engine's own kind.
     pub kind: String,
-    /// The same as a sentence.
+    /// Description of the event as a sentence.
     pub text: String,
-    /// The event's own values, by name.
+    /// Values of the event, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
 }
 
 impl EventRecord {
-    /// The line for an event of the core at `member`; `None` for events that are counted instead. `names` are the plan's
-    /// names of all members, by [`NodeId`].
+    /// Returns the line for an event of the core at `member`; `None` for events that are counted instead. `names` are
+    /// the plan's names of all members, by [`NodeId`].
     #[must_use]
     pub fn of(now: Instant, member: NodeId, event: &Event, names: &[String]) -> Option<Self> {
         let name = |node: NodeId| names.get(node.index()).cloned().unwrap_or_else(|| node.to_string());
@@ -109,13 +109,13 @@ impl EventRecord {
     }
 }
 
-/// A bounded list of events: the first ones of each kind, and a count of the rest. A storm of one kind does not push out
-/// the rare events of another.
+/// Bounded list of events: the first events of each kind, and the number of the others. Many events of one kind do not
+/// displace the rare events of another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventLog {
-    /// The events kept, in the order in which they came.
+    /// Events that were kept, in order of arrival.
     pub records: Vec<EventRecord>,
-    /// Events not kept, by kind.
+    /// Number of events that were not kept, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub omitted: BTreeMap<String, u64>,
     #[serde(skip)]
@@ -123,10 +123,10 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Events of one kind that a log keeps.
+    /// Maximum number of kept events of one kind.
     pub const KEPT_PER_KIND: usize = 200;
 
-    /// Keep an event, or count it.
+    /// Keeps an event, or counts it if the limit of its kind is reached.
     pub fn push(&mut self, record: EventRecord) {
         let kept = self.kept.entry(record.kind.clone()).or_default();
         if *kept < Self::KEPT_PER_KIND {
@@ -137,7 +137,8 @@ impl EventLog {
         }
     }
 
-    /// The first time that a promise of the rack did not hold, and how often none did: whatever else a run finds, it fails.
+    /// Returns the first violation of a guaranteed order, and the number of all violations. A run with a violation
+    /// fails in any case.
     #[must_use]
     pub fn broken_promise(&self) -> Option<String> {
         let first = self.records.iter().find(|record| record.kind == ORDER_BROKEN)?;
@@ -146,7 +147,7 @@ impl EventLog {
         Some(format!("{} (at {} ns; {times} in all)", first.text, first.at_ns))
     }
 
-    /// Keep an event of the core, unless it is counted elsewhere.
+    /// Keeps an event of the core, unless it is counted elsewhere.
     pub fn push_event(&mut self, now: Instant, member: NodeId, event: &Event, names: &[String]) {
         if let Some(record) = EventRecord::of(now, member, event, names) {
             self.push(record);

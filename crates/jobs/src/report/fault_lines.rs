@@ -1,31 +1,34 @@
-//! What members say of a fault script, in bounded memory: the first lines of each event as they are, the others counted.
+//! Members' lines about a fault script, in bounded memory: the first lines of each event are kept, the others are
+//! counted.
 //!
-//! A rack may stand for days under a fault that comes again every second. Figures of detection and recovery are taken from the first
-//! lines; how often an event began stays exact, because the last line that is kept of each event and member says for how many it stands.
+//! A rack may run for days under a fault that repeats every second. Times of detection and recovery are taken from the
+//! first lines. The number of times that an event began stays exact: the last line that is kept of each event and
+//! member states the number of lines that it stands for.
 
 use std::collections::BTreeMap;
 
 use super::events::EventRecord;
 
-/// Lines of one event at one member that are kept as they are. Members keep 200 events of a kind, and a flap makes up to four of them.
+/// Maximum number of unmerged lines of one event at one member. Members keep 200 events of a kind, and a flap makes up
+/// to four of them.
 const KEPT_MAX: u64 = 100;
-/// The field that says for how many lines one stands.
+/// Field with the number of lines that one line stands for.
 pub(super) const STANDS_FOR: &str = "stands_for";
 
 /// Event and member.
 type Key = (String, String);
 
-/// The lines of one run.
+/// Fault lines of one run.
 #[derive(Clone, Debug, Default)]
 pub struct FaultLines {
     kept: Vec<EventRecord>,
     counts: BTreeMap<Key, u64>,
-    /// By whether it begins: the last line, and for how many it stands.
+    /// Last line and the number of lines that it stands for, by event, member and whether the event begins.
     others: BTreeMap<(Key, bool), (EventRecord, u64)>,
 }
 
 impl FaultLines {
-    /// One more.
+    /// Adds a line.
     pub fn push(&mut self, record: EventRecord) {
         let field = |name: &str| record.fields.get(name).cloned().unwrap_or_default();
         let key = (field("event"), record.member.clone());
@@ -39,7 +42,7 @@ impl FaultLines {
         (*last, *times) = (record, *times + 1);
     }
 
-    /// All that is kept.
+    /// Returns all lines that were kept.
     #[must_use]
     pub fn into_records(self) -> Vec<EventRecord> {
         let others = self.others.into_values().map(|(mut record, times)| {

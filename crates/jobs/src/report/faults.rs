@@ -1,8 +1,9 @@
-//! What the events of a fault script did, read from what members say happened, and held against the script's expectations.
+//! Effects of a fault script's events, computed from the members' lines, and compared with the script's expectations.
 //!
-//! Both engines hand in the same lines: who applied which event when, and what their links and paths went through. From these
-//! follow, for everything that takes something away, how long nobody noticed and how long it took until the last path was changed
-//! (`history`), beside what heartbeats alone must take (`heartbeats`); what the script asks for is in `expected`.
+//! Both engines pass in the same kinds of lines: which member applied which event at what time, and how its links and
+//! paths changed. For every event that takes something away, `history` computes the time until detection and until the
+//! last change of a path. `heartbeats` computes the bounds for detection by heartbeats alone. `expected` compares the
+//! results with the script.
 
 mod expected;
 mod heartbeats;
@@ -23,53 +24,56 @@ use super::assemble::{Report, Verdict};
 use super::events::EventRecord;
 use crate::report::is_zero;
 
-/// Kind of the line that says that an event begins or ends.
+/// Kind of the line that marks the begin or the end of a script's event.
 const KIND: &str = "fault";
 
-/// What one event of the script did.
+/// Effects of one event of the script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultReport {
-    /// Its place in the script, from one.
+    /// Number of the event in the script, from one.
     pub event: usize,
-    /// Its line in the script's file.
+    /// Line of the event in the script's file.
     pub line: u32,
-    /// What and where, as the file has it.
+    /// Fault and its location, as the file states them.
     pub what: String,
-    /// How often it began.
+    /// Number of times that the event began.
     pub times: u64,
-    /// Beginnings that were over before their member looked; none in virtual time.
+    /// Number of begins that were over before their member polled. Zero in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
-    /// When it began first; absent if it never did.
+    /// Time of the first begin in nanoseconds; absent if the event never began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ns: Option<u64>,
-    /// Longest time from a beginning to the first link that was told to be down because of it.
+    /// Longest time in nanoseconds from a begin to the first link that was reported down because of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_after_ns: Option<u64>,
-    /// Longest time from a beginning to the last path that was changed because of it.
+    /// Longest time in nanoseconds from a begin to the last path that was changed because of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_after_ns: Option<u64>,
-    /// The time within which heartbeats alone find it: the intervals that may be missed, and the way of a frame. A carrier that goes
-    /// is faster; processes take as much longer as they wait for a processor.
+    /// Longest time in nanoseconds for detection by heartbeats alone: the intervals that may be missed, plus the travel
+    /// time of a frame. The loss of a carrier is detected sooner. Processes take longer by the time that they wait for
+    /// a processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_bound_ns: Option<u64>,
-    /// By how much processes may be beyond that bound for want of a processor: the latest that a timer of a member was served, those that the
-    /// script itself stops left out. Nothing in virtual time.
+    /// Time in nanoseconds by which processes may exceed that bound for lack of a processor: the greatest lateness of a
+    /// member's timer. Members that the script itself stops are left out. Absent in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_slack_ns: Option<u64>,
-    /// Heartbeats alone never find it sooner: one may have left just before.
+    /// Shortest time in nanoseconds for detection by heartbeats alone: a heartbeat may have left just before the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_least_ns: Option<u64>,
-    /// Longest time from an end to the last link concerned that was up again, before anything else began.
+    /// Longest time in nanoseconds from an end to the time at which the last link concerned was up again, before any
+    /// other event began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_after_ns: Option<u64>,
-    /// Beginnings that nobody noticed.
+    /// Number of begins that no member detected.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unnoticed: u64,
 }
 
 impl EventRecord {
-    /// The line that the event with this number begins or ends at `member`, for the time that is counted from one.
+    /// Returns the line for the begin or end, at `member`, of an event with its number. `time` numbers the repetitions
+    /// of the event from one.
     #[must_use]
     pub fn of_fault(
         now: Instant,
@@ -89,7 +93,7 @@ impl EventRecord {
     }
 }
 
-/// Put what the script did into the report, and judge the run by what the script expects.
+/// Adds the effects of the script to the report, and judges the run by the script's expectations.
 pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     let clock = heartbeats::clock_of(report);
     report.faults = (0..script.events.len())
@@ -114,7 +118,7 @@ pub fn judge(script: &FaultScript, plan: &Plan, report: &mut Report) {
     report.failures = failures;
 }
 
-/// The latest that a timer was served, of members that the script does not stop.
+/// Returns the greatest lateness of a timer, over the members that the script does not stop.
 fn scheduling_slack_ns(script: &FaultScript, report: &Report) -> Option<u64> {
     let stops = |node: NodeId| {
         let mut pauses = script.events.iter().map(|event| &event.fault);
@@ -124,8 +128,9 @@ fn scheduling_slack_ns(script: &FaultScript, report: &Report) -> Option<u64> {
     members.filter_map(|(_, member)| member.timer_late_max_ns).max()
 }
 
-/// Whether the script explains that memory has refused what is right: by memory that fails or keys that are revoked; or by somebody new in
-/// a dead member's place, who has none of the job's memory, and to whoever had not met his forebear he is the first to sit there.
+/// Returns whether the script explains that memory refused a correct access. Failing memory and revoked keys explain
+/// it. So does a new incarnation of a lost member, which has none of the job's memory. A rank that had not reached the
+/// earlier incarnation cannot know that it is a new one.
 fn explains_refusal(script: &FaultScript, plan: &Plan, line: &str) -> bool {
     let Some(said) = line.strip_suffix(&format!(" ended with: {}", OperationError::NoSuchRegion.name()))
     else {

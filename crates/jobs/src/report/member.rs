@@ -1,4 +1,4 @@
-//! What one member says at the end: how it fared, what its job found, what passed through its ports.
+//! Report of one member at the end of a run: its state, the findings of its job, and the counters of its ports.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use super::traffic::TrafficPart;
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 
-/// How a member's life went, as its engine saw it.
+/// State of a member at the end of a run, as its engine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
-    /// Did its part to the end.
+    /// The member completed its part.
     Finished,
-    /// Was still running when the run was ended.
+    /// The member was still running when the run was ended.
     Running,
-    /// Could not be started.
+    /// The member could not be started.
     Unstarted,
-    /// Ended by a signal or by the plan's faults.
+    /// The member was ended by a signal or by the plan's faults.
     Killed,
-    /// Ended by itself before its part was done.
+    /// The member ended by itself before its part was done.
     Exited,
-    /// No longer answered.
+    /// The member no longer answered.
     Lost,
-    /// Ran on another host, whose own report tells of it.
+    /// The member ran on another host. That host's report covers it.
     Elsewhere,
 }
 
 impl MemberState {
-    /// Lower-case name for reports.
+    /// Returns a lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,89 +51,91 @@ impl MemberState {
     }
 }
 
-/// A byte, or the first of several in a row, that is not what it must be.
+/// A wrong byte, or the first of several wrong bytes in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// Region of the rank that looked.
+    /// Region of the rank that made the check.
     pub region: u32,
     /// Offset of the first wrong byte.
     pub offset: u64,
-    /// What it must be.
+    /// Expected value.
     pub expected: u8,
-    /// What it is.
+    /// Value in memory.
     pub found: u8,
-    /// What lies there, and who wrote it.
+    /// Description of the data and its writer.
     pub place: String,
 }
 
-/// Operations on other nodes' memory, and the bytes they asked for.
+/// Number of operations on other nodes' memory, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCount {
-    /// How many.
+    /// Number of operations.
     pub operations: u64,
-    /// Bytes stored, loaded, put, got, or touched by an atomic.
+    /// Bytes stored, loaded, put, got, or modified by an atomic.
     pub bytes: u64,
 }
 
-/// Who carried a rank's operations.
+/// Operations of a rank, by the path that carried them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathReport {
-    /// On memory of the same server that this rank has mapped.
+    /// Operations on memory of the same server that this rank has mapped.
     pub direct: PathCount,
-    /// In frames.
+    /// Operations carried in frames.
     pub frames: PathCount,
 }
 
-/// What a job found.
+/// Result of one rank's part of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
-    /// The job went through to its end, with or without findings.
+    /// True if the job completed, with or without findings.
     pub complete: bool,
-    /// What was measured, per kind of operation.
+    /// Measurements per kind of operation.
     pub operations: Measurements,
-    /// Bytes that were compared with what they must be, and were right.
+    /// Bytes that were compared with the expected data and found right.
     pub verified_bytes: u64,
     /// The first mismatches.
     pub mismatches: Vec<Mismatch>,
-    /// All mismatches, listed or not.
+    /// Number of all mismatches, listed or not.
     pub mismatch_count: u64,
-    /// Anything else that must not happen, one line each.
+    /// Other failures, one line each.
     pub failures: Vec<String>,
-    /// Where it broke off because somebody was lost, or because another rank broke off: errors as they should be.
+    /// Points at which the job broke off because a node was lost, or because another rank broke off. Such errors are
+    /// correct behaviour.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
-    /// Where it broke off because memory refused what is right: errors as they should be under a fault script that says so.
+    /// Points at which the job broke off because memory refused a correct access. Such errors are correct behaviour if
+    /// a fault script provokes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
-    /// Failures beyond those listed.
+    /// Number of failures that are not listed.
     pub failures_omitted: u64,
-    /// With whom it did the job, where it went on with those who were left; nobody where it did it with all.
+    /// Names of the ranks that did the job together, if it went on after a loss; empty if all did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
-    /// Names of the nodes that this rank saw die.
+    /// Names of the nodes that this rank saw lost.
     pub lost_nodes: Vec<String>,
-    /// What a reader should know, and what is no failure: where the job did less than was asked.
+    /// Notes that are not failures, such as parts of the job that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What must never happen, as far as this rank can see it.
+    /// Checks of the oracles that this rank could make.
     #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
     pub oracles: Verdicts,
-    /// Who carried the operations; only where GPU nodes of one server could have shared memory.
+    /// Operations by path. Present only if GPU nodes of one server could have shared memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathReport>,
-    /// How its memory was held and used; only where memory is real.
+    /// Use of the rank's memory. Present only if memory is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
-    /// What it sent and when, where the job is a pattern of traffic.
+    /// Traffic sent by the rank, if the job is a traffic pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficPart>,
-    /// Times and bandwidths by size, where the job sweeps over sizes.
+    /// Times and bandwidths by size, if the job sweeps over sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepRow>,
 }
 
 impl JobResult {
-    /// Whether the job ended and nothing was wrong.
+    /// Returns whether the job completed and every check passed.
     #[must_use]
     pub fn is_pass(&self) -> bool {
         let is_clean = [&self.failures, &self.excused, &self.refusals, &self.lost_nodes]
@@ -143,56 +145,56 @@ impl JobResult {
     }
 }
 
-/// What passed through one port; [`PortCounters`] for files.
+/// Counters of one port: [`PortCounters`] in a form for files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortReport {
     /// Index of the link in the plan.
     pub edge: u16,
     /// Frames handed to the device, control frames included.
     pub frames_sent: u64,
-    /// Their bytes, Ethernet header included, without preamble and gap.
+    /// Bytes of the frames sent, with the Ethernet header, without preamble and gap.
     pub bytes_sent: u64,
-    /// Of the frames sent: those that carry operations.
+    /// Data frames among the frames sent. They carry operations.
     pub data_frames_sent: u64,
     /// Bytes of the data frames sent.
     pub data_bytes_sent: u64,
-    /// Of the frames sent: packets sent again.
+    /// Retransmitted packets among the frames sent.
     pub retransmitted: u64,
-    /// Of the frames sent: passed on for others.
+    /// Frames sent that were forwarded for other members.
     pub forwarded: u64,
-    /// Frames taken from the device.
+    /// Frames received from the device.
     pub frames_received: u64,
-    /// Their bytes.
+    /// Bytes of the frames received.
     pub bytes_received: u64,
-    /// Frames that never came.
+    /// Frames that never arrived.
     pub missing: u64,
     /// Times that sending stopped for lack of credits.
     pub credit_stalls: u64,
-    /// Of the frames sent: credit frames.
+    /// Credit frames among the frames sent.
     #[serde(default)]
     pub credit_updates: u64,
-    /// Credit counters of the neighbour that no honest one can have.
+    /// Invalid credit counters that the neighbour sent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub credit_violations: u64,
-    /// Received frames not used, by reason; reasons that did not occur are left out.
+    /// Received frames that were dropped, by reason. Zero counts are left out.
     pub dropped: BTreeMap<String, u64>,
-    /// What link-level retry did, by counter; what did not occur is left out.
+    /// Counters of link-level retry. Zero counts are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retry: BTreeMap<String, u64>,
-    /// What pauses did, by counter; what did not occur is left out.
+    /// Counters of pauses. Zero counts are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pause: BTreeMap<String, u64>,
-    /// Marks of congestion, by counter; what did not occur is left out.
+    /// Counters of congestion marks. Zero counts are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, u64>,
-    /// What injected faults did to frames that were sent here, by what it was (`dropped`, `corrupted`, `duplicated`,
-    /// `reordered`); what did not occur is left out.
+    /// Frames sent here that injected faults changed, by effect (`dropped`, `corrupted`, `duplicated`, `reordered`).
+    /// Zero counts are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injected: BTreeMap<String, u64>,
 }
 
 impl PortReport {
-    /// The counters of a port that leads to the plan's link `edge`.
+    /// Returns the report of a port that leads to the plan's link `edge`.
     #[must_use]
     pub fn new(edge: u16, counters: &PortCounters) -> Self {
         let dropped = DropReason::ALL
@@ -222,7 +224,7 @@ impl PortReport {
         }
     }
 
-    /// The counters of all ports of a member whose ports lead to these links, in port order.
+    /// Returns the reports of all ports of a member whose ports lead to these links, in port order.
     pub fn of_member(member: &(impl Member + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
         edges
             .into_iter()
@@ -237,54 +239,55 @@ fn occurred<const COUNT: usize>(named: [(&str, u64); COUNT]) -> BTreeMap<String,
     named.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// What one member says at the end.
+/// Report of one member at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberReport {
-    /// Its name in the plan.
+    /// Name of the member in the plan.
     pub name: String,
-    /// Its process; `None` in virtual time.
+    /// Process identifier of the member; `None` in virtual time.
     pub pid: Option<u32>,
-    /// How its life went.
+    /// State of the member at the end of the run.
     pub state: MemberState,
-    /// What its job found; `None` for switches, and for members that died with their findings.
+    /// Result of the member's job; `None` for switches, and for members that were lost with their results.
     pub job: Option<JobResult>,
-    /// One entry per port, in port order; empty if the member died with its counters.
+    /// One entry per port, in port order; empty if the member was lost with its counters.
     pub ports: Vec<PortReport>,
-    /// What happened to it.
+    /// Events that the member reported.
     pub events: EventLog,
-    /// Operations and peers that it waited for, if it reported before its job had ended.
+    /// Operations and peers that the member waited for, if it reported before its job had ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
-    /// How late one of its timers was served at the most, for want of a processor; nothing in virtual time.
+    /// Greatest lateness of one of the member's timers in nanoseconds, for lack of a processor. Zero in virtual time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timer_late_max_ns: u64,
-    /// Processor time that it and its neighbours waited for; zero in virtual time.
+    /// Processor time that the member and its neighbours waited for. Zero in virtual time.
     #[serde(default, skip_serializing_if = "HostShortage::is_none")]
     pub shortage: HostShortage,
 }
 
-/// Processor time that the host did not give when it was wanted, as one member measured it.
+/// Processor time that the host did not give when it was needed, as one member measured it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostShortage {
-    /// Time that the member's own thread has waited on a run queue, in all.
+    /// Total time in nanoseconds that the member's own thread has waited on a run queue.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited_ns: u64,
-    /// Longest part of one neighbour's silence during which that neighbour waited for a processor.
+    /// Longest part in nanoseconds of one neighbour's silence during which that neighbour waited for a processor.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub neighbour_waited_max_ns: u64,
-    /// Deaths of neighbours that were put off because of such a part.
+    /// Number of times that the loss of a neighbour was declared later because of such a part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deaths_put_off: u64,
 }
 
 impl HostShortage {
-    /// Returns true if all values are zero.
+    /// Returns whether all values are zero.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How late the host made something of this member's at most. A member that was stopped was late, too, but did not wait.
+    /// Returns the greatest delay in nanoseconds that the host caused to this member. A member that was stopped was
+    /// late as well, but did not wait for a processor.
     #[must_use]
     pub fn lateness_ns(&self, timer_late_max_ns: u64) -> u64 {
         timer_late_max_ns.min(self.waited_ns).max(self.neighbour_waited_max_ns)
@@ -292,7 +295,7 @@ impl HostShortage {
 }
 
 impl MemberReport {
-    /// What an engine reports for a member that can no longer speak for itself.
+    /// Returns the report that an engine makes for a member that can no longer report itself.
     #[must_use]
     pub fn silent(name: impl Into<String>, pid: Option<u32>, state: MemberState) -> Self {
         Self {

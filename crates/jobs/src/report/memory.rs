@@ -1,46 +1,46 @@
-//! How one node's memory was held and used, for people and for programs.
+//! Memory of one node: how it was held and used, for people and for programs.
 //!
-//! Engines with real memory fill it; virtual time has none. What is said to be huge, locked or bound was granted by the
-//! system and not merely asked for.
+//! Engines with real memory fill it. Virtual time has none. Memory is counted as huge, locked or bound only if the
+//! system granted it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An amount in bytes, now and at most.
+/// Amount in bytes: current and highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Level {
-    /// At the time of the report.
+    /// Amount at the time of the report.
     pub current: u64,
-    /// At most so far.
+    /// Highest amount so far.
     pub high: u64,
 }
 
-/// A region that could not be given back when the job had ended.
+/// Region that could not be freed when the job had ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeakedRegion {
-    /// Which.
+    /// Number of the region.
     pub region: u32,
-    /// Its bytes.
+    /// Length of the region in bytes.
     pub bytes: u64,
-    /// What stood in the way.
+    /// Reason for which it could not be freed.
     pub why: String,
 }
 
-/// From which sizes on bytes of memory on a device take another way.
+/// Sizes from which bytes of device memory take another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tiers {
-    /// Bytes of a frame are read where they came in; shorter ones are staged.
+    /// Smallest size of a frame's data that is read where it arrived. Shorter data is staged.
     pub in_place_bytes_min: u64,
-    /// Ranges are copied by the engines; many shorter ones share a launch.
+    /// Smallest range that the copy engines copy. Shorter ranges share a launch.
     pub engine_bytes_min: u64,
-    /// What leaves is read ahead.
+    /// Smallest size from which outgoing data is read ahead.
     pub ahead_bytes_min: u64,
-    /// Whether they were measured on the device, and not only expected.
+    /// True if the sizes were measured on the device. Otherwise they are estimates.
     pub measured: bool,
 }
 
 impl Tiers {
-    /// In a few words.
+    /// Describes the sizes in one line.
     fn told(&self) -> String {
         let Self { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, measured } = self;
         let origin = if *measured { "measured" } else { "not measured" };
@@ -50,68 +50,68 @@ impl Tiers {
     }
 }
 
-/// A pool of memory on a device.
+/// Pool of memory on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
-    /// Taken from the device.
+    /// Bytes taken from the device.
     pub reserved_bytes: Level,
-    /// Of that: handed out.
+    /// Bytes of the pool that regions use.
     pub used_bytes: Level,
 }
 
-/// The memory of one node.
+/// Memory of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
-    /// What the node may use.
+    /// Bytes that the node may use.
     pub limit_bytes: u64,
-    /// Taken from the system, in whole pages.
+    /// Bytes taken from the system, in whole pages.
     pub reserved_bytes: Level,
-    /// Of that: what regions asked for.
+    /// Bytes that regions requested, of the reserved bytes.
     pub used_bytes: Level,
-    /// Regions handed out.
+    /// Number of regions allocated.
     pub allocations: u64,
-    /// Regions given back.
+    /// Number of regions freed.
     pub frees: u64,
-    /// Of the job's reserved bytes: in huge pages of the system's pool.
+    /// Reserved bytes of the job in huge pages of the system's pool.
     #[serde(default)]
     pub huge_bytes: u64,
-    /// Of the job's reserved bytes: in pages that the kernel has been advised to merge into huge ones.
+    /// Reserved bytes of the job in pages that the kernel was advised to merge into huge pages.
     #[serde(default)]
     pub advised_bytes: u64,
-    /// Of the job's reserved bytes: locked, so that what has been touched is never swapped out.
+    /// Reserved bytes of the job that are locked: pages in use are never swapped out.
     #[serde(default)]
     pub locked_bytes: u64,
-    /// The NUMA node that all of them are bound to.
+    /// NUMA node that all reserved bytes are bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
-    /// The device in whose memory all of them lie, as the rack file names it.
+    /// Device whose memory holds all reserved bytes, as the rack file names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// From which sizes on bytes take another way on that device.
+    /// Sizes from which bytes take another path on that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Tiers>,
-    /// The device whose kernels use all of them in place, in memory of the host.
+    /// Device whose kernels use all reserved bytes in place, in memory of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped_by: Option<String>,
-    /// The pool on that device that they are parts of, if they are of one.
+    /// Pool on that device that contains the reserved bytes, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolReport>,
-    /// Wishes that were not granted, and why.
+    /// Requests that were not granted, and the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ungranted: Vec<String>,
-    /// What the job left behind.
+    /// Regions that the job could not free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaks: Vec<LeakedRegion>,
 }
 
 impl MemoryReport {
-    /// On which device it lies, and whether as parts of a pool.
+    /// Describes the device that holds the memory, and whether a pool contains it.
     fn place(&self) -> Option<String> {
         let device = self.device.as_ref()?;
         Some(if self.pool.is_some() { format!("in a pool on {device}") } else { format!("on {device}") })
     }
 
-    /// How the memory is held, in a few words; `None` if it is as memory usually is.
+    /// Describes how the memory is held; `None` for ordinary memory.
     #[must_use]
     pub fn held(&self) -> Option<String> {
         let part = |bytes: u64, word: &str| match bytes {

@@ -1,4 +1,4 @@
-//! Where, when and by which command a report was made.
+//! Origin of a report: machine, time and command.
 //!
 //! These values differ between two runs that are otherwise equal. They stand in one object, so that a comparison of two reports can remove
 //! them together.

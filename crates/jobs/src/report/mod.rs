@@ -1,7 +1,7 @@
-//! What both engines hand in at the end of a run, and the report assembled from it.
+//! Results of members at the end of a run, and the report that is assembled from them.
 //!
-//! Each member reports for itself ([`MemberReport`], sent as JSON from a process to its supervisor); [`Report::assemble`]
-//! joins them with what the plan says, so that both engines produce the same fields from the same code.
+//! Each member reports its own results ([`MemberReport`], sent as JSON from a process to its supervisor).
+//! [`Report::assemble`] joins them with the plan. So both engines produce the same fields from the same code.
 
 mod assemble;
 mod events;
@@ -30,7 +30,7 @@ pub use refusals::Refusals;
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};
 
-/// Counts that say nothing are left out of files.
+/// Returns whether a count is zero. Such counts are left out of files.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 pub(crate) const fn is_zero(count: &u64) -> bool {
     *count == 0

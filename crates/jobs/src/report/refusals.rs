@@ -1,28 +1,29 @@
-//! Accesses that owners refused although neither the job nor a fault script provokes any.
+//! Judgement of accesses that owners refused although neither the job nor a fault script provokes any.
 //!
-//! A refusal keeps memory safe, so no single one is a failure of its owner. But a peer that goes on asking for what it may not have is
-//! broken or hostile, and a run in which that happened has not passed. The litmus provokes refusals and judges them itself.
+//! A refusal keeps memory safe, so no single one is a failure of its owner. But a peer that repeats forbidden accesses
+//! is broken or hostile. A run in which that happened does not pass. The litmus provokes refusals and judges them
+//! itself.
 
 use super::assemble::Report;
 use crate::measure::OperationKind;
 use crate::oracle::{Oracle, Verdicts};
 
-/// The kind of event that an owner reports.
+/// Kind of event that an owner reports.
 const REFUSED: &str = "access-refused";
 
-/// How refused accesses are judged in a run.
+/// Expectation about refused accesses in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusals {
-    /// None may happen.
+    /// No refusal may happen.
     Unexpected,
     /// A fault script makes memory refuse.
     Scripted,
-    /// Programs of the user do what they like.
+    /// Programs of the user may provoke any number of refusals.
     Unknown,
 }
 
 impl Report {
-    /// Judges what owners refused. To be called once, of a report whose events are complete.
+    /// Judges the accesses that owners refused. Call it once, on a report whose events are complete.
     pub fn judge_refusals(&mut self, refusals: Refusals) {
         let is_provoked = self.operations.iter().any(|row| row.kind == OperationKind::ForbiddenAccess);
         let of_kind: Vec<_> = self.events.iter().filter(|event| event.kind == REFUSED).collect();

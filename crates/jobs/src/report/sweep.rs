@@ -1,21 +1,22 @@
 //! Rows of a sweep over sizes, with the columns that nccl-tests made common.
 //!
-//! `time` is the mean over the measured runs of the rank for which that is longest. `algbw` is size over time; `busbw` is what
-//! each link must have carried whatever the algorithm. Both are absent where nothing is carried. One GB is 10^9 bytes. `of_link` is
-//! `busbw` over the rate that the plan states for a link in one direction. Ranks that send on several links at once can exceed 1.
+//! `time` is the mean over the measured runs of the rank with the longest mean. `algbw` is size over time. `busbw` is
+//! the bandwidth that each link must have carried with any algorithm. Both are absent if nothing is carried. One GB is
+//! 10^9 bytes. `of_link` is `busbw` over the rate that the plan states for a link in one direction. Ranks that send on
+//! several links at once can exceed 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One size of one sweep, by one algorithm.
+/// Result of one size of a sweep, with one algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
-    /// What was done: a collective, or a kind of operation.
+    /// Name of the collective or of the kind of operation.
     pub what: String,
-    /// Between whom, `n0->n1`; empty where all ranks took part.
+    /// Pair of ranks, such as `n0->n1`; empty if all ranks took part.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pair: String,
-    /// By which algorithm; empty where there is only one way.
+    /// Name of the algorithm; empty if there is only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub algorithm: String,
     /// Bytes of the whole array, or of one message.
@@ -25,7 +26,7 @@ pub struct SweepRow {
     /// Type of one element.
     #[serde(rename = "type")]
     pub element: String,
-    /// How values were combined; `none` where they were not.
+    /// Reduction that combined the values; `none` if there was none.
     pub op: String,
     /// Measured runs.
     pub repetitions: u32,
@@ -53,13 +54,13 @@ pub struct SweepRow {
     /// Microseconds that the choice of the algorithm expected; `None` where the algorithm was not chosen by its expected time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_us: Option<f64>,
-    /// Elements (or bytes of messages) that were not what they must be, over all runs.
+    /// Number of wrong elements (or bytes of messages) over all runs.
     pub wrong: u64,
 }
 
 impl SweepRow {
-    /// The row with time and bandwidths for `time_ns` per run; `bus_factor` turns one bandwidth into the other, and without
-    /// it there are none.
+    /// Returns the row with time and bandwidths for `time_ns` per run. `bus_factor` is the ratio of bus bandwidth to
+    /// algorithm bandwidth; without it the row has no bandwidths.
     #[must_use]
     pub fn timed(mut self, time_ns: f64, bus_factor: Option<f64>) -> Self {
         self.time_us = time_ns / 1000.0;
@@ -69,7 +70,7 @@ impl SweepRow {
         self
     }
 
-    /// The row with its share of the rate of a link, if there is a rate.
+    /// Returns the row with its share of the rate of a link, if there is a rate.
     #[must_use]
     pub fn compared_with(mut self, link_bits_per_s: Option<u64>) -> Self {
         const BITS_PER_GIGABYTE: f64 = 8e9;
@@ -83,7 +84,7 @@ impl SweepRow {
             == (&other.what, &other.pair, &other.algorithm, other.size_bytes, &other.element, &other.op)
     }
 
-    /// Another rank's view of the same row: the slower rank counts, wrong elements add up.
+    /// Merges another rank's view of the same row: the slower rank's times remain, and wrong elements add up.
     fn merge(&mut self, other: &Self) {
         let wrong = self.wrong + other.wrong;
         if other.time_us > self.time_us {
@@ -93,7 +94,7 @@ impl SweepRow {
     }
 }
 
-/// One sweep out of those of all ranks, in the order in which rows first occur.
+/// Merges the sweeps of all ranks into one, in the order in which rows first occur.
 pub(crate) fn merge<'a>(ranks: impl IntoIterator<Item = &'a [SweepRow]>) -> Vec<SweepRow> {
     let mut merged: Vec<SweepRow> = Vec::new();
     for rows in ranks {

@@ -1,44 +1,44 @@
-//! What a pattern of traffic came to: how long all of it took, how much that is, and how evenly nodes fared.
+//! Results of a traffic pattern: completion time, amount, and fairness among nodes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One rank's share.
+/// Traffic of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficPart {
     /// Name of the pattern.
     pub pattern: String,
-    /// Messages that this rank sent, each until it knew that it was visible.
+    /// Messages that this rank sent and knew to be visible.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of those messages.
     pub bytes: u64,
-    /// When it began, on the run's clock; nothing if it sends nothing.
+    /// Time of the first message in nanoseconds, on the run's clock; absent if the rank sends none.
     pub began_ns: Option<u64>,
-    /// When its last message was over.
+    /// Time of the last completion in nanoseconds.
     pub ended_ns: Option<u64>,
 }
 
-/// The whole rack's.
+/// Traffic of the whole rack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrafficReport {
     /// Name of the pattern.
     pub pattern: String,
     /// Messages of all ranks.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of those messages.
     pub bytes: u64,
-    /// From the first rank's beginning to the last rank's end.
+    /// Time from the first rank's begin to the last rank's end, in nanoseconds.
     pub completion_ns: u64,
-    /// All bytes over that time, in 10^9 bytes per second.
+    /// Goodput: all bytes over the completion time, in 10^9 bytes per second.
     #[serde(rename = "goodput_GBps")]
     pub goodput_gbps: f64,
-    /// How evenly the senders' own bandwidths are: (sum x)^2 / (n sum x^2), 1 if all are alike and 1/n if one has everything
-    /// (Jain, Chiu and Hawe 1984).
+    /// Fairness of the senders' own bandwidths: (sum x)^2 / (n sum x^2). It is 1 if all are equal, and 1/n if one has
+    /// everything (Jain, Chiu and Hawe 1984).
     pub fairness: f64,
 }
 
 impl TrafficReport {
-    /// All ranks together; `None` where no rank had traffic. Clocks of one run agree.
+    /// Joins the parts of all ranks; `None` if no rank had traffic. All ranks of a run use one clock.
     #[must_use]
     pub fn of<'a>(parts: impl Iterator<Item = &'a TrafficPart> + Clone) -> Option<Self> {
         let pattern = parts.clone().next()?.pattern.clone();

@@ -1,4 +1,4 @@
-//! A run held against what its script expects. Each function says what does not hold, a line each.
+//! Comparison of a run with the expectations of its fault script. Each function returns one line per violation.
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, Trigger};
@@ -8,7 +8,7 @@ use super::FaultReport;
 use crate::report::assemble::{Report, Verdict};
 use crate::report::member::MemberState;
 
-/// Whether the job ended as it was to. What was expected is said all the same.
+/// Compares the end of the job with the expected one. Expected errors become notes.
 pub(super) fn of_ending(ends: Ending, report: &mut Report) -> Vec<String> {
     let failures = std::mem::take(&mut report.failures);
     match (ends, report.verdict) {
@@ -23,10 +23,10 @@ pub(super) fn of_ending(ends: Ending, report: &mut Report) -> Vec<String> {
     }
 }
 
-/// Who is lost, and whether everybody else got to an end.
+/// Checks which members are lost, and whether all others ended.
 pub(super) fn of_losses(script: &FaultScript, plan: &Plan, report: &Report) -> Vec<String> {
     let expect = &script.expect;
-    // A run that may be over before its faults may also be over before a new life has come.
+    // A run that may be over before its faults may also be over before a new incarnation has started.
     let may_be_dead = |node: NodeId| {
         let kills =
             |event: &FaultEvent| matches!(&event.fault, Fault::Kill(members) if members.contains(&node));
@@ -42,7 +42,7 @@ pub(super) fn of_losses(script: &FaultScript, plan: &Plan, report: &Report) -> V
             (true, false) if !may_be_dead(NodeId(number)) => {
                 failures.push(format!("{name} was lost ({}) and should live", node.state.name()))
             }
-            // A script that may be over before its faults may also spare those that these would have killed.
+            // If the run may be over before its faults, members that these would have killed may be live.
             (false, true) if expect.happen == Happen::All && node.state != MemberState::Elsewhere => {
                 failures.push(format!("{name} should have been lost and is {}", node.state.name()));
             }
@@ -56,7 +56,7 @@ pub(super) fn of_losses(script: &FaultScript, plan: &Plan, report: &Report) -> V
     failures
 }
 
-/// Whether this event is another host's: nobody here applies it, or nobody here sees what sets it off.
+/// Returns whether this event belongs to another host: no member here applies it, or no member here sees its trigger.
 fn is_elsewhere(event: &FaultEvent, plan: &Plan, report: &Report) -> bool {
     let is_away = |node: &NodeId| {
         report.nodes.get(node.index()).is_some_and(|member| member.state == MemberState::Elsewhere)
@@ -80,7 +80,7 @@ pub(super) fn of_happening(script: &FaultScript, plan: &Plan, report: &Report) -
     here.filter_map(|(fault, event)| missing_times(fault, event)).collect()
 }
 
-/// What an event lacks of the times that it should have begun: once, or as often as the script says.
+/// Returns a line if an event began fewer times than it should: once, or as often as the script requests.
 fn missing_times(fault: &FaultReport, event: &FaultEvent) -> Option<String> {
     let FaultReport { event: number, line, what, times, missed, .. } = fault;
     let wanted = event.timing.times.unwrap_or(1);
@@ -112,7 +112,7 @@ pub(super) fn of_times(script: &FaultScript, report: &Report) -> Vec<String> {
         judge("detected", fault.detected_after_ns, expect.detected_within_ns);
         judge("switched", fault.switched_after_ns, expect.switched_within_ns);
         judge("recovered", fault.recovered_after_ns, expect.recovered_within_ns);
-        // What was over again before it had to be noticed need not have been.
+        // An event that was over before it had to be detected need not have been detected.
         let lasted = |most_ns: u64| event.timing.for_ns.is_none_or(|for_ns| for_ns > most_ns);
         if fault.unnoticed > 0 && event.fault.takes_away() && expect.detected_within_ns.is_some_and(lasted) {
             failures.push(format!("{what} was not noticed {} times", fault.unnoticed));
@@ -140,7 +140,8 @@ pub(super) fn of_counts(expect: &FaultExpectations, report: &Report) -> Vec<Stri
     lines.into_iter().flatten().collect()
 }
 
-/// Of the slowest size of the sweep; without one, of the slowest kind of operation that has a goodput.
+/// Returns the goodput of the slowest size of the sweep in bits per second. Without a sweep, returns that of the
+/// slowest kind of operation that has a goodput.
 fn goodput_bits_per_s(report: &Report) -> u64 {
     let of_sweep = report.sweep.iter().filter_map(|row| Some((row.algorithm_gbps? * 8e9) as u64)).min();
     let operations = report.operations.iter().map(|operation| operation.goodput_bytes_per_s);

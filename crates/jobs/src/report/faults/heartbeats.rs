@@ -1,4 +1,4 @@
-//! How long heartbeats alone take to find what is gone: at the most, at the least, and whether a run in virtual time kept to it.
+//! Bounds for the time in which heartbeats alone detect a loss, and a check that a run in virtual time kept to them.
 
 use rackloom_plan::faults::{Fault, FaultScript};
 use rackloom_plan::headers::wire_bytes;
@@ -7,49 +7,51 @@ use rackloom_plan::{Clock, Plan};
 use super::history::{changes_to, edges_of};
 use crate::report::assemble::Report;
 
-/// A heartbeat is the smallest frame there is, to which all shorter ones are filled up.
+/// Frame length for which the wire length is that of a heartbeat. A heartbeat is padded to the smallest frame, as all
+/// shorter frames are.
 const HEARTBEAT_FRAME_BYTES: usize = 0;
-/// The clock of simulated racks in reports.
+/// Name of the clock of simulated racks in reports.
 const VIRTUAL: &str = "virtual";
-/// Why a link is told to be down where only heartbeats tell.
+/// Cause of a link that is reported down because of missing heartbeats.
 pub(super) const BY_HEARTBEATS: &str = rackloom_protocol::LinkCause::HeartbeatDead.name();
 
-/// The clock of a report.
+/// Returns the clock of a report.
 pub(super) fn clock_of(report: &Report) -> Clock {
     if report.clock == VIRTUAL { Clock::Virtual } else { Clock::Wall }
 }
 
-/// What a frame of so many bytes takes on the wire of this link.
+/// Returns the time in nanoseconds that a frame of `frame_bytes` occupies this link.
 fn on_wire_ns(plan: &Plan, edge: u16, frame_bytes: usize) -> u64 {
     let bits = 8 * wire_bytes(frame_bytes) as u128;
     let on_wire = |rate: u64| (bits * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
     plan.links[usize::from(edge)].profile.rate_bits_per_s.map_or(0, on_wire)
 }
 
-/// The longest that a heartbeat waits for a frame before it.
+/// Returns the longest time in nanoseconds that a heartbeat waits for a frame before it.
 fn longest_wait_ns(plan: &Plan, edge: u16) -> u64 {
     on_wire_ns(plan, edge, usize::from(plan.frame_bytes_max))
 }
 
-/// The shortest way of a heartbeat: nothing is before it.
+/// Returns the shortest travel time of a heartbeat in nanoseconds, with no frame before it.
 fn shortest_way_ns(plan: &Plan, edge: u16) -> u64 {
     plan.links[usize::from(edge)].profile.latency_ns() + on_wire_ns(plan, edge, HEARTBEAT_FRAME_BYTES)
 }
 
-/// The longest one: behind the longest frame.
+/// Returns the longest travel time of a heartbeat in nanoseconds, after the longest frame.
 fn longest_way_ns(plan: &Plan, edge: u16) -> u64 {
     shortest_way_ns(plan, edge) + longest_wait_ns(plan, edge)
 }
 
-/// The longest that heartbeats take to find what these links have lost.
+/// Returns the longest time in nanoseconds in which heartbeats detect a loss on these links.
 pub(super) fn most_ns(plan: &Plan, clock: Clock, edges: &[u16]) -> Option<u64> {
     let ways_ns = edges.iter().map(|edge| longest_way_ns(plan, *edge));
     Some(plan.timers_on(clock).detection_ns() + ways_ns.max()?)
 }
 
-/// The least: the last heartbeat left just before the fault, and those that follow it are missed. It arrives if its sender is killed, which
-/// takes its way; on a cable that is cut it may have arrived already, because what is under way there is gone. Either may have left later
-/// than it should, and its successor not, by the longest frame.
+/// Returns the shortest time in nanoseconds. The last heartbeat left just before the fault, and those that follow it
+/// are missed. If its sender is killed, the heartbeat arrives after its travel time. On a cable that is cut it may have
+/// arrived already, because frames in flight there are lost. In both cases the heartbeat may have left later than it
+/// should, by the time of the longest frame, and its successor on time.
 pub(super) fn least_ns(plan: &Plan, clock: Clock, fault: &Fault, edges: &[u16]) -> Option<u64> {
     let timers = plan.timers_on(clock);
     let missed = timers.heartbeat_miss_max.saturating_sub(1) as u64;
@@ -62,8 +64,8 @@ pub(super) fn least_ns(plan: &Plan, clock: Clock, fault: &Fault, edges: &[u16]) 
     edges.iter().map(least_ns).min()
 }
 
-/// In virtual time a fault that only heartbeats can find is found neither sooner nor later than they must; judged where it is all that
-/// happens, and where links lose nothing by themselves.
+/// Checks that, in virtual time, a fault that only heartbeats can detect was detected within both bounds. Judged only
+/// if it is the script's only fault, and if links lose no frames by themselves.
 pub(super) fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<String> {
     let ([event], [fault]) = (&script.events[..], &report.faults[..]) else { return None };
     let is_plain = event.fault.takes_away() && event.timing.every_ns.is_none();

@@ -1,6 +1,7 @@
-//! What became of an event, read from the lines of a report: when it was on, who noticed, which paths changed, when links came back.
+//! History of an event, computed from the lines of a report: when it was active, which member detected it, which paths
+//! changed, and when links came up again.
 //!
-//! Nothing here judges.
+//! This module does not judge.
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{Fault, FaultEvent};
@@ -10,25 +11,25 @@ use super::KIND;
 use crate::report::events::EventRecord;
 use crate::report::fault_lines::STANDS_FOR;
 
-/// One time that an event was on.
+/// One period in which an event was active.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub(super) from_ns: u64,
-    /// When something else began, or this ended.
+    /// Time at which another event began, or this one ended.
     pub(super) to_ns: u64,
 }
 
-/// Whether the line is that of an event that begins.
+/// Returns whether the line marks the begin of an event.
 fn begins(record: &EventRecord) -> bool {
     says(record, "begins", "true")
 }
 
-/// Whether it is that of one that ends.
+/// Returns whether the line marks the end of an event.
 fn ends(record: &EventRecord) -> bool {
     says(record, "begins", "false")
 }
 
-/// Whether it is that of this event of the script; lines count from one.
+/// Returns whether the line concerns this event of the script. Lines count events from one.
 fn is_of(record: &EventRecord, event: usize) -> bool {
     says(record, "event", &(event + 1).to_string())
 }
@@ -37,13 +38,14 @@ fn says(record: &EventRecord, field: &str, word: &str) -> bool {
     record.kind == KIND && record.fields.get(field).is_some_and(|said| said == word)
 }
 
-/// The times that an event was on: each from its first member's beginning to the next change of anything.
+/// Returns the periods in which an event was active: each from the begin at its first member to the next change of any
+/// event.
 pub(super) fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
     let faults =
         || events.iter().filter(|record| record.kind == KIND && !record.fields.contains_key(STANDS_FOR));
     let is_beginning = |record: &&EventRecord| begins(record) && is_of(record, event);
     let Some(first) = faults().find(is_beginning) else { return Vec::new() };
-    // Every member that applies an event says so; one of them is enough to count.
+    // Every member that applies an event reports it. The count of one of them is enough.
     let own = faults().filter(is_beginning).filter(|record| record.member == first.member);
     own.map(|record| {
         let others = faults().filter(|other| !is_beginning(other));
@@ -53,7 +55,7 @@ pub(super) fn stretches(events: &[EventRecord], event: usize) -> Vec<Stretch> {
     .collect()
 }
 
-/// How often it began beyond the lines that are kept one by one.
+/// Returns the number of begins that are not kept as single lines.
 pub(super) fn beginnings_beyond(events: &[EventRecord], event: usize) -> u64 {
     let is_beginning = |record: &&EventRecord| begins(record) && is_of(record, event);
     let Some(first) = events.iter().find(is_beginning) else { return 0 };
@@ -61,10 +63,10 @@ pub(super) fn beginnings_beyond(events: &[EventRecord], event: usize) -> u64 {
     own.filter_map(|record| record.fields.get(STANDS_FOR)?.parse::<u64>().ok()).sum()
 }
 
-/// The number of its last beginning that a member saw; 0 where the event begins once at most or never did.
+/// Returns the number of the event's last begin that a member saw; 0 if the event begins at most once or never began.
 pub(super) fn last_beginning(events: &[EventRecord], event: usize) -> u64 {
     let mut own = events.iter().filter(|record| is_of(record, event)).peekable();
-    // As for the count: of several members that apply it, the first one.
+    // If several members apply the event, the first one counts, as for the number of begins.
     let Some(first) = own.peek().map(|record| record.member.clone()) else { return 0 };
     let own = own.filter(|record| record.member == first);
     own.filter_map(|record| record.fields.get(FaultEvent::TIME_FIELD)?.parse().ok()).max().unwrap_or(0)
@@ -79,13 +81,13 @@ pub(super) fn edges_of(fault: &Fault, plan: &Plan) -> Vec<u16> {
     links.map(|(edge, _)| edge).collect()
 }
 
-/// How long it took until the first link concerned was told to be down.
+/// Returns the time until the first link concerned was reported down, in nanoseconds.
 pub(super) fn detection(plan: &Plan, events: &[EventRecord], edges: &[u16], stretch: Stretch) -> Option<u64> {
     let mut downs = changes_to(plan, events, edges, "down");
     downs.find(|record| record.at_ns >= stretch.from_ns).map(|record| record.at_ns - stretch.from_ns)
 }
 
-/// How long it took from the end of this time until the last link concerned was up again.
+/// Returns the time from the end of this period until the last link concerned was up again, in nanoseconds.
 pub(super) fn recovery(
     plan: &Plan,
     events: &[EventRecord],
@@ -106,7 +108,7 @@ pub(super) fn recovery(
         .map(|at_ns| at_ns - end_ns)
 }
 
-/// What the ends of these links told of a change to this state.
+/// Returns the lines in which the ends of these links reported a change to `state`.
 pub(super) fn changes_to<'e>(
     plan: &'e Plan,
     events: &'e [EventRecord],
@@ -125,7 +127,7 @@ pub(super) fn changes_to<'e>(
     changes.filter(move |record| is_concerned(record).unwrap_or(false))
 }
 
-/// How long it took until the last path was changed, if any was.
+/// Returns the time until the last path was changed, in nanoseconds, if any was.
 pub(super) fn last_switch(events: &[EventRecord], stretch: Stretch, detected_after_ns: u64) -> Option<u64> {
     let from_ns = stretch.from_ns + detected_after_ns;
     let changes = events.iter().filter(|record| record.kind == "path-changed");

@@ -16,7 +16,7 @@ fn record(at_ns: u64, member: &str, kind: &str, fields: &[(&str, &str)]) -> Even
     EventRecord { at_ns, member: member.into(), kind: kind.into(), text: String::new(), fields }
 }
 
-/// A report of a run in which n0--n1 was down from 100 on, noticed at 150, with paths changed until 170.
+/// Report of a run in which n0--n1 was down from 100 on, detected at 150, with paths changed until 170.
 fn after_a_cut(script: &FaultScript) -> Report {
     let mut report = crate::report::Report::assemble(crate::report::Context::default(), &[]);
     report.events = vec![
@@ -109,7 +109,8 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
             );
             report.failures.len()
         };
-    // What is on a cable that is cut is gone: (4 T, 5 T + d]. What a dead member has sent arrives: (4 T + d, 5 T + d].
+    // Frames on a cable that is cut are lost: (4 T, 5 T + d]. Frames that a killed member has sent arrive: (4 T + d, 5
+    // T + d].
     let cases = [("what: down, where: n0--n1", 40_000_000), ("what: kill, where: n0, for: 1s", 40_000_500)];
     for (event, least_ns) in cases {
         let most_ns = 50_000_500;
@@ -163,7 +164,7 @@ fn a_fault_that_did_not_happen_proves_nothing() {
     }
 }
 
-/// Each host of several judges what its own members apply and see.
+/// Each of several hosts judges only the events that its own members apply and see.
 #[test]
 fn what_happens_on_another_host_need_not_have_happened_here() {
     let text = "name: t\nevents:\n\
@@ -194,7 +195,7 @@ fn what_happens_on_another_host_need_not_have_happened_here() {
 }
 
 #[test]
-fn who_finds_no_memory_at_somebody_new_has_a_clean_error_and_at_anybody_else_has_not() {
+fn missing_memory_of_a_new_incarnation_is_a_clean_error_and_of_another_member_is_not() {
     let text = |name: &str| format!("n0: broke off: fetch-add-8 to {name} ended with: no-such-region");
     let ended = |events: &str, line: String| {
         let script = format!("name: t\nevents: [{events}]\nexpect: {{ends: right-or-clean-error}}");
@@ -229,7 +230,8 @@ fn beginnings_that_are_kept_as_a_number_count() {
     assert_eq!((report.times, report.at_ns), (500, Some(0)));
 }
 
-/// A script whose one event is to happen twice, and what is said of a run in which its lines are these: time, which beginning, begins.
+/// Judges a run of a script whose one event must happen twice. Each line of the run has a time, the number of the
+/// begin, and whether it begins.
 fn judged_twice(said: &[(u64, u64, bool)]) -> (u64, Vec<String>) {
     let text = "name: twice\nevents: [{what: down, where: n0--n1, for: 1us, every: 1ms, times: 2}]\n";
     let script = FaultScript::parse(text, "twice", &plan()).expect("a script");
