@@ -1,4 +1,4 @@
-//! What the documentation of each public type says about threads is what the compiler says, and every type says it.
+//! Tests that the documentation of each public type states the thread safety that the compiler has checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rackloom::memory::{
     Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
-use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
+use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolOptions};
 use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
@@ -41,7 +41,7 @@ use rackloom_protocol::Endpoint;
 const fn send_and_sync<T: Send + Sync + ?Sized>() {}
 const fn send<T: Send + ?Sized>() {}
 
-/// Has the compiler check every type, and keeps their names.
+/// Lets the compiler check every type, and keeps the names.
 macro_rules! types {
     ($list:ident, $check:ident: $($type:ty),+ $(,)?) => {
         const $list: &[&str] = &[$({ $check::<$type>(); stringify!($type) }),+];
@@ -55,7 +55,7 @@ types!(BOTH, send_and_sync:
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
-    Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
+    Block, Leak, LeakReport, PoolError, PoolOptions, BlockRequest<'static>,
     Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
     HostLink, HostLinkError, RoutedWords, Route, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
@@ -69,7 +69,7 @@ types!(ONE_THREAD_AT_A_TIME, send:
     Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
 );
 
-/// Every `pub` type of the crate's sources with its documentation.
+/// Collects every `pub` type of the crate's sources with its documentation.
 fn documented(directory: &Path, found: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path: PathBuf = entry.path();
@@ -96,7 +96,7 @@ fn documented(directory: &Path, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The name alone: without path, lifetimes and parameters.
+/// Returns the name alone: without path, lifetimes and parameters.
 fn bare(name: &str) -> &str {
     name.trim_start_matches("dyn ").split('<').next().unwrap().trim()
 }
@@ -111,7 +111,7 @@ fn every_public_type_says_what_the_compiler_has_checked() {
             assert!(text.contains(expected), "{name} does not say: {expected}\n{text}");
         }
     }
-    // Traits for numbers and outcomes are sealed; what implements them is checked where they are declared.
+    // Traits for numbers and outcomes are sealed. Their implementors are checked where they are declared.
     for name in ["Element", "Number", "Outcome"] {
         assert!(said.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")), "{name}");
     }

@@ -13,16 +13,16 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rackloom_plan::Plan;
-use rackloom_protocol::{Member, MemberConfig, NodeId, PortId};
+use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::core::Core;
-use super::ear::Ear;
+use super::core::{Core, Member};
 use super::engine::Engine;
 use super::faults::SeatFaults;
+use super::notices::{self, NoticeSender};
 use super::report;
-use super::voice::{self, Voice};
+use super::wake_thread::WakeThread;
 use crate::seat::wires::Cabling;
 use crate::seat::{FaultPlayer, NewCable, descriptors};
 
@@ -88,7 +88,7 @@ pub(super) struct Attendance {
     pub(super) name: String,
     pub(super) cabling: Cabling,
     /// Who hears wires that do not ring.
-    pub(super) ear: Option<Ear>,
+    pub(super) wake_thread: Option<WakeThread>,
     pub(super) plan: Plan,
     pub(super) config: MemberConfig,
     /// By port: who is at the other end.
@@ -107,19 +107,30 @@ impl Attendance {
     pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later } = self;
-        let voice = Arc::new(Voice::new(stream.try_clone()?));
+        let Self {
+            name,
+            cabling,
+            wake_thread,
+            plan,
+            config,
+            neighbours,
+            memory_bytes,
+            expected,
+            rest,
+            later,
+        } = self;
+        let notice_sender = Arc::new(NoticeSender::new(stream.try_clone()?));
         let talk = Talk {
             name,
             cabling,
-            ear,
+            wake_thread,
             plan,
             config,
             neighbours,
             memory_bytes,
             expected,
             stream,
-            voice,
+            notice_sender,
             engine: Arc::clone(engine),
             heard: rest,
             came: later.into(),
@@ -132,14 +143,14 @@ impl Attendance {
 struct Talk {
     name: String,
     cabling: Cabling,
-    ear: Option<Ear>,
+    wake_thread: Option<WakeThread>,
     plan: Plan,
     config: MemberConfig,
     neighbours: Vec<NodeId>,
     memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
-    voice: Arc<Voice>,
+    notice_sender: Arc<NoticeSender>,
     engine: Arc<Engine>,
     heard: Vec<u8>,
     came: VecDeque<OwnedFd>,
@@ -200,11 +211,8 @@ impl Talk {
                 self.say(&json!({ "notice": "waiting", "lines": lines }))
             }
             Order::SayStatus => {
-                let links_up = self.lit().into_iter().filter(|lit| *lit).count();
-                let memory = self.memory();
-                self.say(
-                    &json!({ "notice": "status", "links_up": links_up, "memory": memory, "finished": true }),
-                )
+                let status = self.status();
+                self.say(&status)
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -212,9 +220,9 @@ impl Talk {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 let wires: Vec<_> = self.came.drain(..wires).collect();
-                if let Some(ear) = &self.ear {
+                if let Some(wake_thread) = &self.wake_thread {
                     // A wire that cannot be listened to is looked at now and then.
-                    let _ = wires.iter().try_for_each(|wire| ear.listen_to(wire));
+                    let _ = wires.iter().try_for_each(|wire| wake_thread.listen_to(wire));
                 }
                 let faults = self
                     .engine
@@ -256,7 +264,7 @@ impl Talk {
     }
 
     fn say(&mut self, notice: &Value) -> io::Result<()> {
-        self.voice.say(notice)
+        self.notice_sender.say(notice)
     }
 
     /// Play these faults from now on.
@@ -265,29 +273,54 @@ impl Talk {
         let Core { member: Some(member), faults, .. } = held.core() else { return Ok(()) };
         let faults = faults.get_or_insert_with(|| {
             let player = FaultPlayer::new(None, &self.plan, &self.config, &[]);
-            Box::new(SeatFaults::new(player, Arc::clone(&self.voice)))
+            Box::new(SeatFaults::new(player, Arc::clone(&self.notice_sender)))
         });
         let now = member.now();
         match faults.inject(member, first, text) {
             Ok(()) => Ok(()),
             Err(why) => {
-                let why = voice::unplayed(&self.plan, self.config.node.index(), now.0, &why);
+                let why = notices::unplayed(&self.plan, self.config.node.index(), now.0, &why);
                 drop(held);
                 self.say(&why)
             }
         }
     }
 
-    /// What passed through the ports; nothing once the node has left.
+    /// The answer to a status order.
+    fn status(&self) -> Value {
+        let lit = self.lit();
+        let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
+        let links_down: Vec<_> = down.map(|(port, _)| port.edge).collect();
+        let mut said = json!({
+            "notice": "status", "links_up": lit.iter().filter(|lit| **lit).count(), "links_down": links_down,
+            "memory": self.memory(), "finished": true,
+        });
+        let mut held = self.engine.hold();
+        if let Ok(member) = held.core().member() {
+            said["at_ns"] = json!(member.now().0);
+            said["ports"] = self.ports_of(member);
+            said["paths"] = self.paths_of(member);
+        }
+        said
+    }
+
+    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    fn paths_of(&self, member: &Member) -> Value {
+        let endpoint = member.member();
+        let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect::<Vec<_>>();
+        (0..self.config.graph.members.len() as u16).map(ports).collect()
+    }
+
+    /// Counters of all ports.
+    fn ports_of(&self, member: &Member) -> Value {
+        let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
+        report::ports(member.member(), member.ports(), &edges)
+    }
+
+    /// Counters of all ports; an empty list once the node has left.
     fn ports(&self) -> Value {
         let mut held = self.engine.hold();
-        held.core().member().map_or_else(
-            |_| json!([]),
-            |member| {
-                let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
-                report::ports(member.member(), member.ports(), &edges)
-            },
-        )
+        held.core().member().map_or_else(|_| json!([]), |member| self.ports_of(member))
     }
 
     /// How much memory the regions are; null once the node has left.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rackloom_plan::faults::{MemoryConditions, Troubles};
+use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
 use rackloom_protocol::{
     Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
     MemoryToken, RegionId,
@@ -131,7 +131,7 @@ pub(super) struct RegionMemory {
     device: Option<Arc<DeviceMemory>>,
     account: Account,
     /// Faults of memory, once there were any, and what time it is.
-    trouble: Option<Box<(Instant, Troubles)>>,
+    faults: Option<Box<(Instant, MemoryFaults)>>,
     scratch: [u8; READ_BYTES_MAX],
 }
 
@@ -165,7 +165,7 @@ impl RegionMemory {
             retired: Vec::new(),
             device: None,
             account,
-            trouble: None,
+            faults: None,
             scratch: [0; READ_BYTES_MAX],
         }
     }
@@ -192,25 +192,25 @@ impl RegionMemory {
     }
 
     /// Answer requests of others as a fault script says from now on. [`Self::set_time`] has to follow from then on.
-    pub(super) fn trouble(
+    pub(super) fn set_faults(
         &mut self,
         now: Instant,
         conditions: &MemoryConditions,
-        new: impl FnOnce() -> Troubles,
+        new: impl FnOnce() -> MemoryFaults,
     ) {
-        self.trouble.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
+        self.faults.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
     }
 
     /// Set what time it is, for answers that come late.
     pub(super) fn set_time(&mut self, now: Instant) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.0 = now;
+        if let Some(faults) = &mut self.faults {
+            faults.0 = now;
         }
     }
 
     /// When the next late answer is due; [`Instant::NEVER`] if none is.
     pub(super) fn next_due(&self) -> Instant {
-        self.trouble.as_ref().map_or(Instant::NEVER, |trouble| trouble.1.next_due())
+        self.faults.as_ref().map_or(Instant::NEVER, |faults| faults.1.next_due())
     }
 
     pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
@@ -315,21 +315,21 @@ impl RegionMemory {
 
 impl Memory for RegionMemory {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        let Some(mut trouble) = self.trouble.take() else { return self.carry_out(request, frame) };
-        let (now, troubles) = &mut *trouble;
-        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let Some(mut faults) = self.faults.take() else { return self.carry_out(request, frame) };
+        let (now, memory_faults) = &mut *faults;
+        let (fails, delays) = (memory_faults.fails(), memory_faults.delays());
         if delays && !fails {
             let done = self.carry_out(request, frame);
-            done.into_iter().for_each(|done| troubles.keep(*now, request.token, &done));
-            self.trouble = Some(trouble);
+            done.into_iter().for_each(|done| memory_faults.keep(*now, request.token, &done));
+            self.faults = Some(faults);
             return None;
         }
-        self.trouble = Some(trouble);
+        self.faults = Some(faults);
         if fails { Some(MemoryDone::Failed(MemoryFault::Device)) } else { self.carry_out(request, frame) }
     }
 
     fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.trouble.is_none() && self.write_ranges(region, ranges, frame).is_ok()
+        self.faults.is_none() && self.write_ranges(region, ranges, frame).is_ok()
     }
 
     fn reads_at_once(&self) -> bool {
@@ -337,12 +337,12 @@ impl Memory for RegionMemory {
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        let Self { trouble, device, scratch, .. } = self;
-        if let Some(trouble) = trouble
-            && trouble.1.next_due() <= trouble.0
+        let Self { faults, device, scratch, .. } = self;
+        if let Some(faults) = faults
+            && faults.1.next_due() <= faults.0
         {
-            let (now, troubles) = &mut **trouble;
-            return troubles.poll(*now);
+            let (now, memory_faults) = &mut **faults;
+            return memory_faults.poll(*now);
         }
         device.as_ref()?.poll_done(scratch)
     }
@@ -365,8 +365,8 @@ impl Memory for RegionMemory {
         out: &mut [u8],
         following: Following,
     ) -> Result<(), MemoryFault> {
-        if let Some(trouble) = &mut self.trouble
-            && trouble.1.fails_to_read()
+        if let Some(faults) = &mut self.faults
+            && faults.1.fails_to_read()
         {
             return Err(MemoryFault::Device);
         }

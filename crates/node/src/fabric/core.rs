@@ -14,7 +14,7 @@ use super::activity::Activities;
 use super::bytes::RegionMemory;
 use super::error::Error;
 use super::faults::SeatFaults;
-use super::order::Company;
+use super::order::BatchHint;
 use super::table::Table;
 use crate::runtime::Runtime;
 
@@ -58,7 +58,7 @@ pub(super) struct Core {
     /// A [`super::Driver`] is about.
     pub(super) has_handler: bool,
     /// Since the last turn.
-    pub(super) company: Company,
+    pub(super) batch: BatchHint,
     pub(super) activities: Activities,
     /// Faults that this seat plays, once there were any.
     pub(super) faults: Option<Box<SeatFaults>>,
@@ -87,7 +87,7 @@ impl Core {
             has_turned: false,
             has_left: false,
             has_handler: false,
-            company: Company::default(),
+            batch: BatchHint::default(),
             activities: Activities::default(),
             faults: None,
             turns: 0,
@@ -99,7 +99,7 @@ impl Core {
     pub(super) fn turn(&mut self) -> bool {
         self.turns += 1;
         self.has_turned = true;
-        self.company = Company::default();
+        self.batch = BatchHint::default();
         let Self { member: Some(member), table, faults, .. } = self else { return false };
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
@@ -152,7 +152,7 @@ impl Core {
         if self.is_driven() {
             return;
         }
-        self.company = Company::default();
+        self.batch = BatchHint::default();
         let Self { member: Some(member), table, activities, faults, .. } = self else { return };
         self.has_turned = true;
         let now = member.look_at_stopwatch();

@@ -2,25 +2,25 @@
 //!
 //! They exist only once faults were injected, so a node without faults pays nothing for them.
 
-use rackloom_plan::faults::{Conditions, Deed};
+use rackloom_plan::faults::{Conditions, FaultAction};
 use rackloom_protocol::Instant;
 use std::sync::Arc;
 
 use super::core::Member;
+use super::notices::NoticeSender;
 use super::table::Table;
-use super::voice::Voice;
 use crate::seat::FaultPlayer;
 
 /// The player of one seat and its way to the supervisor.
 #[derive(Debug)]
 pub(super) struct SeatFaults {
     player: FaultPlayer,
-    voice: Arc<Voice>,
+    notice_sender: Arc<NoticeSender>,
 }
 
 impl SeatFaults {
-    pub(super) const fn new(player: FaultPlayer, voice: Arc<Voice>) -> Self {
-        Self { player, voice }
+    pub(super) const fn new(player: FaultPlayer, notice_sender: Arc<NoticeSender>) -> Self {
+        Self { player, notice_sender }
     }
 
     /// Add faults whose times count from now. The next poll plays them.
@@ -45,21 +45,22 @@ impl SeatFaults {
 
     /// One poll of the node, and what is due then. Returns whether anything happened.
     pub(super) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
-        let Self { player, voice } = self;
+        let Self { player, notice_sender } = self;
         member.memory_mut().set_time(now);
         let progress = member.turn(now, &mut |event| {
             player.handle_event(now, &event);
             table.hear(event);
         });
         // A broken connection ends the seat; its attendant finds that.
-        let _ = voice.flush();
-        let deeds = player.play(now, member.ports_mut(), || None, &mut &**voice).unwrap_or_default();
-        for deed in &deeds {
-            match deed {
-                Deed::Memory(conditions) => {
-                    member.memory_mut().trouble(now, conditions, || player.troubles());
+        let _ = notice_sender.flush();
+        let actions =
+            player.play(now, member.ports_mut(), || None, &mut &**notice_sender).unwrap_or_default();
+        for action in &actions {
+            match action {
+                FaultAction::Memory(conditions) => {
+                    member.memory_mut().set_faults(now, conditions, || player.memory_faults());
                 }
-                Deed::Revoke => {
+                FaultAction::Revoke => {
                     let regions = member.memory_mut().names();
                     regions.into_iter().for_each(|region| member.member_mut().revoke(region));
                 }
@@ -68,6 +69,6 @@ impl SeatFaults {
         }
         let due = player.next_due(now).min(member.memory_mut().next_due());
         member.set_alarm(due);
-        progress || !deeds.is_empty()
+        progress || !actions.is_empty()
     }
 }

@@ -23,15 +23,15 @@ use serde_json::{Value, json};
 
 use super::attendant::Attendance;
 use super::bytes::RegionMemory;
-use super::ear::Ear;
 use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
 use super::rack::Switches;
+use super::wake_thread::WakeThread;
 use crate::clock::Clock;
 use crate::runtime::Runtime;
 use crate::seal::KeyPlace;
-use crate::seat::{Grant, answer, place, wires};
+use crate::seat::{Grant, answer, run_directory, wires};
 use crate::waiting::WaitPolicy;
 use crate::wires::{Doorbell, Ports};
 
@@ -123,11 +123,11 @@ fn take(rack: &str, seat: &str) -> Result<Node, Why> {
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let Joined { descriptors, mut start } = joined;
     let unheard = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
-    let ear = (wire == WireKind::Udp).then(|| listen_to(&wires)).transpose().map_err(unheard)?;
+    let wake_thread = (wire == WireKind::Udp).then(|| listen_to(&wires)).transpose().map_err(unheard)?;
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
-    sit(&plan, start, ear, (stream, rest, later))
+    sit(&plan, start, wake_thread, (stream, rest, later))
 }
 
 /// The wire that a rack says it is on, if a seat in the midst of a process can be on it.
@@ -143,23 +143,23 @@ fn wire_named(name: &str) -> Result<WireKind, Why> {
 }
 
 /// A bell of this process' own, rung when something comes over these wires.
-fn listen_to(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, Ear)> {
+fn listen_to(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
     let bell = Doorbell::create()?;
-    let ear = Ear::open(bell.clone())?;
-    wires.iter().try_for_each(|wire| ear.listen_to(wire))?;
-    Ok((bell, ear))
+    let wake_thread = WakeThread::open(bell.clone())?;
+    wires.iter().try_for_each(|wire| wake_thread.listen_to(wire))?;
+    Ok((bell, wake_thread))
 }
 
 fn connect(rack: &str) -> Result<UnixStream, Why> {
     let directory = if rack.contains('/') {
         PathBuf::from(rack)
     } else {
-        let run = place::run_directory();
-        place::check_private(&run)
+        let run = run_directory::run_directory();
+        run_directory::check_private(&run)
             .map_err(|error| format!("{}: {error}; hint: no rack is up", run.display()))?;
         run.join(rack)
     };
-    place::connect(&directory)
+    run_directory::connect(&directory)
         .map_err(|error| format!("no rack at {}: {error}; hint: `rackloom up`", directory.display()))
 }
 
@@ -220,7 +220,7 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
 fn sit(
     plan: &Plan,
     start: Start,
-    listening: Option<(Doorbell, Ear)>,
+    listening: Option<(Doorbell, WakeThread)>,
     (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
 ) -> Result<Node, Why> {
     let id = NodeId(start.member);
@@ -233,7 +233,7 @@ fn sit(
     let policy = WaitPolicy::for_members(plan.members.len());
     let edges: Vec<_> = config.ports.iter().map(|port| port.edge).collect();
     let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &edges)?;
-    let (own, ear) = listening.unzip();
+    let (own, wake_thread) = listening.unzip();
     let bell = own.or_else(|| cabling.doorbell().cloned()).ok_or("the seat came without a doorbell")?;
     let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
@@ -245,8 +245,18 @@ fn sit(
     }
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
     let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
-    let attendance =
-        Attendance { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later };
+    let attendance = Attendance {
+        name,
+        cabling,
+        wake_thread,
+        plan,
+        config,
+        neighbours,
+        memory_bytes,
+        expected,
+        rest,
+        later,
+    };
     let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
     Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
 }

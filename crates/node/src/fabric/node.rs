@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, Completion as Level, Condition, Farewell, Instant, Member, NodeId,
+    Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
     OperationId, RegionConfig, RegionId, RemoteAddress, Signal, Width,
 };
 
@@ -139,7 +139,7 @@ impl Node {
     /// Regions are open to peers until then. A group that still needs this node loses it all the same: meet in a
     /// barrier first.
     ///
-    /// A neighbour that does not hear the farewell, on a wire that loses frames, finds a death.
+    /// A neighbour that does not hear the departure, on a wire that loses frames, finds a death.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if something has not ended within `patience`, and what [`Node::flush`] says of posted stores; the node
@@ -152,11 +152,11 @@ impl Node {
             let waited_ms = nanoseconds(patience) / 1_000_000;
             return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
         }
-        let mut farewell = Farewell::default();
+        let mut departure = Departure::default();
         while let Some(until) = self.with_core(|core| {
             let member = core.member()?;
             let now = member.now();
-            let again = farewell.advance(now, member.member_mut());
+            let again = departure.advance(now, member.member_mut());
             core.turn();
             Ok::<_, Error>(again)
         })? {
@@ -168,7 +168,7 @@ impl Node {
         Ok(())
     }
 
-    /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
+    /// Leave the fabric at once, as if the process had died: no departure, peers find out by themselves. Every operation
     /// of this node ends with [`Error::Closed`].
     pub fn leave(&self) {
         self.life.end();

@@ -102,7 +102,7 @@ impl Core {
     #[inline]
     pub(super) fn submit_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
-        self.company = Company::default();
+        self.batch = BatchHint::default();
         let (plain, mut last) = (&mut self.table.plain, NAMELESS);
         let named = stores.iter().map(|store| {
             last = plain.open(store.context, peer, None);
@@ -184,23 +184,23 @@ impl Core {
         Ok(())
     }
 
-    /// Whether what has just been given should leave now: nothing is on its way to the peer, or more packets than `company` wait.
+    /// Whether what has just been given should leave now: nothing is on its way to the peer, or more packets than `batch` wait.
     #[inline]
-    pub(super) fn is_worth_sending(&self, peer: Option<NodeId>, company: usize) -> bool {
+    pub(super) fn is_worth_sending(&self, peer: Option<NodeId>, batch: usize) -> bool {
         let Some(member) = &self.member else { return false };
-        peer.is_none_or(|peer| member.member().company_wanted(peer, company) == 0)
+        peer.is_none_or(|peer| member.member().batch_wanted(peer, batch) == 0)
     }
 
     /// The same for one operation after another to the same peer: until the next turn only their number changes.
     #[inline]
-    pub(super) fn is_next_worth_sending(&mut self, peer: NodeId, company: usize) -> bool {
-        if self.company.peer == Some(peer) && self.company.wanted > 0 {
-            self.company.wanted -= 1;
+    pub(super) fn is_next_worth_sending(&mut self, peer: NodeId, batch: usize) -> bool {
+        if self.batch.peer == Some(peer) && self.batch.wanted > 0 {
+            self.batch.wanted -= 1;
             return false;
         }
         let Some(member) = &self.member else { return false };
-        let wanted = member.member().company_wanted(peer, company);
-        self.company = Company { peer: Some(peer), wanted: wanted.saturating_sub(1) };
+        let wanted = member.member().batch_wanted(peer, batch);
+        self.batch = BatchHint { peer: Some(peer), wanted: wanted.saturating_sub(1) };
         wanted == 0
     }
 
@@ -228,7 +228,7 @@ impl Core {
 
 /// To whom the last operations went, and how many more of them may wait for company.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Company {
+pub(super) struct BatchHint {
     peer: Option<NodeId>,
     wanted: usize,
 }

@@ -23,9 +23,25 @@ pub(super) fn ports(member: &impl Member, devices: &Ports, edges: &[u16]) -> Val
             if !injected.is_empty() {
                 said["injected"] = json!(injected);
             }
+            for (reason, count) in below_the_core(&devices.counters(port)) {
+                said["dropped"][reason] = json!(count);
+            }
             said
         })
         .collect()
+}
+
+/// Received frames that the wire or its device dropped, by reason.
+fn below_the_core(counters: &DeviceCounters) -> impl Iterator<Item = (&'static str, u64)> {
+    let reasons = [
+        ("no-room", counters.kernel_drops),
+        ("too-long", counters.receive_errors),
+        ("vlan-tag", counters.tagged),
+        ("turned-away", counters.strangers),
+        ("bad-tag", counters.bad_tags),
+        ("replayed", counters.replays),
+    ];
+    reasons.into_iter().filter(|(_, count)| *count > 0)
 }
 
 /// What injected faults did to frames that were sent, by what it was.

@@ -1,40 +1,39 @@
-//! What a seat's ports are plugged into, as supervisor and seat say it to each other.
+//! Messages from supervisor to seat that name the wires of a seat's ports.
 //!
-//! Only what to open: who the seat is, its neighbours and its faults come from the plan.
+//! They only name what to open. The identity of the seat, its neighbours and its faults come from the plan.
 
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
 
-/// A cable for a port of a seat that is taken already.
+/// A new cable for a port of a seat that is already taken.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum NewCable {
-    /// Shared memory. Four descriptors come along: the ring to send, the ring to receive, the carrier, and what wakes the
-    /// neighbour.
+    /// Shared memory. Four descriptors are sent with the message: the ring to send, the ring to receive, the carrier, and the neighbour's doorbell.
     SharedMemory {
-        /// The port.
+        /// Number of the port.
         port: u16,
     },
-    /// An interface that has just been laid into the seat's namespace.
+    /// An interface that has just been created in the seat's namespace.
     Packet {
-        /// The port.
+        /// Number of the port.
         port: u16,
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
-    /// Datagrams. Two descriptors come along: the socket and the carrier.
+    /// Datagrams. Two descriptors are sent with the message: the socket and the carrier.
     Udp {
-        /// The port.
+        /// Number of the port.
         port: u16,
     },
 }
 
 impl NewCable {
-    /// How many descriptors come along.
+    /// Returns the number of descriptors sent with the message.
     #[must_use]
     pub const fn descriptors(&self) -> usize {
         match self {
@@ -44,7 +43,7 @@ impl NewCable {
         }
     }
 
-    /// Which port it is for.
+    /// Returns the number of the port.
     #[must_use]
     pub const fn port(&self) -> usize {
         match self {
@@ -61,16 +60,16 @@ impl NewCable {
 pub enum Grant {
     /// Shared memory. Descriptors are inherited under the numbers given here.
     SharedMemory {
-        /// What wakes this seat.
+        /// Descriptor of this seat's doorbell.
         doorbell: RawFd,
-        /// What wakes its neighbours; each is named once, however many links lead there.
+        /// Descriptors of the neighbours' doorbells. Each is named once, however many links lead to the neighbour.
         neighbour_doorbells: Vec<RawFd>,
-        /// Ports in order; nothing where nobody sits at the other end yet.
+        /// Ports in order. `None` if the seat at the other end is vacant.
         ports: Vec<Option<SharedMemoryPort>>,
     },
     /// Interfaces of the seat's own namespace, in port order.
     Packet {
-        /// Their names; nothing where nobody sits at the other end yet.
+        /// Names of the interfaces. `None` if the seat at the other end is vacant.
         interfaces: Vec<Option<String>>,
         /// Ports whose links leave the machine.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +77,7 @@ pub enum Grant {
     },
     /// Datagram sockets, in port order. Descriptors are inherited under the numbers given here: socket and carrier.
     Udp {
-        /// Ports in order; nothing where nobody sits at the other end yet.
+        /// Ports in order. `None` if the seat at the other end is vacant.
         ports: Vec<Option<[RawFd; 2]>>,
         /// Ports whose links leave the machine.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,11 +90,11 @@ pub enum Grant {
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct UdpOutlet {
-    /// The port.
+    /// Number of the port.
     pub port: usize,
-    /// Where the other end is, in words.
+    /// Description of the remote end's address.
     pub to: String,
-    /// The link's socket, and the one that hears strangers.
+    /// The link's socket, and the socket that receives foreign datagrams.
     pub sockets: [RawFd; 2],
 }
 
@@ -104,11 +103,11 @@ pub struct UdpOutlet {
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Outlet {
-    /// The port.
+    /// Number of the port.
     pub port: usize,
     /// Name of the interface.
     pub interface: String,
-    /// Sockets for this link on it: sender, receiver, and news of the interface.
+    /// Sockets for this link on the interface: sender, receiver, and notifications about the interface.
     pub sockets: [RawFd; 3],
 }
 
@@ -117,14 +116,14 @@ pub struct Outlet {
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct SharedMemoryPort {
-    /// The descriptors of this end of the link.
+    /// Descriptors of this end of the link.
     pub end: [RawFd; 3],
-    /// Which of the neighbours' doorbells rings at the other end.
+    /// Index of the neighbour's doorbell in `neighbour_doorbells`.
     pub neighbour: usize,
 }
 
 impl Grant {
-    /// Every descriptor that the message names, each once.
+    /// Returns every descriptor that the message names, each once.
     #[must_use]
     pub fn descriptors(&self) -> Vec<RawFd> {
         match self {
@@ -142,8 +141,8 @@ impl Grant {
         }
     }
 
-    /// The same wires under other numbers: of a process that was handed the descriptors and did not inherit them.
-    /// `None` if a descriptor is missing. Interfaces have names and no numbers.
+    /// Returns the same wires under other numbers, for a process that received the descriptors and did not inherit them. Returns `None` if a
+    /// descriptor is missing. Interfaces have names and no numbers.
     #[must_use]
     pub fn renumbered(&self, number: impl Fn(RawFd) -> Option<RawFd>) -> Option<Self> {
         match self {
@@ -175,8 +174,8 @@ impl Grant {
             }
             Self::Udp { ports, outlets } => {
                 let outlet = |outlet: &UdpOutlet| {
-                    let [socket, doorman] = outlet.sockets;
-                    Some(UdpOutlet { sockets: [number(socket)?, number(doorman)?], ..outlet.clone() })
+                    let [socket, foreign] = outlet.sockets;
+                    Some(UdpOutlet { sockets: [number(socket)?, number(foreign)?], ..outlet.clone() })
                 };
                 let outlets = outlets.iter().map(outlet).collect::<Option<_>>()?;
                 let port = |port: &Option<[RawFd; 2]>| {

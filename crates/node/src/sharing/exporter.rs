@@ -29,8 +29,8 @@ const LISTENER: u64 = 0;
 const EVENTS_PER_SERVE_MAX: usize = 32;
 /// Connections that have not asked yet.
 const ASKERS_MAX: usize = 256;
-/// How long a connection may exist without a question.
-const QUESTION_PATIENCE_NS: u64 = 1_000_000_000;
+/// Longest time between a connection and its request, in nanoseconds. On a busy host, a process may wait seconds for a processor in between.
+const QUESTION_PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What happened at an exporter.
 ///

@@ -1,17 +1,17 @@
-//! The packet wire: the same frames on a real interface, through plain packet sockets.
+//! The packet wire: frames on a real interface, through plain packet sockets.
 //!
-//! The interface may be one end of a virtual pair in a namespace of ours, or a real network card. The kernel filters
-//! by EtherType; whom a frame is addressed to is checked by the core, because on a shared segment a socket also sees
-//! frames for others.
+//! The interface may be one end of a virtual pair in a namespace of the rack, or a real network card. The kernel filters by EtherType. The core
+//! checks the destination address, because on a shared segment a socket also receives frames for other stations.
 //!
-//! There is no back-pressure from the far side: what its socket cannot hold is gone, and the core's credits are what
-//! prevents that. So a device is told the credits, sizes its ring by them, and is not opened if the kernel's buffer is too
-//! small for them (`truesize`). A full queue on this side is felt as a full device. An interface that goes down, away (with
-//! the far end's namespace, or to another one) or below our frames with its MTU is a lost carrier, of which the kernel tells at
-//! once (`LinkNews`); when it is back, so is the carrier.
+//! There is no back-pressure from the remote side: frames that do not fit into its socket are lost. The core's credits prevent that. A device
+//! therefore receives the credits, sizes its ring by them, and cannot be opened if the kernel's buffer is too small for them (`truesize`). A full
+//! local queue makes the device full. The carrier is lost when the interface goes down, disappears (with the remote end's namespace, or to another
+//! namespace), or gets an MTU too small for the frames. The kernel reports each of these at once (`LinkEvents`). The carrier returns with the
+//! interface.
 //!
-//! Frames leave in batches, one system call for up to 32. They come in through a ring that the kernel fills, without any; where
-//! the kernel has no memory for a ring, in batches too; and where it knows neither, one by one through a portable channel.
+//! Frames are sent in batches, up to 32 per system call. They are received through a ring that the kernel fills, without system calls. Where the
+//! kernel has no memory for a ring, they are received in batches too. Where the kernel supports neither, they are received one by one through a
+//! portable channel.
 
 use std::cell::Cell;
 use std::io;
@@ -23,35 +23,35 @@ use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
+use super::packet_foreign::ForeignFrames;
 use super::packet_outgoing::Outgoing;
 use super::packet_received::{Filter, Received, Reception};
 use super::packet_ring;
 use super::packet_socket::{self, send_batch, take_kernel_drops};
-use super::packet_strangers::Strangers;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 use crate::hosts::filter;
-use crate::namespaces::{LinkNews, hardware_address, has_carrier, mtu, switch_off, switch_on_all};
+use crate::namespaces::{LinkEvents, hardware_address, has_carrier, mtu, switch_off, switch_on_all};
 
-/// When the kernel's queue was full, how soon to try again.
+/// Delay before the next attempt after the kernel's queue was full, in nanoseconds.
 const RETRY_NS: u64 = 200_000;
-/// What of a frame an interface's MTU does not count.
+/// Bytes of a frame that an interface's MTU does not include.
 const ETHERNET_HEADER_BYTES: usize = 14;
-/// What a socket without a ring asks for; the kernel may grant less.
+/// Receive buffer that a socket without a ring requests, in bytes. The kernel may grant less.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 
-/// What is missing where the kernel refuses a packet socket.
+/// Hint for a packet socket that the kernel refuses.
 const RIGHT: &str = "\nhint: packet sockets take the right CAP_NET_RAW; without it, use `--wire shared-memory` or `--wire udp`";
 
-/// What a port must know of its link.
+/// Settings of a port, from its link.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// EtherType of every frame.
     pub ether_type: u16,
-    /// Longest frame; what is longer is not received.
+    /// Length of the longest frame, in bytes. Longer frames are not received.
     pub frame_bytes_max: u16,
-    /// What the neighbour may have under way.
+    /// Credits of the neighbour: what it may have in flight.
     pub credits: CreditConfig,
 }
 
@@ -64,35 +64,35 @@ pub struct PacketDevice {
     receiver: OwnedFd,
     sender: OwnedFd,
     received: Received,
-    /// What is for no link of the interface, where this one hears that.
-    strangers: Option<Strangers>,
+    /// Receiver of frames that belong to no link of the interface, if this device counts them.
+    strangers: Option<ForeignFrames>,
     outgoing: Outgoing,
-    /// When to try again after the kernel was full.
+    /// Time of the next attempt after the kernel's queue was full.
     retry_at: Instant,
     filter: Filter,
     ether_type: u16,
-    /// Whether it may be switched off for this link: no other link is on it, and it is in this namespace.
+    /// Set if the interface may be switched off: no other link uses it, and it is in this namespace.
     is_own: bool,
-    /// What is heard about the interfaces of this namespace, and how often there was something when we looked last.
-    news: Option<(Arc<LinkNews>, u64)>,
-    /// Whether interface and sockets can carry our frames as far as we know.
+    /// Notifications about the interfaces of this namespace, and their count at the last check.
+    news: Option<(Arc<LinkEvents>, u64)>,
+    /// Set if interface and sockets can carry our frames, as far as the device knows.
     is_fit: bool,
-    /// What the kernel has told, which it does once.
+    /// Sum of the kernel's drop counts. The kernel reports each count once.
     kernel_drops: Cell<u64>,
     counters: DeviceCounters,
 }
 
-/// Memory of the kernel that a port takes for what it receives.
+/// Returns the kernel memory of a port's receive ring, in bytes.
 #[must_use]
 pub fn ring_bytes(settings: &Settings) -> u64 {
     let frames = truesize::frames_max(&settings.credits);
     packet_ring::ring_bytes(frames, usize::from(settings.frame_bytes_max)).0 as u64
 }
 
-/// Open an interface of this network namespace.
+/// Opens an interface of this network namespace.
 ///
 /// # Errors
-/// The system's: no such interface, no right to packet sockets, or too small a receive buffer for the link's credits.
+/// The error of the system: no such interface, no right to packet sockets, or too small a receive buffer for the link's credits.
 pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
     let frame_bytes_max = usize::from(settings.frame_bytes_max);
     if settings.ether_type < 0x0600 || frame_bytes_max > FRAME_BYTES_MAX {
@@ -121,26 +121,26 @@ pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
     }
 }
 
-/// Whether a system does not know what was asked of it, as one that only imitates packet sockets does not know rings.
+/// Returns whether the system does not support the request. For example, a system that only imitates packet sockets does not know rings.
 fn is_unknown_here(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOPROTOOPT | Errno::OPNOTSUPP | Errno::NOSYS))
 }
 
-/// Who else has links on an interface, where a segment joins more than two members.
+/// Addresses on an interface, where a segment joins more than two members.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// This member's address.
+    /// Address of this member.
     pub(crate) mine: [u8; 6],
-    /// The neighbour's at the other end of this link.
+    /// Address of the neighbour at the other end of this link.
     pub(crate) theirs: [u8; 6],
-    /// Those of all neighbours on the segment, if this link hears strangers: one of the interface's links does, so that
-    /// they are counted, once.
+    /// Addresses of all neighbours on the segment, if this link counts foreign frames. Exactly one of the interface's links counts them, so that each
+    /// is counted once.
     pub(crate) neighbours: Option<Vec<[u8; 6]>>,
 }
 
-/// Open an interface of this network namespace for one of its links.
+/// Opens an interface of this network namespace for one of its links.
 pub(crate) fn open_on_segment(
     interface: &str,
     settings: &Settings,
@@ -153,7 +153,7 @@ pub(crate) fn open_on_segment(
         let index = name_to_index(&sender, interface)?;
         let strangers = neighbours.as_ref();
         let strangers =
-            strangers.map(|neighbours| Strangers::open(index, settings.ether_type, *mine, neighbours));
+            strangers.map(|neighbours| ForeignFrames::open(index, settings.ether_type, *mine, neighbours));
         let strangers = strangers.transpose()?;
         let device = open_on(interface, settings, Reception::Ring, [sender, receiver])?;
         Ok(PacketDevice { strangers, ..device })
@@ -161,14 +161,14 @@ pub(crate) fn open_on_segment(
     opened.map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
 
-/// The same on sockets that this process was started with: of an interface of another namespace.
+/// Opens an interface of another namespace, on sockets that this process inherited.
 pub(crate) fn open_inherited(
     interface: &str,
     settings: &Settings,
     [sender, receiver, news]: [RawFd; 3],
 ) -> io::Result<PacketDevice> {
     let sockets = [adopt(sender)?, adopt(receiver)?];
-    let news = Arc::new(LinkNews::inherited(adopt(news)?));
+    let news = Arc::new(LinkEvents::inherited(adopt(news)?));
     open_on(interface, settings, Reception::Ring, sockets)
         .map(|device| device.with_news(&news))
         .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
@@ -215,23 +215,22 @@ fn open_on(
 }
 
 impl PacketDevice {
-    /// Hear at once of what becomes of the interface.
+    /// Subscribes the device to notifications about interfaces.
     #[must_use]
-    pub(crate) fn with_news(mut self, news: &Arc<LinkNews>) -> Self {
+    pub(crate) fn with_news(mut self, news: &Arc<LinkEvents>) -> Self {
         self.news = Some((Arc::clone(news), news.count()));
         self
     }
 
-    /// Something has become of an interface here. Ours may have gone, and one of its name come back, to which the sockets must
-    /// be bound anew; or its frames have become too short for ours, which is as good as no carrier. Returns whether it is
-    /// of use.
+    /// Checks the interface after a notification. The interface may have been removed and recreated with the same name, in which case the sockets
+    /// must be bound again. Its MTU may have become too small for our frames, which counts as no carrier. Returns whether the interface is usable.
     fn refit(&mut self) -> io::Result<bool> {
         let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
             packet_socket::bind(&self.sender, index, 0)?;
             packet_socket::bind(&self.receiver, index, self.ether_type)?;
             self.strangers.as_ref().map_or(Ok(()), |strangers| strangers.rebind(index, self.ether_type))
         });
-        // What has befallen the sockets is known now; as long as they say so, nobody could sleep on them.
+        // Clears the pending errors of the sockets. A socket with a pending error is readable, so no thread could sleep on it.
         for socket in [&self.sender, &self.receiver] {
             let _ = rustix::net::sockopt::socket_error(socket);
         }
@@ -239,7 +238,7 @@ impl PacketDevice {
         Ok(mtu(&self.sender, &self.interface)? + ETHERNET_HEADER_BYTES >= self.filter.frame_bytes_max)
     }
 
-    /// Hand the kernel what waits. Returns whether it could take everything.
+    /// Passes the waiting frames to the kernel. Returns whether it accepted all of them.
     fn send(&mut self) -> bool {
         while self.outgoing.count() > 0 {
             let sent = match &mut self.received {
@@ -251,7 +250,7 @@ impl PacketDevice {
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
                     Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
-                        // No interface, no wire: what waits is lost with it.
+                        // Without an interface the waiting frames are lost.
                         self.counters.send_errors += self.outgoing.count() as u64;
                         self.outgoing.forget(usize::MAX);
                     }
@@ -274,14 +273,14 @@ impl Device for PacketDevice {
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
-        if let (Some(strangers), Some(own)) = (&self.strangers, Strangers::own(lease)) {
+        if let (Some(strangers), Some(own)) = (&self.strangers, ForeignFrames::own(lease)) {
             return strangers.bytes(own);
         }
         self.received.bytes(lease)
     }
 
     fn release(&mut self, lease: DeviceLease) {
-        if let (Some(strangers), Some(own)) = (&mut self.strangers, Strangers::own(lease)) {
+        if let (Some(strangers), Some(own)) = (&mut self.strangers, ForeignFrames::own(lease)) {
             return strangers.release(own);
         }
         self.received.release(lease);
@@ -317,7 +316,7 @@ impl Device for PacketDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        // Asked every few milliseconds: often enough to look who else is there.
+        // The carrier is polled every few milliseconds, which is often enough to count foreign frames.
         if let Some(strangers) = &mut self.strangers {
             strangers.look();
         }
@@ -334,7 +333,7 @@ impl Device for PacketDevice {
         if !self.is_own {
             return;
         }
-        // Without the right to do so the carrier goes on this side alone, as on other wires.
+        // Without the right to switch the interface off, the carrier is lost on this side only, as on other wires.
         let _ = match is_plugged {
             true => switch_on_all(std::slice::from_ref(&self.interface), Duration::ZERO),
             false => switch_off(&self.interface),
@@ -353,7 +352,7 @@ impl Device for PacketDevice {
         let Filter { too_long, tagged, .. } = self.filter;
         self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
         let kernel_drops = self.kernel_drops.get();
-        let strangers = self.strangers.as_ref().map_or(0, Strangers::turned_away);
+        let strangers = self.strangers.as_ref().map_or(0, ForeignFrames::turned_away);
         DeviceCounters {
             receive_errors: too_long,
             tagged,

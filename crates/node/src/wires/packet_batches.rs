@@ -1,4 +1,4 @@
-//! Received frames of a packet socket without a ring: copied out by the kernel, a batch per system call.
+//! Reception of a packet socket without a ring: the kernel copies frames out, a batch per system call.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -6,20 +6,20 @@ use std::os::fd::OwnedFd;
 use super::packet_socket::{Arrival, BATCH, FrameBuffer, receive_batch};
 use super::{DeviceLease, FRAME_BYTES_MAX};
 
-/// Received frames that the core may hold before the socket is no longer read.
+/// Number of received frames that the core may hold before the socket is no longer read.
 const LEASES_MAX: usize = 4096;
 
 /// Received frames, and the buffers for the next ones.
 #[derive(Debug)]
 pub(super) struct ReceiveBatches {
-    /// Frames with their lengths; the index is the lease.
+    /// Frames with their lengths. The index is the lease.
     frames: Vec<Option<(FrameBuffer, usize)>>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
-    /// Where the kernel puts the next batch.
+    /// Buffers that the kernel fills with the next batch.
     batch: Vec<FrameBuffer>,
     spare: Vec<FrameBuffer>,
-    /// The last batch was not full: the socket was empty a moment ago.
+    /// Set if the last batch was not full: the socket was empty just now.
     drained: bool,
 }
 
@@ -32,7 +32,7 @@ impl Default for ReceiveBatches {
 }
 
 impl ReceiveBatches {
-    /// Whether a frame has come.
+    /// Returns whether a frame has been received.
     pub(super) fn ready(&mut self, socket: &OwnedFd, wanted: impl FnMut(Arrival, &[u8]) -> bool) -> bool {
         if self.arrived.is_empty() {
             self.fill(socket, wanted);
@@ -40,20 +40,20 @@ impl ReceiveBatches {
         !self.arrived.is_empty()
     }
 
-    /// Take the next frame that is wanted.
+    /// Takes the next wanted frame.
     pub(super) fn take(
         &mut self,
         socket: &OwnedFd,
         wanted: impl FnMut(Arrival, &[u8]) -> bool,
     ) -> Option<DeviceLease> {
-        // A batch that was not full need not be followed by a call that finds nothing.
+        // After a batch that was not full, one call would most likely find nothing. It is skipped.
         if self.arrived.is_empty() && !std::mem::take(&mut self.drained) {
             self.fill(socket, wanted);
         }
         self.arrived.pop_front().map(DeviceLease)
     }
 
-    /// The bytes under a lease; empty if there is no such lease.
+    /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
         match self.frames.get(lease.0 as usize) {
             Some(Some((frame, length))) => &frame[..*length],
@@ -61,7 +61,7 @@ impl ReceiveBatches {
         }
     }
 
-    /// Give a lease back. One that is not out is left alone.
+    /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
         if let Some((buffer, _)) = self.frames.get_mut(lease.0 as usize).and_then(Option::take) {
             self.spare.push(buffer);
@@ -69,7 +69,7 @@ impl ReceiveBatches {
         }
     }
 
-    /// Take a batch from the socket.
+    /// Reads a batch from the socket.
     fn fill(&mut self, socket: &OwnedFd, mut wanted: impl FnMut(Arrival, &[u8]) -> bool) {
         let leased = self.frames.len() - self.free.len();
         let room = BATCH.min(LEASES_MAX.saturating_sub(leased));
@@ -77,7 +77,7 @@ impl ReceiveBatches {
             return;
         }
         let mut arrivals = [Arrival::default(); BATCH];
-        // An error other than "empty" is a carrier that is about to be found missing.
+        // An error other than "empty" means a lost carrier, which the carrier's next poll detects.
         let taken = receive_batch(socket, &mut self.batch[..room], &mut arrivals).unwrap_or(0);
         self.drained = taken < room;
         for (place, arrival) in arrivals.iter().enumerate().take(taken) {

@@ -1,12 +1,12 @@
-//! Frames committed to a packet socket that the kernel has not taken yet.
+//! Frames that were committed to a packet socket and that the kernel has not accepted yet.
 
 use super::FRAME_BYTES_MAX;
 use super::packet_socket::{BATCH, FrameBuffer};
 
-/// Frames that wait for the kernel to take them.
+/// Number of frames that may wait for the kernel.
 pub(super) const SEND_FRAMES_MAX: usize = 2 * BATCH;
 
-/// Frames committed and not yet taken by the kernel, oldest first from `first`.
+/// Frames committed and not yet accepted by the kernel, oldest first from `first`.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     buffers: Vec<FrameBuffer>,
@@ -23,29 +23,29 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// How many frames wait.
+    /// Returns the number of waiting frames.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no room for another one.
+    /// Returns whether there is no space for another frame.
     pub(super) const fn is_full(&self) -> bool {
         self.count == SEND_FRAMES_MAX
     }
 
-    /// Room for the next frame.
+    /// Returns space for the next frame, or `None` if the queue is full.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         let place = (self.first + self.count) % SEND_FRAMES_MAX;
         (self.count < SEND_FRAMES_MAX).then(|| &mut self.buffers[place][..])
     }
 
-    /// The frame in the room waits from now on.
+    /// Enqueues the frame in the space that `room` returned.
     pub(super) fn push(&mut self, length: usize) {
         self.lengths[(self.first + self.count) % SEND_FRAMES_MAX] = length;
         self.count += 1;
     }
 
-    /// All that wait, oldest first.
+    /// Returns all waiting frames, oldest first.
     pub(super) fn frames(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.count).map(|step| {
             let place = (self.first + step) % SEND_FRAMES_MAX;
@@ -53,7 +53,7 @@ impl Outgoing {
         })
     }
 
-    /// The oldest ones are gone.
+    /// Removes the oldest `frames` frames.
     pub(super) fn forget(&mut self, frames: usize) {
         let frames = frames.min(self.count);
         self.first = (self.first + frames) % SEND_FRAMES_MAX;

@@ -1,9 +1,9 @@
-//! The packet wire through the datalink channel of `pnet`: a frame per system call, and of the kernel nothing beyond a packet
-//! socket that can be read and written.
+//! The packet wire through the datalink channel of `pnet`. It needs only a packet socket that can be read and written, and makes a system call per
+//! frame.
 //!
-//! For systems whose packet sockets know neither rings nor batches. A call per frame is slower, and a receiver learns
-//! nothing of a frame but its bytes: one that had a VLAN tag is not told from one that had none. The core refuses it for its
-//! addresses or its checks, if they are wrong; the tag itself is not counted.
+//! It serves systems whose packet sockets support neither rings nor batches. A call per frame is slower, and a receiver gets only the bytes of a
+//! frame. It cannot detect that a frame had a VLAN tag. The core refuses such a frame if its addresses or checks are wrong. The tag itself is not
+//! counted.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use super::packet_socket::{Arrival, BATCH};
 use super::{DeviceLease, FRAME_BYTES_MAX};
 
-/// Received frames that the core may hold before the socket is no longer read.
+/// Number of received frames that the core may hold before the socket is no longer read.
 const LEASES_MAX: usize = 4096;
 
-/// Both directions of a channel, and the frames that came over it.
+/// Both directions of a channel, and the frames received over it.
 pub(super) struct Portable {
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
@@ -38,12 +38,12 @@ impl fmt::Debug for Portable {
 }
 
 impl Portable {
-    /// Make a channel of a packet socket that is not bound yet, on the interface of this name.
+    /// Creates a channel from an unbound packet socket, on the interface of this name.
     pub(super) fn attach(socket: &OwnedFd, interface: &str, ether_type: u16) -> io::Result<Self> {
         let found = interfaces().into_iter().find(|found| found.name == interface);
         let found = found.ok_or_else(|| io::Error::from(Errno::NODEV))?;
         let config = Config {
-            // A raw socket stays one; what this chooses is the only EtherType that it hears.
+            // A raw socket stays raw. This selects the only EtherType that it receives.
             channel_type: ChannelType::Layer3(ether_type),
             socket_fd: Some(socket.try_clone()?.into_raw_fd()),
             read_timeout: Some(Duration::ZERO),
@@ -60,13 +60,13 @@ impl Portable {
         Ok(Self { sender, receiver, frames, free, spare, next })
     }
 
-    /// Send these frames in order. Returns how many the kernel took; an error concerns the first.
+    /// Sends these frames in order. Returns the number that the kernel accepted. An error concerns the first frame.
     pub(super) fn send<'b>(&mut self, frames: impl Iterator<Item = &'b [u8]>) -> io::Result<usize> {
         let mut sent = 0;
         for frame in frames {
             match self.sender.send_to(frame, None) {
                 Some(Ok(())) => sent += 1,
-                // Whatever is wrong will be said again of this frame.
+                // The next call reports the error of this frame.
                 _ if sent > 0 => break,
                 Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(Errno::AGAIN.into());
@@ -78,7 +78,7 @@ impl Portable {
         Ok(sent)
     }
 
-    /// Whether a frame has come.
+    /// Returns whether a frame has been received.
     pub(super) fn ready(&mut self, wanted: impl FnMut(Arrival, &[u8]) -> bool) -> bool {
         if self.next.is_none() {
             self.next = self.read(wanted);
@@ -86,17 +86,17 @@ impl Portable {
         self.next.is_some()
     }
 
-    /// Take the next frame that is wanted.
+    /// Takes the next wanted frame.
     pub(super) fn take(&mut self, wanted: impl FnMut(Arrival, &[u8]) -> bool) -> Option<DeviceLease> {
         self.ready(wanted).then(|| self.next.take())?.map(DeviceLease)
     }
 
-    /// The bytes under a lease; empty if there is no such lease.
+    /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
         self.frames.get(lease.0 as usize).and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// Give a lease back. One that is not out is left alone.
+    /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
         if let Some(buffer) = self.frames.get_mut(lease.0 as usize).and_then(Option::take) {
             self.spare.push(buffer);
@@ -104,14 +104,14 @@ impl Portable {
         }
     }
 
-    /// Read frames until one is wanted. An error is an empty socket, or a carrier that is about to be found missing.
+    /// Reads frames until one is wanted. An error means an empty socket, or a lost carrier that the carrier's next poll detects.
     fn read(&mut self, mut wanted: impl FnMut(Arrival, &[u8]) -> bool) -> Option<u32> {
         if self.frames.len() - self.free.len() >= LEASES_MAX {
             return None;
         }
         for _ in 0..BATCH {
             let bytes = self.receiver.next().ok()?;
-            // One that fills the buffer may have been cut, and is longer than any of ours in either case.
+            // A frame that fills the buffer may have been cut. It is longer than any valid frame in either case.
             let arrival = Arrival { length: bytes.len(), is_whole: true, for_others: false };
             if wanted(arrival, bytes) {
                 let mut frame = self.spare.pop().unwrap_or_default();

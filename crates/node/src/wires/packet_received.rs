@@ -1,8 +1,8 @@
-//! How frames come to a packet socket, and which of them are for the core to judge.
+//! Reception of frames on a packet socket, and the filter that decides which of them the core receives.
 //!
-//! Through a ring that the kernel fills where we see it, in batches, or one by one through a portable channel. Where they come,
-//! they are leased out of; what this port could not have been sent is counted and goes no further. Who sent a frame, and
-//! whether it is one of ours, is not asked here.
+//! Frames arrive through a ring that the kernel fills in shared memory, in batches, or one by one through a portable channel. The core leases them
+//! from there. The filter counts and discards frames that this port cannot have been sent. It does not check the sender of a frame, nor whether the
+//! frame belongs to the rack.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,50 +15,50 @@ use super::packet_socket::Arrival;
 use super::socket::set_receive_buffer;
 use super::{DeviceLease, truesize};
 
-/// How frames come in.
+/// Method of reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reception {
-    /// The kernel puts them where we see them.
+    /// The kernel writes frames into memory shared with this process.
     Ring,
-    /// The kernel keeps them until we ask, in a buffer of this size, as it counts.
+    /// The kernel keeps frames in its buffer until they are read, a batch per system call.
     Batches {
-        /// What to ask for; the kernel may grant less.
+        /// Size of the buffer to request, in bytes as the kernel counts them. The kernel may grant less.
         buffer_bytes: usize,
     },
-    /// The same, frame by frame, in both directions.
+    /// The kernel keeps frames in its buffer, and each frame takes a system call, in both directions.
     Portable {
-        /// What to ask for; the kernel may grant less.
+        /// Size of the buffer to request, in bytes as the kernel counts them. The kernel may grant less.
         buffer_bytes: usize,
     },
 }
 
-/// Where received frames are.
+/// Storage of received frames.
 #[derive(Debug)]
 pub(super) enum Received {
-    /// Where the kernel puts them.
+    /// Memory shared with the kernel.
     Ring(ReceiveRing),
-    /// In buffers of ours.
+    /// Buffers of this process.
     Batches(Box<ReceiveBatches>),
-    /// In buffers of the channel's.
+    /// Buffers of the portable channel.
     Portable(Box<Portable>),
 }
 
-/// Which frames are not for the core to judge.
+/// Filter for frames that the core does not receive.
 #[derive(Debug)]
 pub(super) struct Filter {
-    /// Longest frame of the rack.
+    /// Length of the longest frame of the rack, in bytes.
     pub(super) frame_bytes_max: usize,
-    /// That of the interface.
+    /// Address of the interface.
     pub(super) address: [u8; 6],
-    /// Frames that were longer.
+    /// Number of frames that were longer.
     pub(super) too_long: u64,
-    /// Frames with a tag of a VLAN that does not exist here.
+    /// Number of frames with the tag of a VLAN that does not exist here.
     pub(super) tagged: u64,
 }
 
 impl Filter {
-    /// Whether a frame goes to the core. The kernel takes VLAN tags off, and says of a frame in a VLAN that does not exist
-    /// here that it is for others; one that is addressed to this interface must have had such a tag.
+    /// Returns whether a frame goes to the core. The kernel removes VLAN tags, and marks a frame of a VLAN that does not exist here as addressed to
+    /// others. A frame that is marked this way and has the address of this interface must have had such a tag.
     pub(super) fn admits(&mut self, arrival: Arrival, bytes: &[u8]) -> bool {
         if !arrival.is_whole || arrival.length > self.frame_bytes_max {
             self.too_long += 1;
@@ -73,7 +73,7 @@ impl Filter {
 }
 
 impl Received {
-    /// Be ready for what comes to a socket that is not bound yet. Refused where credits admit more than the kernel would keep.
+    /// Prepares reception on an unbound socket. Refuses if the credits admit more than the kernel would keep.
     pub(super) fn attach(
         reception: Reception,
         receiver: &OwnedFd,
@@ -100,7 +100,7 @@ impl Received {
         })
     }
 
-    /// Whether a frame has come.
+    /// Returns whether a frame has been received.
     pub(super) fn ready(&mut self, receiver: &OwnedFd, filter: &mut Filter) -> bool {
         let wanted = |arrival: Arrival, bytes: &[u8]| filter.admits(arrival, bytes);
         match self {
@@ -110,7 +110,7 @@ impl Received {
         }
     }
 
-    /// Take the next frame.
+    /// Takes the next frame.
     pub(super) fn take(&mut self, receiver: &OwnedFd, filter: &mut Filter) -> Option<DeviceLease> {
         let wanted = |arrival: Arrival, bytes: &[u8]| filter.admits(arrival, bytes);
         match self {
@@ -120,7 +120,7 @@ impl Received {
         }
     }
 
-    /// The bytes under a lease.
+    /// Returns the bytes of a lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
         match self {
             Self::Ring(ring) => ring.bytes(lease),
@@ -129,7 +129,7 @@ impl Received {
         }
     }
 
-    /// Give a lease back.
+    /// Releases a lease.
     pub(super) fn release(&mut self, lease: DeviceLease) {
         match self {
             Self::Ring(ring) => ring.release(lease),
@@ -138,14 +138,14 @@ impl Received {
         }
     }
 
-    /// The turn is over.
+    /// Prepares for sleep at the end of a poll.
     pub(super) fn settle(&mut self) {
         if let Self::Ring(ring) = self {
             ring.settle();
         }
     }
 
-    /// Frames that were moved out of the kernel's way.
+    /// Returns the number of frames moved out of the ring.
     pub(super) fn evacuated(&self) -> u64 {
         match self {
             Self::Ring(ring) => ring.evacuated(),

@@ -1,12 +1,12 @@
-//! A receive ring of a packet socket (version 2): the kernel puts frames straight into pages that this process sees.
+//! Receive ring of a packet socket (version 2): the kernel writes frames straight into pages shared with this process.
 //!
-//! Taking a frame costs no system call: its slot says that it is full. What a ring can hold is counted in frames, however long
-//! they are, and not in what the kernel takes for them elsewhere (`truesize`). The core reads the frame where it lies and gives
-//! the slot back, in any order; but the kernel fills slots in their order and drops frames while the next one is taken.
-//! So a frame that is held while half of the ring passes moves to the heap, and its slot goes back. The last frame moves
-//! at the end of a turn: as long as its slot is taken, a poll on the socket says "readable", and nobody could sleep.
+//! Taking a frame needs no system call: its slot has a status that marks it as full. A ring holds a number of frames, independent of their length. It
+//! does not count the kernel's cost per frame, unlike a receive buffer (`truesize`). The core reads each frame in place and releases slots in any
+//! order. The kernel fills slots in order, and drops frames while the next slot is in use. A frame that is held while half of the ring passes
+//! therefore moves to the heap, and its slot is released. The last frame moves at the end of a poll. As long as its slot is in use, `poll` reports
+//! the socket as readable, and no thread could sleep.
 //!
-//! Version 3 would deliver at its block timer, a thousand times later than a frame takes; it is not used.
+//! Version 3 would deliver frames at its block timer, a thousand times later than a frame takes. It is not used.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,23 +21,23 @@ use super::DeviceLease;
 use super::packet_socket::Arrival;
 use super::socket::set_option;
 
-/// Pages come in blocks of this size; no slot crosses the end of one.
+/// Size of a block of pages, in bytes. No slot crosses the end of a block.
 const BLOCK_BYTES: usize = 64 << 10;
-/// From a slot's beginning to its frame: the kernel's header, an address, and an alignment for network headers.
+/// Distance from a slot's start to its frame, in bytes: the kernel's header, an address, and alignment for network headers.
 const SLOT_HEADER_BYTES: usize = 66;
 const SLOT_ALIGNMENT: usize = 16;
-/// Pages of one ring at most.
+/// Maximum size of one ring, in bytes.
 const RING_BYTES_MAX: usize = 256 << 20;
-/// The address that follows the kernel's header, itself aligned.
+/// Offset of the address within a slot. The address follows the kernel's header and is aligned.
 const ADDRESS_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(SLOT_ALIGNMENT);
-/// `PACKET_VERSION` two.
+/// Value of `PACKET_VERSION` for version 2.
 const VERSION_2: libc::c_int = 1;
 
-/// Where a leased frame is.
+/// Position of a leased frame.
 #[derive(Debug)]
 enum Place {
     Free,
-    /// In the ring: the number of the frame since the beginning, and where its bytes are.
+    /// In the ring: the number of the frame since the start, and the offset and length of its bytes.
     Slot {
         number: u64,
         at: usize,
@@ -46,43 +46,44 @@ enum Place {
     Heap(Vec<u8>),
 }
 
-/// The pages, and which of their frames are held.
+/// The shared pages and the leases on their frames.
 #[derive(Debug)]
 pub(super) struct ReceiveRing {
     pages: Pages,
     slot_bytes: usize,
     slots_per_block: usize,
     slot_count: u64,
-    /// Frames taken since the beginning; the next one is in this slot, modulo their number.
+    /// Number of frames taken since the start. The slot of the next frame is this number modulo `slot_count`.
     taken: u64,
     places: Vec<Place>,
     free: Vec<u32>,
-    /// Leases in the order of their frames; those given back since are skipped.
+    /// Leases in the order of their frames. Entries of released leases are skipped.
     order: VecDeque<(u64, u32)>,
     spare: Vec<Vec<u8>>,
     evacuated: u64,
 }
 
-/// Shared with the kernel; unmapped on drop.
+/// Pages shared with the kernel, unmapped on drop.
 #[derive(Debug)]
 struct Pages {
     base: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: needed because a device moves to the thread that drives it. Pages are an address and a length that belong to the
-// process; whoever reads through them borrows the ring.
+// SAFETY: needed because a device moves to the thread that drives it. Pages are an address and a length that belong to the process. Every reader
+// borrows the ring.
 unsafe impl Send for Pages {}
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: needed to give the pages back. They were mapped with this address and length by `ReceiveRing::attach`,
-        // and nothing that borrows them outlives the ring.
+        // SAFETY: needed to unmap the pages. They were mapped with this address and length by `ReceiveRing::attach`, and nothing that borrows them
+        // outlives the ring.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
-/// Pages of a ring for so many frames of this length, and how many slots a block has; no slots if they are too long for one.
+/// Returns the size in bytes of a ring for this many frames of this length, and the number of slots per block. The latter is 0 if the frames are too
+/// long for a block.
 pub(super) const fn ring_bytes(frames: usize, frame_bytes_max: usize) -> (usize, usize) {
     let slots_per_block = BLOCK_BYTES / slot_bytes(frame_bytes_max);
     let blocks =
@@ -95,7 +96,7 @@ const fn slot_bytes(frame_bytes_max: usize) -> usize {
 }
 
 impl ReceiveRing {
-    /// Give a socket that is not bound yet a ring for `frames` frames of `frame_bytes_max` bytes.
+    /// Attaches a ring for `frames` frames of `frame_bytes_max` bytes to an unbound socket.
     pub(super) fn attach(socket: &OwnedFd, frames: usize, frame_bytes_max: usize) -> io::Result<Self> {
         let slot_bytes = slot_bytes(frame_bytes_max);
         let (length, slots_per_block) = ring_bytes(frames, frame_bytes_max);
@@ -117,8 +118,7 @@ impl ReceiveRing {
         };
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: needed to see the ring at all. A null hint lets the kernel choose a free range, so no existing memory is
-        // touched.
+        // SAFETY: needed to access the ring at all. A null hint lets the kernel choose a free range, so no existing memory is touched.
         let base = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, socket.as_fd(), 0)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let (places, free, order, spare) = Default::default();
@@ -136,12 +136,12 @@ impl ReceiveRing {
         })
     }
 
-    /// Whether a frame has come.
+    /// Returns whether a frame has been received.
     pub(super) fn ready(&self) -> bool {
         self.status(self.taken).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Take the next frame that is whole and wanted.
+    /// Takes the next frame that is complete and wanted.
     pub(super) fn take(&mut self, mut wanted: impl FnMut(Arrival, &[u8]) -> bool) -> Option<DeviceLease> {
         while self.ready() {
             let number = self.taken;
@@ -166,7 +166,7 @@ impl ReceiveRing {
         DeviceLease(slot)
     }
 
-    /// The bytes under a lease; empty if there is no such lease.
+    /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
         match self.places.get(lease.0 as usize) {
             Some(Place::Slot { at, length, .. }) => self.range(*at, *length),
@@ -175,7 +175,7 @@ impl ReceiveRing {
         }
     }
 
-    /// Give a lease back. One that is not out is left alone.
+    /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
         let Some(place) = self.places.get_mut(lease.0 as usize) else { return };
         match std::mem::replace(place, Place::Free) {
@@ -186,7 +186,7 @@ impl ReceiveRing {
         self.free.push(lease.0);
     }
 
-    /// The end of a turn: a frame that is still held must not look like one that has just come.
+    /// Moves the last frame out of the ring at the end of a poll, if it is still held. Otherwise it would keep the socket readable.
     pub(super) fn settle(&mut self) {
         let last = self.taken.wrapping_sub(1);
         if let Some(&(number, slot)) = self.order.back()
@@ -202,12 +202,12 @@ impl ReceiveRing {
         }
     }
 
-    /// Frames that were moved to the heap.
+    /// Returns the number of frames moved to the heap.
     pub(super) const fn evacuated(&self) -> u64 {
         self.evacuated
     }
 
-    /// Move out what lies further back than so many frames.
+    /// Moves out the frames that are `frames` or more behind the next one.
     fn evacuate(&mut self, frames: u64) {
         while let Some(&(number, slot)) = self.order.front()
             && (number + frames <= self.taken || !self.is_held(number, slot))
@@ -221,7 +221,7 @@ impl ReceiveRing {
         matches!(self.places[slot as usize], Place::Slot { number: held, .. } if held == number)
     }
 
-    /// Copy a frame that is still in the ring to the heap, and give its slot back.
+    /// Copies a frame that is still in the ring to the heap, and releases its slot.
     fn move_out(&mut self, number: u64, slot: u32) {
         if !self.is_held(number, slot) {
             return;
@@ -238,7 +238,7 @@ impl ReceiveRing {
         self.status(number).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
-    /// Offset of the slot of a frame.
+    /// Returns the offset of a frame's slot, in bytes.
     fn slot_at(&self, number: u64) -> usize {
         let slot = (number % self.slot_count) as usize;
         slot / self.slots_per_block * BLOCK_BYTES + slot % self.slots_per_block * self.slot_bytes
@@ -246,23 +246,23 @@ impl ReceiveRing {
 
     fn status(&self, number: u64) -> &AtomicU32 {
         let at = self.slot_at(number) + offset_of!(libc::tpacket2_hdr, tp_status);
-        // SAFETY: needed because kernel and process hand slots to each other by this word. It lies within the mapping, slots
-        // are aligned to 16 bytes, and it is only touched atomically.
+        // SAFETY: needed because kernel and process pass slots to each other through this word. It lies within the mapping, slots are aligned to 16
+        // bytes, and it is only accessed atomically.
         unsafe { AtomicU32::from_ptr(self.pages.base.as_ptr().add(at).cast()) }
     }
 
-    /// Bytes of a slot that is ours.
+    /// Returns the bytes of a slot that belongs to this process.
     fn range(&self, at: usize, length: usize) -> &[u8] {
-        // SAFETY: needed because the ring is mapped memory. `look` has cut the range to its slot; the slot is ours until its
-        // status goes back to the kernel, which takes `&mut self` and so cannot happen while this borrow lives.
+        // SAFETY: needed because the ring is mapped memory. `look` has limited the range to its slot. The slot belongs to this process until its
+        // status goes back to the kernel, which takes `&mut self` and so cannot happen while this borrow exists.
         unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr().add(at), length) }
     }
 
-    /// What lies in a slot that is ours, and at which offset of the pages.
+    /// Reads the header of a slot that belongs to this process. Returns the description of its frame, and the frame's offset in the pages.
     fn look(&self, number: u64) -> (Arrival, usize) {
         let slot = self.slot_at(number);
-        // SAFETY: needed because the kernel's header is plain memory. Header and address lie within the slot, the status
-        // was acquired, so the kernel has finished writing, and both types are integers of which every pattern is valid.
+        // SAFETY: needed because the kernel's header is plain memory. Header and address lie within the slot, the status was acquired, so the kernel
+        // has finished writing, and both types are integers of which every pattern is valid.
         let (header, address) = unsafe {
             let base = self.pages.base.as_ptr().add(slot);
             let address: libc::sockaddr_ll = ptr::read_unaligned(base.add(ADDRESS_AT).cast());

@@ -1,8 +1,8 @@
-//! Raw packet sockets and their batches: the system calls of the packet wire, and nothing else.
+//! Raw packet sockets and their batches: only the system calls of the packet wire.
 //!
-//! A receiving socket is bound to an interface and to one EtherType, so the kernel filters for us and our own frames
-//! never come back. A sending socket is bound to the interface with protocol 0, so it receives nothing. Both never
-//! block. Batches of up to [`BATCH`] frames share one system call, which is what a frame costs most.
+//! A receiving socket is bound to one interface and one EtherType, so the kernel filters frames, and frames sent by this process never return. A
+//! sending socket is bound to the interface with protocol 0, so it receives nothing. Both are non-blocking. Up to [`BATCH`] frames share one system
+//! call, because the system call is the largest cost of a frame.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -11,30 +11,30 @@ use std::ptr;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// Most frames per system call.
+/// Maximum number of frames per system call.
 pub(super) const BATCH: usize = 32;
 
 /// A buffer that holds one frame of any size.
 pub(super) type FrameBuffer = Box<[u8; super::FRAME_BYTES_MAX]>;
 
-/// What the kernel says about a received frame beside its bytes.
+/// The kernel's description of a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Bytes that are here.
+    /// Number of bytes received.
     pub(super) length: usize,
-    /// Nothing was cut off.
+    /// Set if nothing was cut off.
     pub(super) is_whole: bool,
-    /// The kernel takes it for somebody else's: another destination, or a VLAN that does not exist here.
+    /// Set if the kernel marks the frame as addressed to others: another destination, or a VLAN that does not exist here.
     pub(super) for_others: bool,
 }
 
-/// A socket that hears nothing until it is bound, so no foreign frame slips in between.
+/// Opens a socket that receives nothing until it is bound, so no foreign frame arrives in between.
 pub(crate) fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// Let a socket hear the frames of one EtherType on one interface, or with protocol 0 only send there.
+/// Binds a socket to the frames of one EtherType on one interface. With protocol 0 the socket only sends.
 pub(crate) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> io::Result<()> {
     // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -48,13 +48,12 @@ pub(crate) fn bind(socket: &OwnedFd, interface_index: u32, ether_type: u16) -> i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Frames that the kernel dropped for lack of room since this was last asked.
+/// Returns the number of frames that the kernel dropped for lack of space since the previous call.
 pub(super) fn take_kernel_drops(socket: impl AsFd) -> u64 {
     // SAFETY: needed because the type has no constructor. It consists of integers, for which zero is valid.
     let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
     let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into
-    // `statistics`, which lives through the call.
+    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into `statistics`, which exists through the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -67,11 +66,11 @@ pub(super) fn take_kernel_drops(socket: impl AsFd) -> u64 {
     if result < 0 { 0 } else { u64::from(statistics.tp_drops) }
 }
 
-/// Headers of one batch, on the stack: pointers into frames that are only valid during one call.
+/// Headers of one batch, on the stack. Their pointers into frames are only valid during one call.
 struct Headers {
     vectors: [libc::iovec; BATCH],
     messages: [libc::mmsghdr; BATCH],
-    /// Where each received frame came from.
+    /// Sender address of each received frame.
     addresses: [libc::sockaddr_ll; BATCH],
     count: usize,
 }
@@ -90,7 +89,7 @@ impl Headers {
         }
     }
 
-    /// Point the messages at their vectors; `self` must not move until the call is over.
+    /// Sets each message's pointer to its vector. `self` must not move until the call is over.
     fn link(&mut self) -> *mut libc::mmsghdr {
         for (message, vector) in self.messages.iter_mut().zip(&mut self.vectors).take(self.count) {
             message.msg_hdr.msg_iov = vector;
@@ -99,7 +98,7 @@ impl Headers {
         self.messages.as_mut_ptr()
     }
 
-    /// Ask for the senders' addresses too.
+    /// Requests the senders' addresses too.
     fn want_addresses(&mut self) {
         for (message, address) in self.messages.iter_mut().zip(&mut self.addresses).take(self.count) {
             message.msg_hdr.msg_name = ptr::from_mut(address).cast();
@@ -108,8 +107,8 @@ impl Headers {
     }
 }
 
-/// Take what has arrived, one frame per buffer, at most [`BATCH`], and write down what each buffer got. Returns how
-/// many frames there were; an empty socket is `WouldBlock`.
+/// Receives what has arrived, one frame per buffer, at most [`BATCH`], and describes the contents of each buffer in `arrivals`. Returns the number of
+/// frames. An empty socket returns the error `WouldBlock`.
 pub(super) fn receive_batch(
     socket: impl AsFd,
     buffers: &mut [FrameBuffer],
@@ -124,7 +123,7 @@ pub(super) fn receive_batch(
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: needed because receiving a batch has no safe form. `messages` has `count` linked headers, each with one
     // vector that describes a whole buffer of `buffers`, exclusively borrowed through the call, and an address with its
-    // size; `headers` stays put.
+    // size; `headers` does not move.
     let taken = unsafe { libc::recvmmsg(socket, messages, count, flags, ptr::null_mut()) };
     let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
     let received = headers.messages.iter().zip(&headers.addresses).take(taken);
@@ -138,7 +137,7 @@ pub(super) fn receive_batch(
     Ok(taken)
 }
 
-/// Send these frames in order, at most [`BATCH`]. Returns how many the kernel took; an error concerns the first.
+/// Sends these frames in order, at most [`BATCH`]. Returns the number that the kernel accepted. An error concerns the first frame.
 pub(super) fn send_batch<'b>(socket: impl AsFd, frames: impl Iterator<Item = &'b [u8]>) -> io::Result<usize> {
     let mut headers = Headers::new();
     for frame in frames {
@@ -148,7 +147,7 @@ pub(super) fn send_batch<'b>(socket: impl AsFd, frames: impl Iterator<Item = &'b
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: needed because sending a batch has no safe form. `messages` has `count` linked headers, each with one
     // vector that describes a frame borrowed for 'b, which outlives the call; the kernel only reads the frames
-    // (`iovec` has no const form), and `headers` stays put.
+    // (`iovec` has no const form), and `headers` does not move.
     let sent = unsafe { libc::sendmmsg(socket, messages, count, flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }

@@ -1,16 +1,15 @@
-//! The udp wire: the same Ethernet frames as the payload of datagrams (IPv4).
+//! The UDP wire: Ethernet frames as the payload of datagrams (IPv4).
 //!
-//! For systems that give a user neither namespaces nor packet sockets: there both ends are sockets of the loopback interface.
-//! And for hosts with routers between them: there each host opens its end at an address that the rack file names. Either way
-//! sockets are connected to each other, so the kernel takes datagrams from the neighbour's address alone and every stranger
-//! is turned away below us.
+//! It serves systems that give a user neither namespaces nor packet sockets. There both ends are sockets of the loopback interface. It also serves
+//! hosts with routers between them. There each host opens its end at an address that the rack file names. In both cases the sockets are connected to
+//! each other, so the kernel accepts datagrams from the neighbour's address only and discards all others.
 //!
-//! What is fast about it is that a crossing can be large: frames of one length that wait together leave as one buffer, which
-//! the kernel cuts into datagrams at its far end or not at all (`udp_outgoing`), and arrive as one (`udp_received`).
+//! The wire is fast because one system call can carry many frames. Frames of one length that wait together are sent as one buffer. The kernel cuts it
+//! into datagrams at the end of its send path, or not at all (`udp_outgoing`), and they are received as one buffer (`udp_received`).
 //!
-//! Datagrams have no back-pressure; credits prevent losses as on the packet wire (`truesize`). A pair of sockets that nobody
-//! writes to goes along as the carrier: when a process ends, the kernel closes its end, and the neighbour sees that. A
-//! refused datagram says the same, and between hosts only that does.
+//! Datagrams have no back-pressure; credits prevent losses as on the packet wire (`truesize`). Within one host, a pair of sockets that carry no data
+//! serves as the carrier: when a process ends, the kernel closes its socket, and the neighbour detects that. A refused datagram has the same meaning.
+//! Between hosts it is the only such signal.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -23,20 +22,21 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::socket::{has_peer, set_receive_buffer};
 use super::udp_outgoing::Outgoing;
 use super::udp_received::Received;
-use super::udp_routed::{Doorman, HEADERS_BYTES, path_mtu, routed};
+use super::udp_routed::{ForeignDatagrams, HEADERS_BYTES, path_mtu, routed};
 use super::udp_socket::{BATCH, connected_pair, drops, join_received, send_batch};
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
 
-/// When the kernel was full, how soon to try again.
+/// Delay before the next attempt after the kernel's buffer was full, in nanoseconds.
 const RETRY_NS: u64 = 200_000;
-/// What a socket asks for; the kernel may grant less.
+/// Receive buffer that a socket requests, in bytes. The kernel may grant less.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
-/// What waits leaves when it is so much, half of the largest piece, and does not wait for the turn's end: credits admit hardly more
-/// than one largest piece, and a sender that fills it stands still until the neighbour has worked through all of it.
+/// Number of waiting bytes that are sent before the end of the poll: half of the largest piece. Credits admit little more than one largest piece, and
+/// a sender that fills it would stop until the neighbour has processed all of it.
 const PIECE_BYTES: usize = 32 << 10;
-/// Beyond this the kernel cuts nothing: it then takes datagrams one by one.
+/// Maximum number of frames that the kernel cuts from one buffer.
 const RUN_FRAMES_MAX: usize = 64;
-/// Refusals that one attempt to send passes over where they are ignored: each is reported once, and a flood of them must end.
+/// Number of refusals that one attempt to send skips where refusals are ignored. Each refusal is reported once, and a flood of them must not block
+/// the sender.
 const REFUSALS_MAX: usize = 8;
 
 /// One end of a link, not opened yet.
@@ -45,101 +45,101 @@ const REFUSALS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct End {
     socket: OwnedFd,
-    beside: Beside,
+    beside: Companion,
 }
 
-/// What goes along with the socket.
+/// Second descriptor of an end.
 #[derive(Debug)]
-enum Beside {
-    /// Within one machine: ends with the neighbour's process.
+enum Companion {
+    /// Within one machine: the carrier, which closes with the neighbour's process.
     Carrier(OwnedFd),
-    /// Between machines: hears, on the same port, what strangers send.
-    Doorman(Doorman),
+    /// Between machines: the socket that receives foreign datagrams on the same port.
+    ForeignDatagrams(ForeignDatagrams),
 }
 
-/// Where a link between machines begins and ends.
+/// Addresses of a link between machines.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Here.
+    /// Address of this end.
     pub mine: SocketAddrV4,
-    /// There.
+    /// Address of the remote end.
     pub theirs: SocketAddrV4,
 }
 
-/// What a port must know of its link.
+/// Settings of a port, from its link.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Longest frame; what is longer is not received.
+    /// Length of the longest frame, in bytes. Longer frames are not received.
     pub frame_bytes_max: u16,
-    /// What the neighbour may have under way.
+    /// Credits of the neighbour: what it may have in flight.
     pub credits: CreditConfig,
 }
 
-/// A new link over the loopback interface.
+/// Creates a link over the loopback interface.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system.
 pub fn create() -> io::Result<(End, End)> {
     let (a, b) = connected_pair()?;
     let (a_carrier, b_carrier) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    let end = |socket, carrier| End { socket, beside: Beside::Carrier(carrier) };
+    let end = |socket, carrier| End { socket, beside: Companion::Carrier(carrier) };
     Ok((end(a, a_carrier), end(b, b_carrier)))
 }
 
-/// One end of a link to another machine. Both machines open theirs, in any order.
+/// Creates one end of a link to another machine. Both machines create theirs, in any order.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system.
 pub fn create_routed(route: &Route) -> io::Result<End> {
-    let (socket, doorman) = routed(route.mine, route.theirs)?;
-    Ok(End { socket, beside: Beside::Doorman(doorman) })
+    let (socket, foreign) = routed(route.mine, route.theirs)?;
+    Ok(End { socket, beside: Companion::ForeignDatagrams(foreign) })
 }
 
 impl End {
-    /// The descriptors, still owned by this end: to be inherited by the process that will open it.
+    /// Returns the descriptors, for the process that will inherit and open them. This end keeps ownership.
     #[must_use]
     pub fn fds(&self) -> [RawFd; 2] {
         let beside = match &self.beside {
-            Beside::Carrier(carrier) => carrier.as_raw_fd(),
-            Beside::Doorman(doorman) => doorman.descriptor().as_raw_fd(),
+            Companion::Carrier(carrier) => carrier.as_raw_fd(),
+            Companion::ForeignDatagrams(foreign) => foreign.descriptor().as_raw_fd(),
         };
         [self.socket.as_raw_fd(), beside]
     }
 
-    /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
+    /// Takes over inherited descriptors of a link within one machine, in the order of [`End::fds`].
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn from_fds([socket, carrier]: [RawFd; 2]) -> io::Result<Self> {
-        Ok(Self { socket: adopt(socket)?, beside: Beside::Carrier(adopt(carrier)?) })
+        Ok(Self { socket: adopt(socket)?, beside: Companion::Carrier(adopt(carrier)?) })
     }
 
-    /// The same, of a link to another machine.
+    /// Takes over inherited descriptors of a link to another machine, in the order of [`End::fds`].
     ///
     /// # Errors
-    /// The system's.
-    pub fn routed_from_fds([socket, doorman]: [RawFd; 2]) -> io::Result<Self> {
-        let doorman = Doorman::inherited(adopt(doorman)?);
-        Ok(Self { socket: adopt(socket)?, beside: Beside::Doorman(doorman) })
+    /// The error of the system.
+    pub fn routed_from_fds([socket, foreign]: [RawFd; 2]) -> io::Result<Self> {
+        let foreign = ForeignDatagrams::inherited(adopt(foreign)?);
+        Ok(Self { socket: adopt(socket)?, beside: Companion::ForeignDatagrams(foreign) })
     }
 
-    /// Longest frame that crosses to the other end in one packet, as far as this machine knows the way.
+    /// Returns the length in bytes of the longest frame that reaches the other end in one packet, as far as this machine knows the path.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn frame_bytes_carried(&self) -> io::Result<usize> {
         Ok(path_mtu(&self.socket)?.saturating_sub(HEADERS_BYTES))
     }
 
-    /// Make a device of it.
+    /// Opens the end as a device.
     ///
     /// # Errors
-    /// The system's; too small a receive buffer for the link's credits.
+    /// The error of the system, or too small a receive buffer for the link's credits.
     pub fn open(self, settings: &Settings) -> io::Result<UdpDevice> {
         self.open_with(settings, RECEIVE_BUFFER_BYTES)
     }
@@ -147,9 +147,9 @@ impl End {
     pub(super) fn open_with(self, settings: &Settings, buffer_bytes: usize) -> io::Result<UdpDevice> {
         let frame_bytes_max = usize::from(settings.frame_bytes_max).min(FRAME_BYTES_MAX);
         let granted_bytes = set_receive_buffer(&self.socket, buffer_bytes)?;
-        // While a reader has not emptied the queue, the kernel keeps a quarter back of what has been read.
+        // Until a reader has emptied the queue, the kernel withholds up to a quarter of the buffer for data that has been read already.
         truesize::check(granted_bytes / 4 * 3, &settings.credits, frame_bytes_max)?;
-        // A kernel that cannot join hands over one by one.
+        // A kernel that cannot join datagrams delivers them one by one.
         let _ = join_received(&self.socket);
         Ok(UdpDevice {
             socket: self.socket,
@@ -160,7 +160,7 @@ impl End {
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
             has_neighbour: true,
-            believes_refusals: true,
+            honours_refusals: true,
             is_heard: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
@@ -170,41 +170,41 @@ impl End {
 
 /// A port on a datagram socket.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct UdpDevice {
     socket: OwnedFd,
-    beside: Beside,
+    beside: Companion,
     frame_bytes_max: usize,
     received: Received,
     outgoing: Outgoing,
-    /// Frames that may go as one: several, or one where the kernel does not cut.
+    /// Number of frames that may be sent as one buffer: several, or one where the kernel does not cut.
     run_frames_max: usize,
-    /// Nobody holds the neighbour's socket any more.
+    /// Set if the neighbour's socket has been closed.
     is_refused: bool,
-    /// Both ends were there when this was asked last.
+    /// Result of the last check whether the neighbour is present.
     has_neighbour: bool,
-    /// Whether a refused datagram says that the neighbour is gone.
-    believes_refusals: bool,
-    /// Something has come from the neighbour since it was last refused.
+    /// Set if a refused datagram means that the neighbour is absent.
+    honours_refusals: bool,
+    /// Set if a frame has been received from the neighbour since the last refusal.
     is_heard: bool,
-    /// When to try again after the kernel was full.
+    /// Time of the next attempt after the kernel's buffer was full.
     retry_at: Instant,
     counters: DeviceCounters,
 }
 
 impl UdpDevice {
-    /// Ignore refused datagrams of a link between machines: any sender on the network between them can forge the ICMP message.
+    /// Ignores refused datagrams of a link between machines, because any sender on the network between them can forge the ICMP message.
     #[must_use]
-    pub const fn without_refusals(mut self) -> Self {
-        self.believes_refusals = matches!(self.beside, Beside::Carrier(_));
+    pub const fn ignoring_refusals(mut self) -> Self {
+        self.honours_refusals = matches!(self.beside, Companion::Carrier(_));
         self
     }
 
-    /// Whether the neighbour is there. A refusal before it was ever heard only says that it is late.
+    /// Returns whether the neighbour is present. A refusal before the first received frame only means that the neighbour has not started yet.
     fn is_answered(&mut self) -> bool {
         self.is_refused |= std::mem::take(&mut self.received.is_refused);
-        self.is_refused &= self.believes_refusals;
+        self.is_refused &= self.honours_refusals;
         if self.is_refused {
             let was_heard = std::mem::replace(&mut self.is_heard, false);
             self.has_neighbour = self.has_neighbour && !was_heard;
@@ -215,7 +215,7 @@ impl UdpDevice {
         self.has_neighbour
     }
 
-    /// Hand the kernel what waits. Returns whether it could take everything.
+    /// Passes the waiting frames to the kernel. Returns whether it accepted all of them.
     fn send(&mut self) -> bool {
         let mut refusals = 0;
         while self.outgoing.count() > 0 {
@@ -234,20 +234,20 @@ impl UdpDevice {
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
-                    Some(Errno::CONNREFUSED) if !self.believes_refusals => {
+                    Some(Errno::CONNREFUSED) if !self.honours_refusals => {
                         refusals += 1;
                         if refusals > REFUSALS_MAX {
                             return false;
                         }
                     }
                     Some(Errno::CONNREFUSED) => {
-                        // It concerns an earlier datagram, and it is said once.
+                        // The error concerns an earlier datagram, and the kernel reports it once.
                         self.is_refused = true;
                         self.counters.send_errors += self.outgoing.count() as u64;
                         self.outgoing.forget(usize::MAX);
                     }
                     _ if self.run_frames_max > 1 && first_frames(1).sum::<usize>() > 1 => {
-                        // This kernel or this interface does not cut; one by one it is.
+                        // This kernel or this interface does not cut buffers. From now on frames are sent one by one.
                         self.run_frames_max = 1;
                     }
                     _ => {
@@ -291,7 +291,7 @@ impl Device for UdpDevice {
     fn commit(&mut self, length: usize, _doorbell: bool) {
         if !self.outgoing.is_full() && length > 0 && length <= self.frame_bytes_max {
             self.outgoing.push(length);
-            // The neighbour begins with this piece while the next one is made; what the kernel cannot take waits for the flush.
+            // The neighbour starts with this piece while the next one is made. Frames that the kernel cannot accept wait for the flush.
             if self.outgoing.waiting_bytes() >= PIECE_BYTES {
                 let _ = self.send();
             }
@@ -309,7 +309,7 @@ impl Device for UdpDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        if let Beside::Carrier(carrier) = &self.beside {
+        if let Companion::Carrier(carrier) = &self.beside {
             self.has_neighbour = self.has_neighbour && !self.is_refused && has_peer(carrier);
             return self.has_neighbour;
         }
@@ -321,18 +321,18 @@ impl Device for UdpDevice {
     }
 
     fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
-        // Once the neighbour is gone it stays readable, and nobody could sleep.
+        // After the neighbour has ended, the carrier stays readable, and no thread could sleep on it.
         match &self.beside {
-            Beside::Carrier(carrier) => self.has_neighbour.then(|| carrier.as_fd()),
-            Beside::Doorman(_) => None,
+            Companion::Carrier(carrier) => self.has_neighbour.then(|| carrier.as_fd()),
+            Companion::ForeignDatagrams(_) => None,
         }
     }
 
     fn counters(&self) -> DeviceCounters {
         let Received { evacuated, too_long, .. } = self.received;
         let strangers = match &self.beside {
-            Beside::Carrier(_) => 0,
-            Beside::Doorman(doorman) => doorman.turned_away(),
+            Companion::Carrier(_) => 0,
+            Companion::ForeignDatagrams(foreign) => foreign.turned_away(),
         };
         DeviceCounters {
             strangers,

@@ -1,81 +1,80 @@
-//! Frames committed to a datagram socket, one behind the other, and the runs of them that go as one.
+//! Frames committed to a datagram socket, one after the other, and the runs of them that are sent as one buffer.
 //!
-//! The kernel cuts one large buffer into datagrams of one length, of which the last may be shorter. So frames lie in one
-//! buffer without gaps, and a run is as many of them as have the length of the first, with a shorter one at most at
-//! its end. A large crossing then costs hardly more than a small one.
+//! The kernel cuts one large buffer into datagrams of one length, of which the last may be shorter. Frames therefore lie in one buffer without gaps.
+//! A run consists of consecutive frames of one length, and may end with a shorter one. A large transfer then costs little more than a small one.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::FRAME_BYTES_MAX;
 
-/// Room for frames that have not been sent.
+/// Space for frames that have not been sent, in bytes.
 const ROOM_BYTES: usize = 256 << 10;
-/// What the kernel cuts at once: bytes of the payload of one large datagram, and pieces.
+/// Limits of what the kernel cuts at once: payload of one large datagram in bytes, and number of pieces.
 const RUN_BYTES_MAX: usize = 65_000;
 const RUN_FRAMES_MAX: usize = 64;
 
-/// Frames that go in one piece and arrive as so many datagrams.
+/// Frames that are sent as one buffer and received as that many datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Where their bytes are.
+    /// Range of their bytes in the buffer.
     pub(super) bytes: Range<usize>,
-    /// How many there are.
+    /// Number of frames.
     pub(super) frames: usize,
-    /// Length of each but the last.
+    /// Length of each frame except the last, in bytes.
     pub(super) frame_bytes: usize,
 }
 
-/// Frames committed and not yet taken by the kernel.
+/// Frames committed and not yet accepted by the kernel.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     buffer: Box<[u8]>,
     lengths: VecDeque<usize>,
-    /// Where the first frame begins, and where the next one will.
+    /// Offset of the first frame, and offset at which the next one will begin.
     begin: usize,
     end: usize,
 }
 
 impl Default for Outgoing {
     fn default() -> Self {
-        // Zeroed by the kernel page by page, as far as it is used.
+        // The kernel zeroes each page on first use.
         Self { buffer: vec![0; ROOM_BYTES].into(), lengths: VecDeque::new(), begin: 0, end: 0 }
     }
 }
 
 impl Outgoing {
-    /// How many frames wait.
+    /// Returns the number of waiting frames.
     pub(super) fn count(&self) -> usize {
         self.lengths.len()
     }
 
-    /// How many bytes wait.
+    /// Returns the number of waiting bytes.
     pub(super) const fn waiting_bytes(&self) -> usize {
         self.end - self.begin
     }
 
-    /// Whether there is no room for another one where it would have to lie.
+    /// Returns whether there is no space for another frame at the end of the buffer.
     pub(super) const fn is_full(&self) -> bool {
         self.end + FRAME_BYTES_MAX > ROOM_BYTES
     }
 
-    /// Room for the next frame.
+    /// Returns space for the next frame, or `None` if the buffer is full.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         self.buffer.get_mut(self.end..self.end + FRAME_BYTES_MAX)
     }
 
-    /// The frame in the room waits from now on.
+    /// Enqueues the frame in the space that `room` returned.
     pub(super) fn push(&mut self, length: usize) {
         self.lengths.push_back(length);
         self.end += length;
     }
 
-    /// The bytes of a run.
+    /// Returns the bytes of a run.
     pub(super) fn bytes(&self, run: &Run) -> &[u8] {
         &self.buffer[run.bytes.clone()]
     }
 
-    /// The runs that wait, oldest first, of at most so many frames each.
+    /// Returns the waiting runs, oldest first, of at most `frames_max` frames each.
     pub(super) fn runs(&self, frames_max: usize) -> impl Iterator<Item = Run> {
         let frames_max = frames_max.clamp(1, RUN_FRAMES_MAX);
         let (mut next, mut at) = (0, self.begin);
@@ -97,7 +96,7 @@ impl Outgoing {
         })
     }
 
-    /// The oldest frames are gone.
+    /// Removes the oldest `frames` frames.
     pub(super) fn forget(&mut self, frames: usize) {
         let bytes: usize = self.lengths.drain(..frames.min(self.lengths.len())).sum();
         self.begin += bytes;

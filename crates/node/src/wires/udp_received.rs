@@ -1,8 +1,8 @@
-//! Received datagrams of a udp wire: many frames in one buffer, leased one by one.
+//! Received datagrams of a UDP wire: many frames in one buffer, leased one by one.
 //!
-//! The kernel hands over joined what the sender had cut, up to 64 KiB, so a buffer holds up to 64 frames and is used again
-//! once the last of them has been given back. One frame that the core keeps would keep 64 KiB; when too many buffers are out,
-//! what is left in the emptiest one moves to the heap.
+//! The kernel delivers joined what the sender had it cut, up to 64 KiB. A buffer therefore holds up to 64 frames, and is reused once the last of them
+//! has been released. One frame that the core keeps would keep 64 KiB. When too many buffers are in use, the remaining frames of the emptiest one
+//! move to the heap.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,14 +11,14 @@ use std::os::fd::OwnedFd;
 use super::udp_socket::{BATCH, Message, receive_batch};
 use super::{DeviceLease, FRAME_BYTES_MAX};
 
-/// The longest message that the kernel joins.
+/// Length of the longest message that the kernel joins, in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Buffers that may be out before frames are moved from one.
+/// Number of buffers that may be in use before frames are moved from one.
 const BUFFERS_MAX: usize = 4 * BATCH;
-/// Received frames that the core may hold before the socket is no longer read.
+/// Number of received frames that the core may hold before the socket is no longer read.
 const LEASES_MAX: usize = 4096;
 
-/// Where a leased frame is.
+/// Position of a leased frame.
 #[derive(Debug)]
 enum Place {
     Free,
@@ -29,36 +29,36 @@ enum Place {
 #[derive(Debug)]
 struct Buffer {
     bytes: Box<[u8]>,
-    /// Leases on its frames.
+    /// Number of leases on its frames.
     leases: usize,
 }
 
 /// Received frames, and the buffers for the next ones.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// Buffers with frames in them, by place.
+    /// Buffers with frames in them. A leased frame refers to its buffer by index.
     buffers: Vec<Buffer>,
-    /// Places whose buffer is empty and has moved to the spare ones.
+    /// Indices of buffers that are empty and have moved to the spare ones.
     vacant: Vec<usize>,
-    /// Those that became empty last are used first, because they are still in the cache.
+    /// Empty buffers. Those that became empty last are used first, because they are still in the cache.
     spare: Vec<Box<[u8]>>,
     places: Vec<Place>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
-    /// The last batch was not full: the socket was empty a moment ago.
+    /// Set if the last batch was not full: the socket was empty just now.
     drained: bool,
-    /// Buffers to offer next: one where little comes, because each costs time even if nothing comes at all.
+    /// Number of buffers to offer next: one while little traffic arrives, because each buffer costs time even if it stays empty.
     offer: usize,
-    /// Frames that were moved to the heap.
+    /// Number of frames moved to the heap.
     pub(super) evacuated: u64,
-    /// Frames longer than any of ours.
+    /// Number of frames longer than the link's maximum.
     pub(super) too_long: u64,
-    /// A datagram of ours was refused: nobody holds the neighbour's socket.
+    /// Set if a sent datagram was refused: the neighbour's socket is closed.
     pub(super) is_refused: bool,
 }
 
 impl Received {
-    /// Whether a frame has come.
+    /// Returns whether a frame has been received.
     pub(super) fn ready(&mut self, socket: &OwnedFd, frame_bytes_max: usize) -> bool {
         if self.arrived.is_empty() {
             self.fill(socket, frame_bytes_max);
@@ -66,16 +66,16 @@ impl Received {
         !self.arrived.is_empty()
     }
 
-    /// Take the next frame.
+    /// Takes the next frame.
     pub(super) fn take(&mut self, socket: &OwnedFd, frame_bytes_max: usize) -> Option<DeviceLease> {
-        // A batch that was not full need not be followed by a call that finds nothing.
+        // After a batch that was not full, one call would most likely find nothing. It is skipped.
         if self.arrived.is_empty() && !std::mem::take(&mut self.drained) {
             self.fill(socket, frame_bytes_max);
         }
         self.arrived.pop_front().map(DeviceLease)
     }
 
-    /// The bytes under a lease; empty if there is no such lease.
+    /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
         match self.places.get(lease.0 as usize) {
             Some(Place::In { buffer, at, length }) => &self.buffers[*buffer].bytes[*at..*at + *length],
@@ -84,7 +84,7 @@ impl Received {
         }
     }
 
-    /// Give a lease back. One that is not out is left alone.
+    /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
         let Some(place) = self.places.get_mut(lease.0 as usize) else { return };
         match std::mem::replace(place, Place::Free) {
@@ -107,7 +107,7 @@ impl Received {
         }
     }
 
-    /// Take a batch from the socket.
+    /// Reads a batch from the socket.
     fn fill(&mut self, socket: &OwnedFd, frame_bytes_max: usize) {
         if self.places.len() - self.free.len() >= LEASES_MAX {
             return;
@@ -116,7 +116,7 @@ impl Received {
         let offered = self.spare.len().min(self.offer.max(1));
         let mut messages = [Message::default(); BATCH];
         let buffers = self.spare.iter_mut().rev().take(offered).map(|bytes| &mut bytes[..]);
-        // An error other than "empty" is a carrier that is about to be found missing, and is said once.
+        // An error other than "empty" means a lost carrier, which the carrier's next poll detects. The kernel reports it once.
         let taken = receive_batch(socket, buffers, &mut messages).unwrap_or_else(|error| {
             self.is_refused |= error.kind() == io::ErrorKind::ConnectionRefused;
             0
@@ -129,7 +129,7 @@ impl Received {
         }
     }
 
-    /// Lease each frame of a message.
+    /// Leases each frame of a message.
     fn arrive(&mut self, bytes: Box<[u8]>, message: Message, frame_bytes_max: usize) {
         let filled = Buffer { bytes, leases: 0 };
         let buffer = self.vacant.pop().unwrap_or(self.buffers.len());
@@ -161,11 +161,11 @@ impl Received {
         self.arrived.push_back(slot);
     }
 
-    /// See to it that there is a buffer for what comes next.
+    /// Provides a buffer for the next message.
     fn provide(&mut self) {
         let in_use = |received: &Self| received.buffers.len() - received.vacant.len();
         while self.spare.len() < BATCH && self.spare.len() + in_use(self) < BUFFERS_MAX {
-            // Zeroed by the kernel page by page, as far as it is used.
+            // The kernel zeroes each page on first use.
             self.spare.push(vec![0; BUFFER_BYTES].into());
         }
         if !self.spare.is_empty() {
@@ -192,7 +192,7 @@ mod tests {
     const FRAME_BYTES: usize = 100;
 
     fn take(received: &mut Received, socket: &OwnedFd) -> Option<DeviceLease> {
-        // Datagrams over the loopback interface are there when the sender's call returns.
+        // Datagrams over the loopback interface have arrived when the sender's call returns.
         received.take(socket, FRAME_BYTES_MAX).or_else(|| received.take(socket, FRAME_BYTES_MAX))
     }
 

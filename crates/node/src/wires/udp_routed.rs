@@ -1,9 +1,8 @@
-//! Sockets of a link to another machine: a connected one, and a doorman who counts strangers.
+//! Sockets of a link to another machine: a connected one, and a second one, the *foreign socket*, that counts foreign datagrams.
 //!
-//! The kernel hands a datagram to the connected socket if it comes from the neighbour's address and port, and else to a socket
-//! that is bound to the same port and connected to nobody: the doorman. So the way of our own frames knows nothing of strangers,
-//! and they are counted all the same, those that found no room with him included. Who forges the neighbour's address is
-//! the core's matter, as on every wire.
+//! The kernel passes a datagram to the connected socket if it comes from the neighbour's address and port, and otherwise to a socket that is bound to
+//! the same port and not connected. The data path is therefore not affected by foreign datagrams, and all of them are counted, including those that
+//! found no space in the buffer of the foreign socket. The core detects a forged neighbour address, as on every wire.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -18,21 +17,21 @@ use rustix::net::{
 use super::socket::set_receive_buffer;
 use super::udp_socket::drops;
 
-/// Headers in front of every datagram: IPv4 and UDP.
+/// Size of the headers before every datagram, in bytes: IPv4 and UDP.
 pub(super) const HEADERS_BYTES: usize = 28;
-/// What the doorman keeps until somebody asks; the rest is counted by the kernel.
-const DOORMAN_BUFFER_BYTES: usize = 16 << 10;
+/// Receive buffer of the foreign socket, in bytes. The kernel counts the datagrams that do not fit.
+const FOREIGN_BUFFER_BYTES: usize = 16 << 10;
 
-/// Hears what comes to a port from others than the neighbour.
+/// Receives datagrams that stations other than the neighbour send to a port.
 #[derive(Debug)]
-pub(super) struct Doorman {
+pub(super) struct ForeignDatagrams {
     socket: OwnedFd,
-    /// Those that have been looked at.
+    /// Number of datagrams that have been read.
     seen: AtomicU64,
 }
 
-impl Doorman {
-    /// One that this process was started with.
+impl ForeignDatagrams {
+    /// Takes over an inherited socket.
     pub(super) const fn inherited(socket: OwnedFd) -> Self {
         Self { socket, seen: AtomicU64::new(0) }
     }
@@ -41,7 +40,7 @@ impl Doorman {
         self.socket.as_fd()
     }
 
-    /// How many datagrams of strangers have come so far.
+    /// Returns the number of foreign datagrams so far.
     pub(super) fn turned_away(&self) -> u64 {
         let mut nothing = [0; 1];
         while recv(&self.socket, &mut nothing, RecvFlags::DONTWAIT).is_ok() {
@@ -51,8 +50,8 @@ impl Doorman {
     }
 }
 
-/// A socket at `mine` that hears `theirs` alone, and its doorman. A port that somebody has is refused.
-pub(super) fn routed(mine: SocketAddrV4, theirs: SocketAddrV4) -> io::Result<(OwnedFd, Doorman)> {
+/// Opens a socket at `mine` that receives from `theirs` only, and its foreign socket. Refuses a port that is in use.
+pub(super) fn routed(mine: SocketAddrV4, theirs: SocketAddrV4) -> io::Result<(OwnedFd, ForeignDatagrams)> {
     let open = || {
         socket_with(
             AddressFamily::INET,
@@ -61,25 +60,24 @@ pub(super) fn routed(mine: SocketAddrV4, theirs: SocketAddrV4) -> io::Result<(Ow
             None,
         )
     };
-    let (socket, doorman) = (open()?, open()?);
-    // Alone at first, so that another rack's port is not shared by mistake.
+    let (socket, foreign) = (open()?, open()?);
+    // The first bind is exclusive, so that another rack's port is not shared by mistake.
     bind(&socket, &mine)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    sockopt::set_socket_reuseaddr(&doorman, true)?;
-    set_receive_buffer(&doorman, DOORMAN_BUFFER_BYTES)?;
+    sockopt::set_socket_reuseaddr(&foreign, true)?;
+    set_receive_buffer(&foreign, FOREIGN_BUFFER_BYTES)?;
     connect(&socket, &theirs)?;
-    bind(&doorman, &mine)?;
+    bind(&foreign, &mine)?;
     sockopt::set_socket_reuseaddr(&socket, false)?;
-    sockopt::set_socket_reuseaddr(&doorman, false)?;
-    Ok((socket, Doorman::inherited(doorman)))
+    sockopt::set_socket_reuseaddr(&foreign, false)?;
+    Ok((socket, ForeignDatagrams::inherited(foreign)))
 }
 
-/// Largest packet on the way to where a socket is connected.
+/// Returns the size in bytes of the largest packet on the path to the peer of a connected socket.
 pub(super) fn path_mtu(socket: &OwnedFd) -> io::Result<usize> {
     let mut mtu: libc::c_int = 0;
     let mut length = size_of_val(&mtu) as libc::socklen_t;
-    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into `mtu`, which lives
-    // through the call.
+    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into `mtu`, which exists through the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_believed_only_where_nobody_can_forge_them() {
+    fn refusals_are_believed_only_where_no_other_host_can_forge_them() {
         use crate::wires::Device;
         use crate::wires::udp::{Route, Settings, create_routed};
         use rackloom_protocol::{CreditConfig, Instant};
@@ -121,12 +119,12 @@ mod tests {
             drop(free);
             let device = create_routed(&route).unwrap();
             let device = device.open(&Settings { frame_bytes_max: 1514, credits }).unwrap();
-            let mut device = if is_believed { device } else { device.without_refusals() };
+            let mut device = if is_believed { device } else { device.ignoring_refusals() };
             neighbour.send_to(&[1; 60], route.mine).unwrap();
             let lease = device.receive().unwrap();
             device.release(lease);
             assert!(device.carrier());
-            // From now on the kernel refuses what is sent there, as a forged message of the network would say.
+            // From now on the kernel refuses datagrams to this port. A forged ICMP message would have the same effect.
             drop(neighbour);
             for _ in 0..20 {
                 device.slot().unwrap()[..60].fill(2);
@@ -149,19 +147,19 @@ mod tests {
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         drop(free);
 
-        let (socket, doorman) = routed(mine, address(&neighbour)).unwrap();
+        let (socket, foreign) = routed(mine, address(&neighbour)).unwrap();
         assert!(routed(mine, address(&neighbour)).is_err(), "and is ours alone from then on");
         let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert_eq!(doorman.turned_away(), 0);
+        assert_eq!(foreign.turned_away(), 0);
         for _ in 0..1000 {
             stranger.send_to(&[1; 90], mine).unwrap();
         }
         neighbour.send_to(b"it is me", mine).unwrap();
         assert_eq!(receive(&socket).as_deref(), Some(&b"it is me"[..]));
         assert_eq!(receive(&socket), None);
-        assert_eq!(doorman.turned_away(), 1000, "those without room included");
+        assert_eq!(foreign.turned_away(), 1000, "those without room included");
         stranger.send_to(&[1; 90], mine).unwrap();
-        assert_eq!(doorman.turned_away(), 1001);
+        assert_eq!(foreign.turned_away(), 1001);
         assert!(path_mtu(&socket).unwrap() > 1500);
     }
 }

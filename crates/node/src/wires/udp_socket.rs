@@ -1,7 +1,7 @@
-//! Datagram sockets and their batches: the system calls of the udp wire, and nothing else.
+//! Datagram sockets and their batches: only the system calls of the UDP wire.
 //!
-//! A message may be large: with [`Headers::cut`] the kernel cuts what is sent into datagrams of one length, and with
-//! [`join_received`] it hands over joined what arrived that way, and says the length of the pieces.
+//! A message may be large. With [`Headers::cut`] the kernel cuts a sent buffer into datagrams of one length. With [`join_received`] it delivers such
+//! datagrams joined, and reports the length of the pieces.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -13,12 +13,12 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsock
 
 use super::socket::set_option;
 
-/// Most messages per system call.
+/// Maximum number of messages per system call.
 pub(super) const BATCH: usize = 16;
-/// Room for one control message with an integer.
+/// Space for one control message with an integer, in bytes.
 const CONTROL_BYTES: usize = 24;
 
-/// A pair of sockets on the loopback interface that hear each other and nobody else.
+/// Opens a pair of sockets on the loopback interface that receive only from each other.
 pub(super) fn connected_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let open = || -> io::Result<(OwnedFd, SocketAddrV4)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -33,17 +33,16 @@ pub(super) fn connected_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((a, b))
 }
 
-/// Let the kernel hand over joined what it has cut, or what came close together.
+/// Lets the kernel deliver joined the datagrams that were sent as one buffer, or that arrived close together.
 pub(super) fn join_received(socket: &OwnedFd) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1 as libc::c_int)
 }
 
-/// Count what does not fit into the receive buffer.
+/// Returns the number of datagrams that did not fit into the receive buffer.
 pub(super) fn drops(socket: impl AsFd) -> u64 {
     let mut numbers = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
     let mut length = size_of_val(&numbers) as libc::socklen_t;
-    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into `numbers`, which
-    // lives through the call.
+    // SAFETY: needed because this option has no safe form. The kernel writes at most `length` bytes into `numbers`, which exists through the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -56,12 +55,12 @@ pub(super) fn drops(socket: impl AsFd) -> u64 {
     if result < 0 { 0 } else { u64::from(numbers[libc::SK_MEMINFO_DROPS as usize]) }
 }
 
-/// Control data of one message, aligned as the kernel wants it.
+/// Control data of one message, aligned as the kernel requires.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Headers of one batch, on the stack: pointers into frames that are only valid during one call.
+/// Headers of one batch, on the stack. Their pointers into frames are only valid during one call.
 pub(super) struct Headers {
     vectors: [libc::iovec; BATCH],
     messages: [libc::mmsghdr; BATCH],
@@ -72,11 +71,11 @@ pub(super) struct Headers {
 /// One received message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Its bytes.
+    /// Length of the message, in bytes.
     pub(super) length: usize,
-    /// Length of the datagrams in it, of which the last may be shorter; none if it is one.
+    /// Length of the datagrams in the message, in bytes. The last may be shorter. `None` if the message is one datagram.
     pub(super) piece_bytes: Option<usize>,
-    /// Nothing was cut off.
+    /// Set if nothing was cut off.
     pub(super) is_whole: bool,
 }
 
@@ -99,7 +98,7 @@ impl Headers {
         self.count += 1;
     }
 
-    /// The message pushed last goes as datagrams of so many bytes.
+    /// Cuts the message pushed last into datagrams of `piece_bytes` bytes.
     fn cut(&mut self, piece_bytes: u16) {
         let place = self.count - 1;
         let control = &mut self.controls[place].0;
@@ -107,8 +106,8 @@ impl Headers {
         let (used, space) = unsafe { (libc::CMSG_LEN(2), libc::CMSG_SPACE(2)) };
         let header =
             libc::cmsghdr { cmsg_len: used as _, cmsg_level: libc::SOL_UDP, cmsg_type: libc::UDP_SEGMENT };
-        // SAFETY: needed because control data has no safe form. The buffer is aligned as the header is, and both the header
-        // and the two bytes behind it lie within its 24 bytes.
+        // SAFETY: needed because control data has no safe form. The buffer is aligned as the header is, and both the header and the two bytes after
+        // it lie within its 24 bytes.
         unsafe {
             ptr::write(control.as_mut_ptr().cast(), header);
             ptr::write_unaligned(control.as_mut_ptr().add(used as usize - 2).cast(), piece_bytes);
@@ -116,7 +115,7 @@ impl Headers {
         self.messages[place].msg_hdr.msg_controllen = space as _;
     }
 
-    /// Point the messages at their vectors and control data; `self` must not move until the call is over.
+    /// Sets each message's pointers to its vector and control data. `self` must not move until the call is over.
     fn link(&mut self) -> *mut libc::mmsghdr {
         let parts = self.messages.iter_mut().zip(&mut self.vectors).zip(&mut self.controls);
         for ((message, vector), control) in parts.take(self.count) {
@@ -129,7 +128,7 @@ impl Headers {
         self.messages.as_mut_ptr()
     }
 
-    /// The length of the pieces that the kernel has joined, if it has.
+    /// Returns the length in bytes of the pieces that the kernel has joined, or `None` if it has not joined any.
     fn pieces(&self, place: usize) -> Option<usize> {
         // SAFETY: needed because this only computes a size from a length.
         let used = unsafe { libc::CMSG_LEN(size_of::<libc::c_int>() as u32) } as usize;
@@ -148,8 +147,8 @@ impl Headers {
     }
 }
 
-/// Take what has arrived, a message per buffer, at most [`BATCH`], and write down what each buffer got. Returns how many
-/// there were; an empty socket is `WouldBlock`.
+/// Receives what has arrived, a message per buffer, at most [`BATCH`], and describes the contents of each buffer in `messages`. Returns the number of
+/// messages. An empty socket returns the error `WouldBlock`.
 pub(super) fn receive_batch<'b>(
     socket: impl AsFd,
     buffers: impl Iterator<Item = &'b mut [u8]>,
@@ -164,7 +163,7 @@ pub(super) fn receive_batch<'b>(
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: needed because receiving a batch has no safe form. There are `count` linked headers, each with one vector
     // that describes a whole buffer, exclusively borrowed for 'b and so through the call, and control data with its size;
-    // `headers` stays put.
+    // `headers` does not move.
     let taken = unsafe { libc::recvmmsg(socket, pointer, count, flags, ptr::null_mut()) };
     let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
     for (place, message) in messages.iter_mut().enumerate().take(taken) {
@@ -178,8 +177,8 @@ pub(super) fn receive_batch<'b>(
     Ok(taken)
 }
 
-/// Send these messages in order, at most [`BATCH`], each whole or cut into datagrams of the length that comes with it.
-/// Returns how many the kernel took; an error concerns the first.
+/// Sends these messages in order, at most [`BATCH`], each whole or cut into datagrams of the length given with it. Returns the number that the kernel
+/// accepted. An error concerns the first message.
 pub(super) fn send_batch<'b>(
     socket: impl AsFd,
     messages: impl Iterator<Item = (&'b [u8], Option<u16>)>,
@@ -195,7 +194,7 @@ pub(super) fn send_batch<'b>(
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: needed because sending a batch has no safe form. There are `count` linked headers, each with one vector that
     // describes bytes borrowed for 'b, which outlives the call; the kernel only reads them (`iovec` has no const form), and
-    // `headers` stays put.
+    // `headers` does not move.
     let sent = unsafe { libc::sendmmsg(socket, pointer, count, flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
@@ -231,7 +230,7 @@ mod tests {
     fn the_end_of_the_neighbours_socket_is_an_error_and_no_wait() {
         let (near, far) = connected_pair().unwrap();
         drop(far);
-        send(&near, b"anybody?");
+        send(&near, b"a datagram");
         let refused = send_batch(&near, [(&b"hello?"[..], None)].into_iter()).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }

@@ -2,7 +2,7 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | farewell | one word: who broke the group, and how; set by others |
+//! | departure | one word: who broke the group, and how; set by others |
 //! | headline | one word: what this member is doing; read by others |
 //! | barrier | words of the barrier, which only ever grow |
 //! | signals, twice | one word per arrival, set to the number of the run |

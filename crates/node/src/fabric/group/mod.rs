@@ -181,7 +181,7 @@ struct State {
     is_busy: bool,
     broken: Option<Broken>,
     /// Ends when somebody breaks the group.
-    farewell: Option<rackloom_protocol::OperationId>,
+    departure: Option<rackloom_protocol::OperationId>,
 }
 
 impl Inner {
@@ -232,7 +232,7 @@ impl Group {
             must_meet: true,
             is_busy: false,
             broken: None,
-            farewell: None,
+            departure: None,
         };
         let terms = options.terms(members);
         let place = Place { members: members.to_vec(), rank, region, ground, terms, deaths };

@@ -73,13 +73,13 @@ impl Inner {
             }
             state.broken = Some(broken);
         }
-        let farewell = Headline::Over(broken).word();
+        let departure = Headline::Over(broken).word();
         // For those who have not joined. This comes first: who joins while the others are told finds one or the other. The
         // word lies within the region.
-        let _ = self.place.region.write(HEADLINE, &[farewell]);
+        let _ = self.place.region.write(HEADLINE, &[departure]);
         for rank in self.others() {
             let word = self.place.address(rank, FAREWELL);
-            let signal = Signal::set(word, farewell);
+            let signal = Signal::set(word, departure);
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
                 Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
@@ -93,7 +93,7 @@ impl Inner {
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
         core.table.deaths.watch(waker);
         let mut state = self.state();
-        if state.farewell.is_none() {
+        if state.departure.is_none() {
             let region = self.place.region.options().region;
             let command = Command::WaitUntil {
                 operation: OperationId(0),
@@ -103,20 +103,20 @@ impl Inner {
                 value: 0,
                 depends_on: None,
             };
-            state.farewell = core.submit(command, Sink::Asker(None)).ok();
+            state.departure = core.submit(command, Sink::Asker(None)).ok();
         }
-        if let Some(farewell) = state.farewell {
-            core.table.set_waker(farewell, waker);
+        if let Some(departure) = state.departure {
+            core.table.set_waker(departure, waker);
         }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(farewell) = self.state().farewell {
+        if let Some(departure) = self.state().departure {
             let mut held = self.place.region.engine().hold();
-            held.core().cancel(farewell);
-            held.core().table.abandon(farewell);
+            held.core().cancel(departure);
+            held.core().table.abandon(departure);
         }
     }
 }

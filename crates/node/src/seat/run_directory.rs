@@ -1,7 +1,7 @@
-//! Where the standing racks of a user are, and how their control sockets are reached.
+//! Directories of a user's running racks, and connections to their control sockets.
 //!
-//! Sockets are bound and connected through `/proc/self/fd`, because a socket's address holds only 107 bytes and because
-//! that way it is this directory and not whatever its path names by now.
+//! Sockets are bound and connected through `/proc/self/fd`. A socket's address holds only 107 bytes, and an open directory stays the same one even if
+//! its path names another one later.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::getuid;
 
 const SOCKET: &str = "control";
 
-/// The session's runtime directory if there is one, which the system empties; else a directory of the user's own.
+/// Returns the session's runtime directory if there is one, which the system empties; else a directory of the user's own.
 #[must_use]
 pub fn run_directory() -> PathBuf {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -24,31 +24,31 @@ pub fn run_directory() -> PathBuf {
     }
 }
 
-/// Whether a directory is this user's alone.
+/// Checks that a directory belongs to this user and that no other user can enter it.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if it is not; what the system says if it cannot be looked at.
+/// [`io::ErrorKind::PermissionDenied`] if the check fails, or the error of the system if the directory cannot be examined.
 pub fn check_private(path: &Path) -> io::Result<()> {
-    // Not followed if it is a link: in a directory such as /tmp anybody may have put it there.
+    // A symbolic link is not followed: in a directory such as /tmp any user may have created it.
     let found = fs::symlink_metadata(path)?;
     let refuse = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
     match () {
         () if !found.is_dir() => refuse("it is not a directory"),
-        () if found.uid() != getuid().as_raw() => refuse("it belongs to somebody else"),
+        () if found.uid() != getuid().as_raw() => refuse("it belongs to another user"),
         () if found.mode() & 0o077 != 0 => refuse("others can enter it"),
         () => Ok(()),
     }
 }
 
-/// A connection to the rack in this directory.
+/// Connects to the rack in this directory.
 ///
 /// # Errors
-/// What the system says: not found and connection refused mean that none lives there.
+/// The error of the system. "Not found" and "connection refused" mean that no rack runs there.
 pub fn connect(directory: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket_in(&File::open(directory)?))
 }
 
-/// The address of the control socket of the rack in an open directory.
+/// Returns the address of the control socket of the rack in an open directory.
 #[must_use]
 pub fn socket_in(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))

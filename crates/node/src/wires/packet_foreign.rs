@@ -1,8 +1,8 @@
-//! Strangers on a segment that many share: what comes to an interface and is for none of its links.
+//! Foreign frames on a segment that many links share: frames that arrive at an interface and belong to none of its links.
 //!
-//! A bridge sends what it has not learned to every port. Those frames must neither take the room of our own nor vanish uncounted. So
-//! they come to a socket of their own, which one link of each interface looks at now and then, a batch at a time; the core judges what
-//! is found there like any frame, and says why it is of no use. What comes faster is counted by the kernel.
+//! A bridge floods frames to unknown addresses to every port. Such frames must neither take the space of our own frames nor vanish uncounted. They
+//! arrive at a socket of their own, which one link of each interface reads at intervals, a batch at a time. The core judges these frames like any
+//! other and counts them by drop reason. The kernel counts the frames that exceed this rate.
 
 use std::cell::Cell;
 use std::io;
@@ -13,22 +13,22 @@ use super::packet_batches::ReceiveBatches;
 use super::packet_socket::{self, Arrival, BATCH, take_kernel_drops};
 use crate::hosts::filter;
 
-/// Tells leases of strangers' frames from those of the link's own, of which there are far fewer.
-const STRANGER_BIT: u32 = 1 << 18;
+/// Bit that distinguishes leases of foreign frames from those of the link's own frames, of which there are far fewer.
+const FOREIGN_BIT: u32 = 1 << 18;
 
-/// Hears what is for no link.
+/// Receiver of frames that belong to no link.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub(super) struct ForeignFrames {
     socket: OwnedFd,
     batches: ReceiveBatches,
-    /// Frames that may be taken before the next look.
+    /// Number of frames that may be taken before the next call of `look`.
     left: usize,
-    /// What came while nobody looked, and found no room.
+    /// Number of frames that found no space in the socket.
     unseen: Cell<u64>,
 }
 
-impl Strangers {
-    /// Everything of this EtherType but what these neighbours send to `mine`.
+impl ForeignFrames {
+    /// Opens a socket for every frame of this EtherType, except those that these neighbours send to `mine`.
     pub(super) fn open(
         index: u32,
         ether_type: u16,
@@ -41,42 +41,42 @@ impl Strangers {
         Ok(Self { socket, batches: ReceiveBatches::default(), left: 0, unseen: Cell::default() })
     }
 
-    /// The interface is another one now.
+    /// Binds the socket to another interface.
     pub(super) fn rebind(&self, index: u32, ether_type: u16) -> io::Result<()> {
         packet_socket::bind(&self.socket, index, ether_type)
     }
 
-    /// It is time to look again.
+    /// Permits another batch of frames.
     pub(super) fn look(&mut self) {
         self.left = BATCH;
     }
 
-    /// The next frame that is wanted, if it is time for one.
+    /// Takes the next wanted frame, if the present batch permits it.
     pub(super) fn take(&mut self, wanted: impl FnMut(Arrival, &[u8]) -> bool) -> Option<DeviceLease> {
         self.left = self.left.checked_sub(1)?;
         let lease = self.batches.take(&self.socket, wanted);
         if lease.is_none() {
             self.left = 0;
         }
-        lease.map(|lease| DeviceLease(lease.0 | STRANGER_BIT))
+        lease.map(|lease| DeviceLease(lease.0 | FOREIGN_BIT))
     }
 
-    /// Whether a lease is of a frame from here, and its number here.
+    /// Returns the lease within this receiver, or `None` if the lease does not belong to it.
     pub(super) const fn own(lease: DeviceLease) -> Option<DeviceLease> {
-        if lease.0 & STRANGER_BIT == 0 { None } else { Some(DeviceLease(lease.0 & !STRANGER_BIT)) }
+        if lease.0 & FOREIGN_BIT == 0 { None } else { Some(DeviceLease(lease.0 & !FOREIGN_BIT)) }
     }
 
-    /// The bytes under a lease of its own.
+    /// Returns the bytes of a lease of this receiver.
     pub(super) fn bytes(&self, own: DeviceLease) -> &[u8] {
         self.batches.bytes(own)
     }
 
-    /// Give back a lease of its own.
+    /// Releases a lease of this receiver.
     pub(super) fn release(&mut self, own: DeviceLease) {
         self.batches.release(own);
     }
 
-    /// How many frames nobody has looked at.
+    /// Returns the number of frames that were dropped unread.
     pub(super) fn turned_away(&self) -> u64 {
         self.unseen.set(self.unseen.get() + take_kernel_drops(&self.socket));
         self.unseen.get()

@@ -22,13 +22,13 @@ const EVENTS_MAX: usize = 16;
 
 /// The thread, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct WakeThread {
     epoll: Arc<OwnedFd>,
     over: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ear {
+impl WakeThread {
     /// Listen on behalf of whoever sleeps on `bell`, to nothing yet.
     pub(super) fn open(bell: Doorbell) -> io::Result<Self> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
@@ -46,7 +46,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for WakeThread {
     fn drop(&mut self) {
         // A counter that is full has been written to, which is all that is wanted.
         let _ = rustix::io::write(&self.over, &1_u64.to_ne_bytes());
@@ -90,12 +90,12 @@ mod tests {
     #[test]
     fn a_datagram_wakes_the_sleeper_whether_it_comes_before_or_after() {
         let bell = Doorbell::create().unwrap();
-        let ear = Ear::open(bell.clone()).unwrap();
+        let wake_thread = WakeThread::open(bell.clone()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         socket.send_to(b"before", address).unwrap();
         bell.arm();
-        ear.listen_to(&socket).unwrap();
+        wake_thread.listen_to(&socket).unwrap();
         assert!(sleep(&bell) < BOUND);
         for _ in 0..3 {
             // Nobody has read what came before; what comes now is heard all the same.
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn it_ends_with_its_value() {
         let bell = Doorbell::create().unwrap();
-        drop(Ear::open(bell).unwrap());
+        drop(WakeThread::open(bell).unwrap());
     }
 }

@@ -1,9 +1,9 @@
 //! Plays the fault script of one seat: applies it to the seat's ports and to its process.
 //!
-//! After every poll of the member the seat calls [`FaultPlayer::play`]. Faults of links change the seat's own devices. A pause
-//! stops the process, as SIGSTOP does; a kill ends it, as SIGKILL does. The supervisor gets a notice first, because only it can
-//! continue a stopped process, and a dead one reports nothing. The command's seats and the seats that a program takes
-//! ([`crate::fabric::Node::join`]) use the same code and differ in how notices leave ([`FaultNotices`]).
+//! After every poll of the member the seat calls [`FaultPlayer::play`]. Faults of links change the seat's own devices. A pause stops the process, as
+//! SIGSTOP does. A kill ends it, as SIGKILL does. The supervisor gets a notice first, because only the supervisor can continue a stopped process, and
+//! an ended process reports nothing. The command's seats and the seats that a program takes ([`crate::fabric::Node::join`]) use the same code and
+//! differ in how they send notices ([`FaultNotices`]).
 //!
 //! Faults of memory and revocations are returned to the caller, which owns the memory.
 
@@ -11,7 +11,9 @@ use std::cell::RefCell;
 use std::io;
 
 use rackloom_plan::Plan;
-use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultEvent, FaultScript, Place, Troubles, Way};
+use rackloom_plan::faults::{
+    Conditions, Conductor, FaultAction, FaultEvent, FaultScript, MemoryFaults, Place, Way,
+};
 use rackloom_protocol::{Event, Instant, MemberConfig, NodeId, PortId};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -22,7 +24,7 @@ use crate::wires::{FaultHand, Ports};
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultLine<'a> {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
     /// Name of the member.
     pub member: &'a str,
@@ -30,28 +32,28 @@ pub struct FaultLine<'a> {
     pub number: usize,
     /// The event.
     pub event: &'a FaultEvent,
-    /// Which beginning of the event, counted from 1.
+    /// Number of this repetition of the event, from 1.
     pub time: u64,
-    /// `false`: it ends.
+    /// Set if the event begins; otherwise it ends.
     pub begins: bool,
 }
 
-/// How a seat sends its supervisor notices about faults.
+/// Interface through which a seat sends its supervisor notices about faults.
 ///
 /// `Send`, not `Sync`: the thread that polls the member sends them.
 pub trait FaultNotices: Send {
-    /// An event begins or ends here.
+    /// Reports that an event begins or ends at this member.
     ///
     /// # Errors
-    /// If the connection to the supervisor is broken, here and below.
+    /// The connection to the supervisor is broken. The same applies to the methods below.
     fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()>;
-    /// The trigger of an event was seen here, and other members take part in the event.
+    /// Reports that this member has detected the trigger of an event in which other members take part.
     fn set_off(&mut self, event: usize) -> io::Result<()>;
-    /// The process is about to stop itself and has to be continued after this time.
+    /// Reports that the process is about to stop itself and has to be continued after `for_ns` nanoseconds.
     fn pausing(&mut self, for_ns: u64) -> io::Result<()>;
-    /// The process is about to kill itself.
+    /// Reports that the process is about to kill itself.
     fn dying(&mut self) -> io::Result<()>;
-    /// The process is about to kill itself, and a new one is to follow after this time.
+    /// Reports that the process is about to kill itself, and that a new one is to follow after `after_ns` nanoseconds.
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()>;
 }
 
@@ -68,7 +70,7 @@ pub struct FaultPlayer {
 }
 
 impl FaultPlayer {
-    /// The part that this member has in `script`. `vacant`: members whose links do not come up with the rack.
+    /// Creates the faults of this member from `script`. `vacant`: members whose links do not come up with the rack.
     #[must_use]
     pub fn new(script: Option<&FaultScript>, plan: &Plan, config: &MemberConfig, vacant: &[u16]) -> Self {
         let mut conductor = script.and_then(|script| Conductor::new(script, plan, config.node));
@@ -81,31 +83,31 @@ impl FaultPlayer {
         Self { plan: plan.clone(), node: config.node, edges, conductor }
     }
 
-    /// Links of all ports.
+    /// Returns the links of all ports.
     #[must_use]
     pub fn edges(&self) -> &[u16] {
         &self.edges
     }
 
-    /// Links whose frames the script touches when they leave here.
+    /// Returns the links on which the script affects the frames that this member sends.
     #[must_use]
     pub fn scripted_edges(&self) -> Vec<u16> {
         self.conductor.iter().flat_map(Conductor::ways).map(|way| way.edge).collect()
     }
 
-    /// Whether there are faults to play.
+    /// Returns whether there are faults to play.
     #[must_use]
     pub const fn has_faults(&self) -> bool {
         self.conductor.is_some()
     }
 
-    /// The conditions that hold at a port now. A new cable there has to get them too.
+    /// Returns the conditions that apply at a port now. A new cable there needs them too.
     #[must_use]
     pub fn conditions(&self, port: usize) -> Option<&Conditions> {
         self.conductor.as_ref()?.conditions(*self.edges.get(port)?)
     }
 
-    /// Make the ports count and judge their frames, if there are faults to play.
+    /// Makes the ports count and judge their frames, if there are faults to play.
     pub fn prepare(&self, ports: &mut Ports) {
         for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
             if let Some(hand) = ports.faults(port) {
@@ -114,10 +116,10 @@ impl FaultPlayer {
         }
     }
 
-    /// Add faults whose times count from now and whose numbers begin at `first`.
+    /// Adds faults whose times count from now and whose numbers begin at `first`.
     ///
     /// # Errors
-    /// In words, if the text is no fault script for this plan. The supervisor has checked it before.
+    /// A message, if the text is not a fault script for this plan. The supervisor has checked it before.
     pub fn inject(
         &mut self,
         now: Instant,
@@ -133,7 +135,7 @@ impl FaultPlayer {
         Ok(())
     }
 
-    /// End all faults of links, and forget the script. Returns whether there was one.
+    /// Ends all faults of links, and discards the script. Returns whether there was one.
     pub fn heal(&mut self, ports: &mut Ports) -> bool {
         for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
             if let Some(hand) = ports.faults(port) {
@@ -143,38 +145,38 @@ impl FaultPlayer {
         self.conductor.take().is_some()
     }
 
-    /// An event of the member.
+    /// Handles an event of the member.
     pub fn handle_event(&mut self, now: Instant, event: &Event) {
         if let Some(conductor) = &mut self.conductor {
             conductor.hear(now, event);
         }
     }
 
-    /// Another member has seen the trigger of this event.
+    /// Handles a notification that another member has detected the trigger of this event.
     pub fn handle_set_off(&mut self, now: Instant, event: usize) {
         if let Some(conductor) = &mut self.conductor {
             conductor.told(now, event);
         }
     }
 
-    /// When [`Self::play`] has to be called next.
+    /// Returns the time at which [`Self::play`] has to be called next.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
         self.conductor.as_ref().map_or(Instant::NEVER, |conductor| conductor.next_due(now))
     }
 
-    /// Play what is due after a poll of the member in which the job came to `place`. Returns what was played; faults of memory
-    /// and revocations are left to the caller.
+    /// Plays the actions that are due after a poll of the member. `place` returns the position of the job. Returns the actions played. The caller
+    /// performs faults of memory and revocations.
     ///
     /// # Errors
-    /// If a notice cannot be sent.
+    /// A notice could not be sent.
     pub fn play(
         &mut self,
         now: Instant,
         ports: &mut Ports,
         place: impl FnOnce() -> Option<Place>,
         notices: &mut impl FaultNotices,
-    ) -> io::Result<Vec<Deed>> {
+    ) -> io::Result<Vec<FaultAction>> {
         let Self { conductor: Some(conductor), edges, .. } = self else { return Ok(Vec::new()) };
         let hands = RefCell::new(&mut *ports);
         let frames = |way: Way| {
@@ -185,23 +187,23 @@ impl FaultPlayer {
         while let Some(event) = conductor.poll_tell() {
             notices.set_off(event)?;
         }
-        let deeds: Vec<_> = std::iter::from_fn(|| conductor.poll()).collect();
-        for deed in &deeds {
-            self.apply(now, deed, ports, notices)?;
+        let actions: Vec<_> = std::iter::from_fn(|| conductor.poll()).collect();
+        for action in &actions {
+            self.apply(now, action, ports, notices)?;
         }
-        Ok(deeds)
+        Ok(actions)
     }
 
-    /// The plan of the rack.
+    /// Returns the plan of the rack.
     #[must_use]
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The random numbers for faults of this member's memory.
+    /// Returns the random numbers for faults of this member's memory.
     #[must_use]
-    pub fn troubles(&self) -> Troubles {
-        Troubles::new(self.plan.seed, self.name())
+    pub fn memory_faults(&self) -> MemoryFaults {
+        MemoryFaults::new(self.plan.seed, self.name())
     }
 
     fn name(&self) -> &str {
@@ -216,7 +218,7 @@ impl FaultPlayer {
     fn apply(
         &self,
         now: Instant,
-        deed: &Deed,
+        action: &FaultAction,
         ports: &mut Ports,
         notices: &mut impl FaultNotices,
     ) -> io::Result<()> {
@@ -225,21 +227,21 @@ impl FaultPlayer {
                 act(hand);
             }
         };
-        match deed {
-            Deed::Say { event: number, begins, time } => {
+        match action {
+            FaultAction::Say { event: number, begins, time } => {
                 if let Some(line) = self.line(now, (*number, *time), *begins) {
                     notices.fault(line)?;
                 }
             }
-            Deed::Set { way, conditions } => hand(*way, &|hand| hand.set(conditions)),
-            Deed::Drop { way, numbers } => hand(*way, &|hand| hand.drop_from_now(numbers)),
-            Deed::Memory(_) | Deed::Revoke => {}
-            Deed::Pause { for_ns } => {
+            FaultAction::Set { way, conditions } => hand(*way, &|hand| hand.set(conditions)),
+            FaultAction::Drop { way, numbers } => hand(*way, &|hand| hand.drop_from_now(numbers)),
+            FaultAction::Memory(_) | FaultAction::Revoke => {}
+            FaultAction::Pause { for_ns } => {
                 notices.pausing(*for_ns)?;
                 // A process may always signal itself.
                 let _ = kill_process(getpid(), Signal::STOP);
             }
-            Deed::Kill { event, restart_after_ns } => {
+            FaultAction::Kill { event, restart_after_ns } => {
                 notices.dying()?;
                 if let (Some(after_ns), Some(ends)) = (*restart_after_ns, self.line(now, (*event, 1), false))
                 {

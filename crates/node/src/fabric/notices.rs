@@ -19,12 +19,12 @@ const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// The sending half of the control socket of a seat.
 #[derive(Debug)]
-pub(super) struct Voice {
+pub(super) struct NoticeSender {
     stream: UnixStream,
     waiting: Mutex<Vec<u8>>,
 }
 
-impl Voice {
+impl NoticeSender {
     pub(super) const fn new(stream: UnixStream) -> Self {
         Self { stream, waiting: Mutex::new(Vec::new()) }
     }
@@ -60,7 +60,7 @@ impl Voice {
     }
 }
 
-impl FaultNotices for &Voice {
+impl FaultNotices for &NoticeSender {
     fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()> {
         let mut notice = record(line);
         notice["notice"] = "fault".into();
