@@ -72,8 +72,7 @@ fn all_frames(directory: &Path) -> Vec<Value> {
     all
 }
 
-/// Received frames that were not used, by reason.
-/// Frames that receivers dropped. Frames that faults took away have comments of their own.
+/// Frames that receivers dropped, by reason. Frames that faults took away have comments of their own.
 fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for link in report["links"].as_array().expect("a list of links") {
@@ -122,6 +121,34 @@ fn the_simulators_captures_hold_every_frame_and_every_fault() {
 }
 
 /// Without corruption frames carry their payload by reference, and a capture shows the bytes all the same.
+/// Compares the link table with captures of a ring of four, whose nodes forward frames. Without corruption, because corruption may change the kind
+/// of a captured frame.
+#[test]
+fn the_link_table_tells_data_control_and_forwarded_frames_apart_like_the_capture() {
+    let directory = scratch("kinds");
+    let faults = ["--capture", text(&directory), "--loss", "1%", "--duplicate", "1%"];
+    let report = sim(&rack_file("name: r4\nshape: {ring: {nodes: 4}}\n")).with(&faults).finish().passed();
+    let captured: Vec<_> = names(&directory).iter().flat_map(|name| frames(&directory.join(name))).collect();
+    let mut forwarded = 0;
+    for link in report["links"].as_array().expect("a list of links") {
+        let (sender, receiver) =
+            link["name"].as_str().and_then(|name| name.split_once("->")).expect("a direction");
+        // Port 0 of a node of a ring leads to the node with the next number.
+        let is_next = [("n0", "n1"), ("n1", "n2"), ("n2", "n3"), ("n3", "n0")].contains(&(sender, receiver));
+        let port = format!("{sender}-p{}", u8::from(!is_next));
+        let sent: Vec<_> = captured.iter().filter(|frame| frame["interface"] == port.as_str()).collect();
+        let data = sent.iter().filter(|frame| frame["kind"] == "data").count();
+        let sources = sent.iter().filter_map(|frame| Some(format!("n{}", frame["source"].as_u64()?)));
+        let of_others = sources.filter(|source| source != sender).count();
+        assert_eq!(link["data_frames"], data, "{link}");
+        assert_eq!(link["control_frames"], sent.len() - data, "{link}");
+        assert_eq!(link["forwarded"], of_others, "{link}");
+        assert!(data > 0 && sent.len() > data, "{link}");
+        forwarded += of_others;
+    }
+    assert!(forwarded > 0, "some paths have two hops");
+}
+
 #[test]
 fn a_simulated_capture_without_corruption_changes_nothing_and_holds_the_bytes() {
     for (more, options) in [

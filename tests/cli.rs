@@ -26,7 +26,7 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-run", help(&["run", "--help"]));
     insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
-    insta::assert_snapshot!("help-plan", help(&["plan", "--help"]));
+    insta::assert_snapshot!("help-schedule", help(&["schedule", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
@@ -53,7 +53,7 @@ fn nobody_who_reads_changes_how_a_command_ends() {
         (vec!["experiment", "list", "--json"], 0),
         (vec!["experiment", "outstanding-loads", "--reduced"], 0),
         (vec!["experiment", "outstanding-loads", "--reduced", "--perturb"], 1),
-        ([&["plan", ring], &reads[..]].concat(), 0),
+        ([&["schedule", ring], &reads[..]].concat(), 0),
         ([&["sim", ring], &runs[..]].concat(), 0),
         ([&["run", ring], &reads[..]].concat(), 0),
         (vec!["decode", "no-such-capture.pcapng"], 2),
@@ -80,7 +80,7 @@ fn every_option_is_in_the_document() {
         "sim",
         "campaign",
         "check",
-        "plan",
+        "schedule",
         "up",
         "status",
         "down",
@@ -172,21 +172,21 @@ fn a_schedule_is_printed_whole_or_as_a_choice() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     let options = ["--collective", "all-reduce", "--bytes", "64B"];
-    let plan = |more: &[&str]| help(&[&["plan", ring][..], &options, more].concat());
+    let plan = |more: &[&str]| help(&[&["schedule", ring][..], &options, more].concat());
     insta::assert_snapshot!("plan-two-shot", plan(&["--algorithm", "two-shot"]));
     insta::assert_snapshot!("plan-choices", plan(&[]));
-    refused(&["plan", ring]);
-    refused(&["plan", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
+    refused(&["schedule", ring]);
+    refused(&["schedule", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
     // What changes no schedule is not taken.
     for option in
         ["--loss", "--transport", "--repetitions", "--warm-up", "--seed", "--op", "--job", "--sizes"]
     {
-        let ended = refused(&["plan", ring, "--collective", "all-reduce", option, "1"]);
+        let ended = refused(&["schedule", ring, "--collective", "all-reduce", option, "1"]);
         assert!(ended.stderr.contains(&format!("unexpected argument '{option}'")), "{}", ended.stderr);
     }
     // What is taken changes it.
     let collective = ["--collective", "broadcast", "--algorithm", "binomial"];
-    let of = |more: &[&str]| help(&[&["plan", ring][..], &collective, more].concat());
+    let of = |more: &[&str]| help(&[&["schedule", ring][..], &collective, more].concat());
     let plain = of(&[]);
     for more in [["--root", "n1"], ["--bytes", "12B"], ["--type", "f64"], ["--rounds", "1"]] {
         assert_ne!(of(&more), plain, "{more:?} changes nothing");

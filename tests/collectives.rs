@@ -150,7 +150,7 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
 }
 
 /// Every type with every operation, shape, wire or engine and loss: 504 racks. By hand, with `RACKLOOM_WHOLE_PRODUCT=1`
-/// (docs/measuring.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
+/// (docs/lab-notes.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
 #[test]
 fn everything_with_everything() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
@@ -449,7 +449,7 @@ fn a_barrier_takes_time_and_moves_nothing() {
         assert_eq!(line.split_whitespace().filter(|cell| *cell == "-").count(), 3, "{line}");
     }
     let printed =
-        support::rackloom(&["plan", file.to_str().expect("plain"), "--collective", "barrier"]).finish();
+        support::rackloom(&["schedule", file.to_str().expect("plain"), "--collective", "barrier"]).finish();
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     assert!(!printed.stdout.contains("elements"), "{}", printed.stdout);
 }

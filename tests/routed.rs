@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use rackloom::namespaces::{Cable, CableEnd, lay_cables};
+use rackloom::namespaces::{Cable, CableEnd, create_cables};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use support::machines::{
     COULD_NOT_START, Host, Machine, NODE_LOST, STALLED, in_namespaces, network, on, run,
@@ -29,7 +29,7 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
         Cable { ends: [end(a, "eth1", 1), end(router, "west", 2)], mtu: 9000 },
         Cable { ends: [end(b, "eth1", 3), end(router, "east", 4)], mtu: 9000 },
     ];
-    lay_cables(&cables).expect("cables can be laid here");
+    create_cables(&cables).expect("cables can be laid here");
     let tasks: [(&Machine, &[&str]); 3] = [
         (
             a,

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rackloom::namespaces::{
-    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, enter_new_network_namespace,
-    enter_supervisor_namespaces, lay_cables, make_bridges, plug_into_bridges, set_mtu, switch_on_all,
+    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, connect_to_bridges, create_bridges, create_cables,
+    enter_new_network_namespace, enter_supervisor_namespaces, set_mtu, switch_on_all,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -97,7 +97,7 @@ pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
     let [a, b] = &machines;
     let cable = |name: &&str| Cable { ends: [end(a, name, 1), end(b, name, 2)], mtu: 9000 };
     let cables: Vec<_> = interfaces.iter().map(cable).collect();
-    lay_cables(&cables).expect("cables can be laid here");
+    create_cables(&cables).expect("cables can be laid here");
     let names: Vec<_> = interfaces.iter().map(|name| (*name).to_owned()).collect();
     for machine in &machines {
         let names = names.clone();
@@ -112,7 +112,7 @@ pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
 pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
     let machines = ["A", "B"].map(|_| Machine::begin());
     let bridge = Bridge { name: format!("between{mtu}"), mtu };
-    make_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
+    create_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
     let cable = |(place, machine): (usize, &Machine)| BridgeCable {
         bridge: bridge.clone(),
         port: format!("b{mtu}-{place}"),
@@ -123,7 +123,7 @@ pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
         },
     };
     let cables: Vec<_> = machines.iter().enumerate().map(cable).collect();
-    plug_into_bridges(&cables).expect("cables can be laid here");
+    connect_to_bridges(&cables).expect("cables can be laid here");
     for machine in &machines {
         on(machine, || {
             set_mtu("eth1", 9000).expect("a virtual interface takes that");

@@ -36,6 +36,12 @@ pub(crate) fn stages(test: &str) -> Vec<Stage> {
     all
 }
 
+/// `rackloom run` of this rack by a user without rights, with a report: by the test's own user if that is not root.
+pub(crate) fn run_without_rights(text: &str) -> Rackloom {
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) }
+}
+
 impl Stage {
     /// `rackloom run` of this rack here, with a report.
     pub(crate) fn run(self, text: &str) -> Rackloom {

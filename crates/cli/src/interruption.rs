@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM or a closed terminal, for commands that end in order: what was measured before is printed, a seat says farewell.
+//! Ctrl-C, SIGTERM or a closed terminal, for commands that end in order: what was measured before is printed, a seat sends a departure.
 //!
 //! The signals are waited for by a thread, and whoever works looks now and then whether there was one. A command that works in a
 //! command of its own has that told to end, which takes its rack down; such children do not hear the terminal's Ctrl-C: they are in

@@ -79,7 +79,7 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(arguments) => supervisor::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
-        Command::Plan(arguments) => schedule::run(&arguments).map(ExitCode::from),
+        Command::Schedule(arguments) => schedule::run(&arguments).map(ExitCode::from),
         Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),
         Command::Schema(arguments) => check::schema(arguments.of).map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),

@@ -1,4 +1,4 @@
-//! `rackloom plan`: what a collective does, step by step, before anything runs.
+//! Prints the schedule of a collective, step by step, without running it: `rackloom schedule`.
 //!
 //! With one algorithm the schedule itself; with several the cost of each; with none what can be chosen from, because the choice
 //! waits for the links to be measured.
@@ -9,14 +9,14 @@ use rackloom_collectives::algorithm::suitable;
 use rackloom_collectives::{Algorithm, ElementType, Request, Schedule, build, print};
 use rackloom_plan::{AlgorithmName, CollectivePlan, JobKind, Plan};
 
-use crate::arguments::{Output, PlanArguments};
+use crate::arguments::{Output, ScheduleArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source::{self, Source};
 use crate::{present, reporting};
 
 /// Print the schedule of the rack's collective.
-pub(crate) fn run(arguments: &PlanArguments) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &ScheduleArguments) -> Result<Exit, Failure> {
     let plan = Source::read(&arguments.file, &arguments.schedule.overrides())?.plan()?;
     let JobKind::Collective(job) = plan.job.kind else {
         let what = format!("job {} has no schedule", plan.job.kind.name());

@@ -26,7 +26,7 @@ use crate::reporting::{self, Findings};
 use crate::source::{Source, Work};
 use crate::trace;
 
-/// Occurrences in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
+/// Events in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
 const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
 
 /// Larger racks are watched under a fault script only: whoever simulates a thousand nodes without one wants speed.

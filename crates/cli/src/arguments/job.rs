@@ -1,7 +1,6 @@
-//! What the command line says about the job: which one, on what, how often.
+//! Options of the job: its kind, its data and its repetitions.
 //!
-//! Names are checked here against the names that rack files know; whether they make sense together is judged when they
-//! meet the plan ([`crate::overrides`]).
+//! This module checks names against the names of rack files. [`crate::overrides`] checks whether the options fit together and fit the plan.
 
 use std::path::PathBuf;
 
@@ -12,81 +11,83 @@ use rackloom_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The jobs.
+use super::{DATA, FAULTS, WHAT};
+
+/// Kinds of jobs.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Job {
-    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner
+    /// Every kind of operation between every ordered pair of nodes; the owner checks every byte
     Litmus,
-    /// One collective over all nodes, checked to the bit
+    /// One collective over all nodes; results are checked to the bit
     Collective,
-    /// How long single operations take
+    /// Latency of single operations
     Latency,
-    /// How much many operations move
+    /// Bandwidth of many operations
     Bandwidth,
-    /// Many messages at once, between whom a pattern says, every byte checked
+    /// Many concurrent messages between the nodes of a pattern; every byte is checked
     Traffic,
-    /// Bring the links up, and nothing more
+    /// Bring the links up, and run no job
     None,
 }
 
-/// The job, in place of the file's.
+/// Options that replace values of the rack file's job.
 #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct JobOptions {
-    /// What the rack does
-    #[arg(long, value_enum)]
+    /// The job
+    #[arg(long, help_heading = WHAT, value_enum)]
     pub(crate) job: Option<Job>,
-    /// Which collective
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
+    /// The collective
+    #[arg(long, help_heading = WHAT, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
     pub(crate) collective: Option<String>,
-    /// How values are combined, where the collective combines them
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES))]
+    /// Reduction operator, for collectives that reduce
+    #[arg(long, help_heading = DATA, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES))]
     pub(crate) op: Option<String>,
     /// Type of one element
-    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
+    #[arg(long = "type", help_heading = DATA, visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
     pub(crate) element: Option<String>,
-    /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be. Several names,
-    /// such as ring,two-shot, are measured one after the other at each size
-    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
+    /// Algorithm of the collective; "auto" chooses by size, topology and measured links. Several names, such as ring,two-shot,
+    /// are measured one after the other at each size
+    #[arg(long, help_heading = WHAT, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
     pub(crate) algorithm: Option<Vec<String>>,
-    /// The node that gives or gets, where the collective has one
-    #[arg(long, value_name = "NODE")]
+    /// Root node of a collective that has one
+    #[arg(long, help_heading = WHAT, value_name = "NODE")]
     pub(crate) root: Option<String>,
-    /// What becomes of a collective when ranks are lost: it breaks off, or those who are left do it again
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OnLoss::NAMES))]
+    /// Reaction of a collective to lost ranks: break off, or repeat it with the remaining ranks
+    #[arg(long, help_heading = FAULTS, value_name = "NAME", value_parser = PossibleValuesParser::new(OnLoss::NAMES))]
     pub(crate) on_loss: Option<String>,
-    /// Who sends to whom; means --job traffic
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
+    /// Traffic pattern; implies --job traffic
+    #[arg(long, help_heading = WHAT, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
     pub(crate) pattern: Option<String>,
-    /// Messages of each flow, or of each node where targets are drawn
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Messages of each flow; of each node, if the pattern draws targets
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) messages: Option<u32>,
     /// Size of the array or of one message, such as 1MiB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, help_heading = DATA, value_name = "SIZE", value_parser = size)]
     pub(crate) bytes: Option<u64>,
-    /// One size, such as 64KiB, or several, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
-    #[arg(long, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
+    /// One size, such as 64KiB, or a range, such as 8B..1MiB (each twice the previous one) or 8B..1MiB*4
+    #[arg(long, help_heading = DATA, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
     pub(crate) sizes: Option<Range>,
-    /// How often each size is measured
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Number of measured runs of each size
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) repetitions: Option<u32>,
-    /// How often each size is done before that, unmeasured
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    /// Number of runs of each size before the measured ones
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) warm_up: Option<u32>,
 }
 
-/// Arrays of the user.
+/// Options of arrays in files.
 #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct ArrayOptions {
-    /// Take the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Read the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) input: Option<PathBuf>,
-    /// Write what each rank gets to rank0.npy, rank1.npy, ... in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Write the ranks' results to rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Sizes that grow by a factor.
+/// Range of sizes that grow by a factor.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Range {
     from_bytes: u64,
@@ -101,7 +102,7 @@ impl From<Range> for Sizes {
 }
 
 impl Job {
-    /// The job with the settings that a file gets which gives none.
+    /// Returns the job with the default settings of rack files.
     pub(crate) fn kind(self) -> JobKind {
         let name = match self {
             Self::Litmus => "litmus",
@@ -116,7 +117,7 @@ impl Job {
     }
 }
 
-/// A size with its unit; without one it is bytes.
+/// Parses a size with its unit. A number without a unit counts bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_job_of_the_plan_can_be_asked_for_under_its_name() {
+    fn every_job_of_the_plan_has_an_option_value_of_its_name() {
         let asked: Vec<_> = Job::value_variants().iter().map(|job| job.kind().name()).collect();
         assert_eq!(asked, JobKind::NAMES);
         for job in Job::value_variants() {

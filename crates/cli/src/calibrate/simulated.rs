@@ -1,7 +1,7 @@
 //! Rows of the simulator: a permutation in which every node puts some bytes into another one's memory.
 //!
 //! The engine runs in this process, on one thread; bringing the rack up does not count, nor does a first permutation, in which members and links
-//! get what they keep of frames under way. Payload is moved and looked at, unless a row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an occurrence in
+//! get what they keep of frames under way. Payload is moved and looked at, unless a row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an event in
 //! virtual time. One row is an all-reduce on links with faults instead, every element of which is checked.
 
 use std::time::Instant;
@@ -56,7 +56,7 @@ impl Scene {
 pub(super) struct Taken {
     seconds: f64,
     data_frames: f64,
-    occurrences: f64,
+    events_handled: f64,
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -77,7 +77,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(1e6, 1e6),
             expected: None,
-            begin: |bench| alone(bench, |taken| taken.occurrences / taken.seconds),
+            begin: |bench| alone(bench, |taken| taken.events_handled / taken.seconds),
         },
         Row {
             name: "simulator-elided",
@@ -99,7 +99,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(2e6, 2e6),
             expected: None,
-            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.occurrences / taken.seconds),
+            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.events_handled / taken.seconds),
         },
         Row {
             name: "simulator-retry-frames",
@@ -256,16 +256,16 @@ fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacl
             target(&mut simulation, node, bytes).fill(0xff);
         }
     }
-    let before = simulation.statistics().occurrences;
+    let before = simulation.statistics().events_handled;
     let begun = Instant::now();
     permute(bench, &mut simulation, scene, bytes, COME[1])?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
-    let occurrences = (simulation.statistics().occurrences - before) as f64;
+    let events_handled = (simulation.statistics().events_handled - before) as f64;
     if scene.payload == PayloadMode::Full {
         is_whole(&simulation, scene.nodes, bytes)?;
     }
     let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(scene.nodes)) as f64;
-    Ok(Taken { seconds, data_frames, occurrences })
+    Ok(Taken { seconds, data_frames, events_handled })
 }
 
 /// One put from every node, until the signals behind all of them have come.
@@ -381,7 +381,7 @@ mod tests {
             assert_eq!(taken.data_frames, 24.0, "three frames each");
             // What `--quick` makes of 256 KiB: the signal behind it does not lie at a multiple of 8 by itself.
             assert_eq!(permutation(&bench, Scene::of(8, payload), 2_621).unwrap().data_frames, 8.0);
-            assert!(taken.seconds > 0.0 && taken.occurrences > taken.data_frames);
+            assert!(taken.seconds > 0.0 && taken.events_handled > taken.data_frames);
         }
     }
 

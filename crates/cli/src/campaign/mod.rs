@@ -4,8 +4,8 @@
 //! thread takes the next number until none is left. A script that fails is run again and again with less in it, and printed as
 //! a file and the exact command that repeats it. A campaign that is interrupted prints what it has found until then.
 
-mod diary;
 mod processes;
+mod progress_log;
 mod trial;
 
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use rackloom_plan::faults::{FaultScript, shrink};
 
-use self::diary::Diary;
 use self::processes::Racks;
+use self::progress_log::ProgressLog;
 use self::trial::{Outcome, Range};
 use crate::arguments::{CampaignArguments, Engine, Output};
 use crate::exit::Exit;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;
     }
-    let (diary, passed) = Diary::open(arguments.resume.as_deref())?;
+    let (progress_log, passed) = ProgressLog::open(arguments.resume.as_deref())?;
     let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
     let begun = Instant::now();
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         range: &range,
         racks,
         passed,
-        diary,
+        progress_log,
         interruption: &interruption,
         next: AtomicU64::new(0),
         ran: AtomicU64::new(0),
@@ -90,7 +90,7 @@ struct Campaign<'a> {
     racks: Option<Racks<'a>>,
     /// Numbers that have passed in an earlier campaign.
     passed: BTreeSet<u64>,
-    diary: Diary,
+    progress_log: ProgressLog,
     interruption: &'a Interruption,
     next: AtomicU64,
     ran: AtomicU64,
@@ -120,10 +120,10 @@ impl Campaign<'_> {
             }
             self.ran.fetch_add(1, Ordering::Relaxed);
             match outcome {
-                Outcome::Pass => self.diary.note(number, true),
+                Outcome::Pass => self.progress_log.note(number, true),
                 Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
                 Outcome::Fail(why) => {
-                    self.diary.note(number, false);
+                    self.progress_log.note(number, false);
                     let small = self.made_small(&script, number, why);
                     self.found.lock().unwrap_or_else(PoisonError::into_inner).push(small);
                 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::source::Work;
 use crate::{expectations, sim};
 
-/// Occurrences of one run: far beyond what any script of a campaign takes.
+/// Events of one run: far beyond what any script of a campaign takes.
 const OCCURRENCES_MAX: u64 = 200_000_000;
 
 /// How a run went.
@@ -71,11 +71,13 @@ impl Range {
         &self.work.plan
     }
 
-    /// The script with this number.
+    /// Returns the script with this number, as it is read from its file, so that the file repeats it.
     pub(super) fn draw(&self, number: u64) -> FaultScript {
         let drawn = draw(&self.work.plan, number, self.reach);
-        // As it would be read from its file, so that the file repeats it.
-        FaultScript::parse(&self.text(&drawn), "drawn", &self.work.plan).unwrap_or(drawn)
+        FaultScript::parse(&self.text(&drawn), "drawn", &self.work.plan).unwrap_or_else(|error| {
+            debug_assert!(false, "every drawn script can be read: {error}");
+            drawn
+        })
     }
 
     /// The script as a file.

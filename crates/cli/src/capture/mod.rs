@@ -3,12 +3,12 @@
 //! Each process writes what its own ends see into parts of its own, so nobody waits for anybody, and what a killed process
 //! has written stays. When the rack is over, whoever started it joins the parts of each link into one file.
 //!
-//! `place` (names of files, before and after) · `scribe` (the thread that writes, so that the path of a frame does not)
+//! `place` (names of files, before and after) · `writer` (the thread that writes, so that the path of a frame does not)
 //! · `simulated` (the simulator's frames). What is in a file is the business of `crates/capture`.
 
 mod place;
-mod scribe;
 mod simulated;
+mod writer;
 
 use std::path::PathBuf;
 
@@ -16,23 +16,23 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::place::Place;
-pub(crate) use self::scribe::{Patience, Pen, Scribe};
 pub(crate) use self::simulated::SimulatedLinks;
+pub(crate) use self::writer::{CaptureWriter, FrameSink, Patience};
 
-use crate::arguments::size;
+use crate::arguments::{OUTPUT, size};
 use crate::failure::Failure;
 
 /// Largest capture of one link unless the command line says otherwise.
 const BYTES_MAX_DEFAULT: u64 = 64 << 20;
 
-/// Whether and where frames are captured.
+/// Options of captures.
 #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct CaptureOptions {
-    /// Write what passes over each link to a pcapng file of its own in this directory
-    #[arg(long = "capture", value_name = "DIR")]
+    /// Write the frames of each link to a pcapng file in this directory
+    #[arg(long = "capture", help_heading = OUTPUT, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Largest capture of one link; 64MiB if absent
-    #[arg(long = "capture-bytes", value_name = "SIZE", value_parser = bytes_max, requires = "directory")]
+    #[arg(long = "capture-bytes", help_heading = OUTPUT, value_name = "SIZE", value_parser = bytes_max, requires = "directory")]
     pub(crate) bytes_max: Option<u64>,
 }
 

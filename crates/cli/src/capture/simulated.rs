@@ -8,14 +8,14 @@ use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
 use rackloom_simulator::FrameWitness;
 
-use super::{Patience, Pen, Place, Scribe};
+use super::{CaptureWriter, FrameSink, Patience, Place};
 
 /// All links of a simulated rack.
 pub(crate) struct SimulatedLinks {
-    pens: Vec<Pen>,
+    sinks: Vec<FrameSink>,
     headings: Vec<Heading>,
     /// Goes last: then everything is on disk.
-    _scribe: Scribe,
+    _writer: CaptureWriter,
 }
 
 impl SimulatedLinks {
@@ -23,8 +23,8 @@ impl SimulatedLinks {
     pub(crate) fn begin(place: &Place, plan: &Plan) -> io::Result<Self> {
         let headings: Vec<_> =
             (0..plan.links.len()).filter_map(|edge| Heading::of(plan, edge as u16)).collect();
-        let (scribe, pens) = Scribe::begin(place, 0, &headings, Patience::Endless)?;
-        Ok(Self { pens, headings, _scribe: scribe })
+        let (writer, sinks) = CaptureWriter::begin(place, 0, &headings, Patience::Endless)?;
+        Ok(Self { sinks, headings, _writer: writer })
     }
 
     /// A frame that went in `direction` came to nothing at the other end.
@@ -37,16 +37,16 @@ impl SimulatedLinks {
     ) {
         let receiver = Heading::interface(direction) ^ 1;
         let index = usize::from(edge);
-        if let (Some(pen), Some(heading)) = (self.pens.get(index), self.headings.get(index)) {
-            pen.write(|to| to.not_used(now, receiver, frame, why(&heading.ends[receiver as usize])));
+        if let (Some(sink), Some(heading)) = (self.sinks.get(index), self.headings.get(index)) {
+            sink.write(|to| to.not_used(now, receiver, frame, why(&heading.ends[receiver as usize])));
         }
     }
 }
 
 impl FrameWitness for SimulatedLinks {
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict) {
-        if let Some(pen) = self.pens.get(usize::from(edge)) {
-            pen.write(|to| to.sent(now, Heading::interface(direction), frame, verdict));
+        if let Some(sink) = self.sinks.get(usize::from(edge)) {
+            sink.write(|to| to.sent(now, Heading::interface(direction), frame, verdict));
         }
     }
 

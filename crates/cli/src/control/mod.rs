@@ -5,12 +5,13 @@
 
 mod bounded;
 mod line;
+pub(crate) mod links;
 pub(crate) mod request;
 
 use std::path::PathBuf;
 
 use rackloom_jobs::Portion;
-use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, Verdict};
+use rackloom_jobs::report::{EventRecord, MemberReport, MemoryReport, PathReport, PortReport, Verdict};
 use rackloom_jobs::rest::Rest;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ pub(crate) enum Order {
         /// Members whose processes run, by place in the plan.
         living: Vec<u16>,
     },
-    /// Leave a rack that stays: say farewell to everybody, then report as for [`Order::Report`].
+    /// Leave a rack that stays: send a departure to every neighbour, then report as for [`Order::Report`].
     Leave,
     /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
     Report,
@@ -180,7 +181,7 @@ pub(crate) enum Notice {
 }
 
 /// How a seat is.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct SeatStatus {
     /// Links that carry data now.
     pub(crate) links_up: u16,
@@ -195,4 +196,16 @@ pub(crate) struct SeatStatus {
     /// Of a job that is over: whether everything about it was right so far. Switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) verdict: Option<Verdict>,
+    /// When `ports` were read, on the run's clock.
+    #[serde(default)]
+    pub(crate) at_ns: u64,
+    /// Counters of its ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ports: Vec<PortReport>,
+    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin. Switches have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paths: Vec<Vec<u16>>,
+    /// Operations of its job over shared memory and in frames, where it could share memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) carried: Option<PathReport>,
 }

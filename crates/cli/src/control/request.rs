@@ -3,11 +3,12 @@
 //! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
 //! refuse fields they do not know, so that a misspelled wish is not granted as another one.
 
-use rackloom_jobs::report::{EventRecord, MemoryReport, Report, Verdict};
+use rackloom_jobs::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Start;
+use super::links::{LinkStatus, PathStatus};
 
 /// Version of this language; grows when a line changes its meaning.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -156,6 +157,9 @@ pub(crate) struct RackStatus {
     /// Faults in effect now, scripted and injected, by event and member.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<ActiveFault>,
+    /// Both directions of every link with an end here, in the plan's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) links: Vec<LinkStatus>,
 }
 
 /// A fault in effect.
@@ -206,6 +210,12 @@ pub(crate) struct MemberStatus {
     pub(crate) links_total: usize,
     /// How long its process has been there.
     pub(crate) uptime_ns: Option<u64>,
+    /// Its live paths to all other GPU nodes; absent for switches and for those who did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paths: Option<Vec<PathStatus>>,
+    /// Operations of its job over shared memory and in frames, where it could share memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) carried: Option<PathReport>,
 }
 
 impl Answer {

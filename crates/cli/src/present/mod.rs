@@ -1,6 +1,7 @@
 //! What the command prints. Everything here makes text; only `main` and the commands write it somewhere.
 
 mod faults;
+mod links;
 mod oracles;
 mod plan;
 mod report;

@@ -12,7 +12,7 @@ use rackloom_plan::JobKind;
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
 
 use super::captured::Captured;
-use super::lives::Lives;
+use super::incarnations::IncarnationChecks;
 use super::memory;
 use super::observe::Observer;
 use super::serve::{Body, Seat};
@@ -83,7 +83,11 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let stop_at = StopAt::of_environment(&member.name, &nodes)?;
             let mut work = Work::new(runtime, sharing, job, node, results, stop_at);
             if begins_anew {
-                work.watch_lives(Lives::of(node, Incarnation(start.incarnation), start.is_successor));
+                work.watch_incarnations(IncarnationChecks::of(
+                    node,
+                    Incarnation(start.incarnation),
+                    start.is_successor,
+                ));
             }
             Body::Endpoint(Box::new(work))
         }

@@ -7,13 +7,13 @@ use rackloom_capture::{Heading, comment};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Instant, MemberConfig};
 
-use crate::capture::{Patience, Pen, Scribe};
+use crate::capture::{CaptureWriter, FrameSink, Patience};
 use crate::control::Start;
 
 /// One end of a link, with what writes about it.
 #[derive(Clone)]
 struct End {
-    pen: Pen,
+    sink: FrameSink,
     clock: Clock,
     interface: u32,
     name: String,
@@ -23,7 +23,7 @@ struct End {
 pub(super) struct Captured {
     ends: Vec<End>,
     /// Goes last: then everything is on disk.
-    _scribe: Scribe,
+    _writer: CaptureWriter,
 }
 
 impl Captured {
@@ -32,19 +32,19 @@ impl Captured {
         let Some(place) = start.source.capture.place(start.origin_monotonic_ns) else { return Ok(None) };
         let edges = config.ports.iter().map(|port| port.edge);
         let links: Vec<_> = edges.clone().filter_map(|edge| Heading::of(plan, edge)).collect();
-        let (scribe, pens) =
-            Scribe::begin(&place, start.incarnation, &links, Patience::None).map_err(|error| {
+        let (writer, sinks) = CaptureWriter::begin(&place, start.incarnation, &links, Patience::None)
+            .map_err(|error| {
                 format!("cannot write a capture: {error}; hint: see that the folder is still there")
             })?;
         let clock = Clock::with_origin(start.origin_monotonic_ns);
-        let ends = pens.into_iter().zip(links).zip(edges).map(|((pen, link), edge)| {
+        let ends = sinks.into_iter().zip(links).zip(edges).map(|((sink, link), edge)| {
             let interface = u32::from(plan.links[usize::from(edge)].edge.a != config.node);
-            End { pen, clock, interface, name: link.ends[interface as usize].clone() }
+            End { sink, clock, interface, name: link.ends[interface as usize].clone() }
         });
-        Ok(Some(Self { ends: ends.collect(), _scribe: scribe }))
+        Ok(Some(Self { ends: ends.collect(), _writer: writer }))
     }
 
-    /// For all that is sent; it keeps the scribe.
+    /// For all that is sent; it keeps the capture writer.
     pub(super) fn port_watch(self) -> WatchPort {
         Box::new(move |port| self.watch(port))
     }
@@ -52,7 +52,7 @@ impl Captured {
     fn watch(&self, port: usize) -> Watch {
         let end = self.ends[port].clone();
         Box::new(move |frame, verdict| {
-            end.pen.write(|to| to.sent(end.clock.now(), end.interface, frame, verdict));
+            end.sink.write(|to| to.sent(end.clock.now(), end.interface, frame, verdict));
         })
     }
 
@@ -62,7 +62,7 @@ impl Captured {
         Box::new(move |port, frame, reason| {
             let (Some(end), Some(reason)) = (ends.get(port.index()), reason) else { return };
             let now: Instant = end.clock.now();
-            end.pen.write(|to| to.not_used(now, end.interface, frame, comment::refused(&end.name, reason)));
+            end.sink.write(|to| to.not_used(now, end.interface, frame, comment::refused(&end.name, reason)));
         })
     }
 }

@@ -1,11 +1,11 @@
-//! A seat that is told to go, and leaves in order: its peers hear a farewell and not a death.
+//! A seat that is told to go, and leaves in order: its peers hear a departure and not a death.
 //!
-//! Only who took a seat by hand is told so, by Ctrl-C or SIGTERM: it ends what it has begun, as far as that ends soon, says farewell
+//! Only who took a seat by hand is told so, by Ctrl-C or SIGTERM: it ends what it has begun, as far as that ends soon, sends a departure
 //! until its neighbours have heard it, and goes. A seat of `rackloom run` or `up` goes with its rack, and needs none of this.
 
 use std::sync::Arc;
 
-use rackloom_protocol::{Endpoint, Farewell, Instant};
+use rackloom_protocol::{Departure, Endpoint, Instant};
 
 use crate::interruption::Interruption;
 
@@ -21,7 +21,7 @@ pub(super) struct Leave {
     asked: Option<Arc<Interruption>>,
     /// Until when it waits for what was begun, once it was asked to go.
     begun_by: Option<Instant>,
-    farewell: Farewell,
+    departure: Departure,
 }
 
 /// What the seat does next.
@@ -53,10 +53,10 @@ impl Leave {
             self.begun_by = Some(now + PATIENCE_NS);
             return Next::Dismiss;
         };
-        if !self.farewell.has_begun() && endpoint.operations_in_progress() > 0 && now < begun_by {
+        if !self.departure.has_begun() && endpoint.operations_in_progress() > 0 && now < begun_by {
             let pause_ns = endpoint.config().timers.heartbeat_interval_ns / LOOKS_PER_INTERVAL;
             return Next::Wait(begun_by.min(now + pause_ns));
         }
-        self.farewell.advance(now, endpoint).map_or(Next::Go, Next::Wait)
+        self.departure.advance(now, endpoint).map_or(Next::Go, Next::Wait)
     }
 }

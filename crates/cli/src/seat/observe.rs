@@ -146,6 +146,16 @@ impl Observer {
         is_new && self.is_lit()
     }
 
+    /// Counters of all ports, in port order.
+    pub(super) fn ports(&self, member: &dyn Member, ports: &Ports) -> Vec<PortReport> {
+        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
+        for (number, report) in reports.iter_mut().enumerate() {
+            report.injected = injected(ports, PortId(number as u16)).by_name();
+            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
+        }
+        reports
+    }
+
     /// Everything, as the report of this member.
     pub(super) fn report(
         &self,
@@ -160,17 +170,12 @@ impl Observer {
         numbers
             .filter_map(|port| injected(ports, port).record(now, self.name(), port))
             .for_each(|line| events.push(line));
-        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
-        for (number, report) in reports.iter_mut().enumerate() {
-            report.injected = injected(ports, PortId(number as u16)).by_name();
-            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
-        }
         MemberReport {
             name: self.name().to_owned(),
             pid: Some(std::process::id()),
             state: if finished { MemberState::Finished } else { MemberState::Running },
             job,
-            ports: reports,
+            ports: self.ports(member, ports),
             events,
             waiting: Vec::new(),
             timer_late_max_ns: 0,

@@ -13,7 +13,7 @@ use rackloom::{Ports, Runtime};
 use rackloom_jobs::Seeds;
 use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
-use rackloom_plan::faults::{Deed, MemoryConditions};
+use rackloom_plan::faults::{FaultAction, MemoryConditions};
 use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, PortId, Switch};
 
 use super::afterwards::Afterwards;
@@ -281,18 +281,18 @@ impl Seat {
         match &mut self.body {
             Body::Endpoint(work) => {
                 let job = &work.job;
-                let deeds = self.faults.play(
+                let actions = self.faults.play(
                     now,
                     work.runtime.ports_mut(),
                     || job.reached(),
                     &mut Notices(channel),
                 )?;
-                deeds.iter().for_each(|deed| work.obey(now, deed, || self.faults.troubles()));
-                Ok(!deeds.is_empty())
+                actions.iter().for_each(|action| work.obey(now, action, || self.faults.memory_faults()));
+                Ok(!actions.is_empty())
             }
             Body::Switch(runtime) => {
-                let deeds = self.faults.play(now, runtime.ports_mut(), || None, &mut Notices(channel))?;
-                Ok(!deeds.is_empty())
+                let actions = self.faults.play(now, runtime.ports_mut(), || None, &mut Notices(channel))?;
+                Ok(!actions.is_empty())
             }
         }
     }
@@ -370,7 +370,7 @@ impl Seat {
                     self.report_by = Some(now + LET_GO_PATIENCE_NS);
                     if let Body::Endpoint(work) = &mut self.body {
                         work.dismiss();
-                        work.runtime.member_mut().bid_farewell(now);
+                        work.runtime.member_mut().begin_departure(now);
                     }
                 }
                 Heard::Message(Order::Seated { member, process, is_successor }) => {
@@ -415,8 +415,8 @@ impl Seat {
         let before = self.observer.report(now, self.body.member(), self.body.ports(), None, true);
         let had_faults = self.faults.heal(self.body.ports_mut());
         if let (Body::Endpoint(work), true) = (&mut self.body, had_faults) {
-            let healed = Deed::Memory(MemoryConditions::default());
-            work.obey(now, &healed, || self.faults.troubles());
+            let healed = FaultAction::Memory(MemoryConditions::default());
+            work.obey(now, &healed, || self.faults.memory_faults());
         }
         let living: Vec<_> = living.iter().copied().map(NodeId).collect();
         let regions = if let Body::Endpoint(work) = &self.body { work.job.regions() } else { Vec::new() };
@@ -455,13 +455,21 @@ impl Seat {
     }
 
     fn status(&mut self) -> SeatStatus {
-        let (memory, verdict) = match &mut self.body {
-            Body::Endpoint(work) => (Some(work.memory()), work.verdict()),
-            Body::Switch(_) => (None, None),
+        let mut status = SeatStatus {
+            links_up: self.observer.links_up() as u16,
+            links_down: self.observer.links_down(),
+            finished: self.body.is_finished(),
+            at_ns: self.body.now().0,
+            ports: self.observer.ports(self.body.member(), self.body.ports()),
+            ..SeatStatus::default()
         };
-        let (links_up, finished) = (self.observer.links_up() as u16, self.body.is_finished());
-        let links_down = self.observer.links_down();
-        SeatStatus { links_up, links_down, memory: memory.map(Box::new), finished, verdict }
+        if let Body::Endpoint(work) = &mut self.body {
+            status.memory = Some(Box::new(work.memory()));
+            status.verdict = work.verdict();
+            status.paths = work.paths();
+            status.carried = work.sharing.report();
+        }
+        status
     }
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use rackloom::{HostMemory, Runtime};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_jobs::{Job, JobResult, Progress};
-use rackloom_plan::faults::{Deed, MemoryConditions, Troubles};
+use rackloom_plan::faults::{FaultAction, MemoryConditions, MemoryFaults};
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId};
 
-use super::lives::Lives;
+use super::incarnations::IncarnationChecks;
 use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
@@ -41,7 +41,7 @@ pub(super) struct Work {
     /// Keys are revoked: whoever has mapped the memory is to hear of it.
     has_revoked: bool,
     /// Who watches whether frames of lives that are over are used, where a script makes such lives.
-    lives: Option<Lives>,
+    lives: Option<IncarnationChecks>,
 }
 
 impl Work {
@@ -70,7 +70,7 @@ impl Work {
     }
 
     /// See to it that no frame of a life that is over is used.
-    pub(super) fn watch_lives(&mut self, lives: Lives) {
+    pub(super) fn watch_incarnations(&mut self, lives: IncarnationChecks) {
         self.runtime.watch_arrivals(lives.watch());
         self.lives = Some(lives);
     }
@@ -112,13 +112,13 @@ impl Work {
     }
 
     /// What a fault script does to this node's memory and keys.
-    pub(super) fn obey(&mut self, now: Instant, deed: &Deed, new: impl FnOnce() -> Troubles) {
-        match deed {
-            Deed::Memory(conditions) => {
+    pub(super) fn obey(&mut self, now: Instant, action: &FaultAction, new: impl FnOnce() -> MemoryFaults) {
+        match action {
+            FaultAction::Memory(conditions) => {
                 self.sharing.withhold(*conditions != MemoryConditions::default() || self.has_revoked);
-                self.runtime.memory_mut().trouble(now, conditions, new);
+                self.runtime.memory_mut().set_faults(now, conditions, new);
             }
-            Deed::Revoke => {
+            FaultAction::Revoke => {
                 self.has_revoked = true;
                 self.sharing.withhold(true);
                 let endpoint = self.runtime.member_mut();
@@ -146,6 +146,13 @@ impl Work {
     pub(super) fn awaits_importers(&self) -> bool {
         let endpoint = self.runtime.member();
         self.finished && self.sharing.mapped_by().any(|peer| endpoint.is_reachable(peer))
+    }
+
+    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    pub(super) fn paths(&self) -> Vec<Vec<u16>> {
+        let endpoint = self.runtime.member();
+        let members = endpoint.config().graph.members.len() as u16;
+        (0..members).map(|node| endpoint.paths(NodeId(node)).map(|port| port.0).collect()).collect()
     }
 
     /// How the memory is held and used now.

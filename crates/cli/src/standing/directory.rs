@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rackloom::seat::place::{check_private, connect, run_directory, socket_in};
+use rackloom::seat::run_directory::{check_private, connect, run_directory, socket_in};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::exit::Exit;

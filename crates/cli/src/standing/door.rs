@@ -157,7 +157,7 @@ impl Client {
                     Some(Reply::Answer(answer)) => self.say(&answer).await?,
                     Some(Reply::Seat(answer, attendance)) => {
                         let Ok(stream) = self.lines.into_inner().reunite(self.writer) else { return Ok(()) };
-                        // Not one of the clients any more: a seat may stay, and the farewell does not wait for it.
+                        // Not one of the clients any more: a seat may stay, and the departure does not wait for it.
                         tokio::spawn(async move { attendance.serve(stream, &answer.line()).await });
                         return Ok(());
                     }

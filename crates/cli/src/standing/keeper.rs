@@ -88,12 +88,8 @@ fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
 
 /// From here on nobody reads standard error; what is said there belongs to the logs.
 fn complain_into(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
-    let redirect = || {
-        let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
-        rustix::stdio::dup2_stderr(file)?;
-        Ok(())
-    };
-    redirect().map_err(|error: std::io::Error| {
+    let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
+    rustix::stdio::dup2_stderr(file).map_err(|error| {
         Failure::could_not_start("cannot write the supervisor's log", error).at_path(log_dir)
     })
 }

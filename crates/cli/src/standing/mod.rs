@@ -1,7 +1,7 @@
 //! Racks that stay: `rackloom up`, `rackloom status`, `rackloom inject`, `rackloom down`, and whoever takes a vacant seat.
 //!
 //! Reading order: [`directory`] (where they live, and which of them are dead) · [`keeper`] (the supervisor in the
-//! background) · [`door`] (its control socket) · [`state`] (what it says about itself) · [`client`] (the other end) ·
+//! background) · [`door`] (its control socket) · [`state`] (what it says about itself) · [`links`] (traffic, losses and paths) · [`client`] (the other end) ·
 //! [`join`] (a seat in a process from elsewhere).
 //!
 //! What is said over the socket is [`crate::control::request`] and `docs/control-socket.md`. There is no daemon and no
@@ -12,6 +12,7 @@ mod directory;
 mod door;
 mod join;
 mod keeper;
+mod links;
 mod state;
 
 use std::io;
@@ -42,6 +43,9 @@ use crate::{present, reporting};
 
 /// How long a rack may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
+/// Time between the two samples from which `status` states rates. A round of counters takes a few milliseconds, so this is long enough for
+/// the samples to differ and short enough to wait for.
+const RATE_INTERVAL: Duration = Duration::from_millis(200);
 /// How long `up` waits for links that have come up and have fallen back.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
@@ -160,11 +164,15 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     let (mut racks_up, mut first_failure) = (Vec::new(), None);
     for (name, stream) in racks {
         match ask_status(&stream, &name) {
-            Ok(status) => racks_up.push(status),
+            Ok(status) => racks_up.push((stream, status)),
             // The others are shown all the same.
             Err(failure) => first_failure = first_failure.or(Some(failure)),
         }
     }
+    if !racks_up.is_empty() {
+        std::thread::sleep(RATE_INTERVAL);
+    }
+    let racks_up: Vec<_> = racks_up.into_iter().map(|(stream, status)| with_rates(&stream, status)).collect();
     let text = if arguments.json {
         let racks = Racks { racks: &racks_up };
         serde_json::to_string_pretty(&racks)
@@ -176,6 +184,18 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     };
     reporting::say(&Output { json: None }, &text)?;
     first_failure.map_or(Ok(Exit::Pass), Err)
+}
+
+/// Returns the status a little later than `earlier`, with the rates in between. If the rack does not answer again, returns `earlier`, which has
+/// no rates: it may be going, or have no place left for more than one request.
+fn with_rates(stream: &UnixStream, earlier: RackStatus) -> RackStatus {
+    match ask_status(stream, &earlier.name) {
+        Ok(mut later) => {
+            links::add_rates(&earlier, &mut later);
+            later
+        }
+        Err(_) => earlier,
+    }
 }
 
 /// What `status --json` prints.
@@ -199,13 +219,13 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
             client::wait_for_end(&supervisor, DOWN_PATIENCE);
         }
         let had_job = report.job != JobKind::None.name();
-        let farewell = farewell(&name, &report, had_job);
+        let departure = departure(&name, &report, had_job);
         if had_job || report.verdict != Verdict::Pass {
             reporting::print(&report, &arguments.output)?;
         } else {
             report.notes.iter().for_each(|note| reporting::say_aside(&format!("note: {note}")));
         }
-        reporting::say(&arguments.output, &farewell)?;
+        reporting::say(&arguments.output, &departure)?;
         if exit == Exit::Pass {
             exit = reporting::exit_of(&report);
         }
@@ -272,7 +292,7 @@ fn only(run: &RunDirectory, name: Option<&str>) -> Result<(String, UnixStream), 
     }
 }
 
-fn farewell(name: &str, report: &Report, had_job: bool) -> String {
+fn departure(name: &str, report: &Report, had_job: bool) -> String {
     let uptime = present::units::time(report.elapsed_ns);
     let mut text = format!("rack {name} is down after {uptime}");
     if had_job {

@@ -4,6 +4,7 @@ use rackloom_jobs::report::{EventRecord, Verdict};
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
 
+use super::links;
 use crate::control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 use crate::present;
 use crate::supervisor::Supervisor;
@@ -16,34 +17,35 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
     let graph = plan.graph();
     let has_job = plan.job.kind != JobKind::None;
     let expects = plan.expect != Expectations::default();
-    let members: Vec<_> = plan
-        .members
-        .iter()
-        .zip(&rack.seats)
-        .enumerate()
-        .map(|(index, (member, seat))| {
-            let answered = seat.status.as_ref().filter(|_| seat.is_alive());
-            let memory = answered.and_then(|status| status.memory.as_deref().cloned());
-            let is_switch = member.role == MemberRole::Switch;
-            MemberStatus {
-                name: member.name.clone(),
-                role: present::role(member.role).to_owned(),
-                pid: (!seat.is_vacant).then_some(seat.pid),
-                server: member.server.clone(),
-                tenant: member.tenant.0.into(),
-                state: state(seat, has_job && !is_switch).to_owned(),
-                verdict: answered.and_then(|status| status.verdict).filter(|_| does_job(seat, has_job)),
-                note: seat.death.clone(),
-                memory_used_bytes: memory.as_ref().map(|memory| memory.used_bytes.current),
-                memory_bytes: member.memory_bytes,
-                memory,
-                links_up: answered.map(|status| status.links_up),
-                links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
-                links_total: graph.ports(NodeId(index as u16)).len(),
-                uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
-            }
-        })
-        .collect();
+    let answers: Vec<_> =
+        rack.seats.iter().map(|seat| seat.status.as_ref().filter(|_| seat.is_alive())).collect();
+    let member = |(index, seat): (usize, &Seat)| {
+        let member = &plan.members[index];
+        let node = NodeId(index as u16);
+        let answered = answers[index];
+        let memory = answered.and_then(|status| status.memory.as_deref().cloned());
+        let is_switch = member.role == MemberRole::Switch;
+        MemberStatus {
+            name: member.name.clone(),
+            role: present::role(member.role).to_owned(),
+            pid: (!seat.is_vacant).then_some(seat.pid),
+            server: member.server.clone(),
+            tenant: member.tenant.0.into(),
+            state: state(seat, has_job && !is_switch).to_owned(),
+            verdict: answered.and_then(|status| status.verdict).filter(|_| does_job(seat, has_job)),
+            note: seat.death.clone(),
+            memory_used_bytes: memory.as_ref().map(|memory| memory.used_bytes.current),
+            memory_bytes: member.memory_bytes,
+            memory,
+            links_up: answered.map(|status| status.links_up),
+            links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
+            links_total: graph.ports(node).len(),
+            uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
+            paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
+            carried: answered.and_then(|status| status.carried),
+        }
+    };
+    let members: Vec<_> = rack.seats.iter().enumerate().map(member).collect();
     let ends_up: usize = members.iter().filter_map(|member| member.links_up).map(usize::from).sum();
     let links_total = here.links(plan);
     let ends_total: usize = plan.links.iter().map(|link| here.ends(plan, &link.edge) as usize).sum();
@@ -68,6 +70,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         links_total,
         members,
         faults: active_faults.values().map(|record| active_fault(record, now_ns)).collect(),
+        links: links::of_rack(plan, here, &answers),
     }
 }
 
@@ -123,13 +126,8 @@ mod tests {
     fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
         let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
         let mut seat = rack.seats.remove(0);
-        seat.status = Some(SeatStatus {
-            links_up: 2,
-            links_down: Vec::new(),
-            memory: None,
-            finished: verdict.is_some(),
-            verdict,
-        });
+        let finished = verdict.is_some();
+        seat.status = Some(SeatStatus { links_up: 2, finished, verdict, ..SeatStatus::default() });
         change(&mut seat);
         seat
     }

@@ -3,7 +3,7 @@
 //! A bridge needs no process: it lives as long as the namespace. Who takes a seat later gets a cable of its own to the same
 //! bridges, and its neighbours keep theirs.
 
-use rackloom::namespaces::{Bridge, BridgeCable, make_bridges, plug_into_bridges};
+use rackloom::namespaces::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, Plane};
 
@@ -28,8 +28,8 @@ pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> 
     let cables: Vec<_> = there
         .flat_map(|(node, pid)| planes.iter().map(move |plane| cable(plan, node, pid, *plane, 0)))
         .collect();
-    make_bridges(&bridges)
-        .and_then(|()| plug_into_bridges(&cables))
+    create_bridges(&bridges)
+        .and_then(|()| connect_to_bridges(&cables))
         .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
 }
 

@@ -176,7 +176,7 @@ fn log_notes(seats: &[Seat]) -> Vec<String> {
         .collect()
 }
 
-/// Say farewell to other hosts; who of them is missed, and who never came.
+/// Sends a departure to the other hosts. Returns the hosts that are missing, and those that never came.
 fn last_words(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
     let Some(mut hosts) = hosts else { return Default::default() };
     hosts.leave(rack);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
+const HINT: &str = "logs need a directory in which this user can make files, on a disk with room";
+
 /// Where the logs go, and how much is said.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
@@ -21,18 +23,24 @@ impl Logs {
     pub(crate) fn new(directory: Option<&Path>, level: Option<&str>) -> Result<Self, Failure> {
         if let Some(directory) = directory {
             std::fs::create_dir_all(directory).map_err(|error| {
-                Failure::could_not_start("cannot make the directory of logs", error).at_path(directory)
+                Failure::could_not_start("cannot make the directory of logs", error)
+                    .at_path(directory)
+                    .hint(HINT)
             })?;
         }
         Ok(Self { directory: directory.map(Path::to_owned), level: level.map(str::to_owned) })
     }
 
     /// A fresh log of this name; `None` if logs go to standard error.
-    pub(crate) fn of_member(&self, name: &str) -> io::Result<Option<File>> {
-        self.directory
-            .as_ref()
-            .map(|directory| File::create(directory.join(format!("{name}.log"))))
-            .transpose()
+    pub(crate) fn of_member(&self, name: &str) -> Result<Option<File>, Failure> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let path = directory.join(format!("{name}.log"));
+        let failed = |error| {
+            Failure::could_not_start(format!("cannot make the log of {name}"), error)
+                .at_path(&path)
+                .hint(HINT)
+        };
+        File::create(&path).map(Some).map_err(failed)
     }
 
     /// The log of this name, to be gone on with; `None` if logs go to standard error.

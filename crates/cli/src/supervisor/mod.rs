@@ -248,7 +248,7 @@ impl Supervisor {
             }
             let no_process =
                 |error| Failure::could_not_start(format!("cannot start a process for {}", seat.name), error);
-            let log = self.logs.of_member(&seat.name).map_err(no_process)?;
+            let log = self.logs.of_member(&seat.name)?;
             let process = Process::start(member, &plugs.place, log, self.logs.level(), self.told.clone())
                 .map_err(no_process)?;
             (seat.pid, seat.taken_at_ns) = (process.pid, self.clock.now().0);

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rackloom::namespaces::{Cable, NamespaceError, lay_cables, network_namespace_of, plug_into_bridges};
+use rackloom::namespaces::{Cable, NamespaceError, connect_to_bridges, create_cables, network_namespace_of};
 use rackloom::wires::shared_memory;
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
@@ -128,7 +128,7 @@ fn on_packet(
         let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
         neighbours.push((joint.neighbour.index(), cable, Vec::new()));
     }
-    aside(|| lay_cables(&cables))?;
+    aside(|| create_cables(&cables))?;
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
@@ -152,7 +152,7 @@ fn at_bridges(
             neighbours.push((joint.neighbour.index(), cable, Vec::new()));
         }
     }
-    aside(|| plug_into_bridges(&cables))?;
+    aside(|| connect_to_bridges(&cables))?;
     wiring.sits_since(node, life);
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }

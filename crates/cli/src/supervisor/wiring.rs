@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use rackloom::hosts::HostLink;
-use rackloom::namespaces::{enter_supervisor_namespaces, lay_cables};
+use rackloom::namespaces::{create_cables, enter_supervisor_namespaces};
 use rackloom::seat::Outlet;
 use rackloom::wires::{Doorbell, shared_memory};
 use rackloom_plan::{Plan, WireKind};
@@ -139,7 +139,7 @@ impl Wiring {
         match self {
             Self::SharedMemory(_) | Self::Udp(_) => Ok(()),
             Self::Packet(_) if plan.has_bridges() => bridged::connect(plan, pids),
-            Self::Packet(_) => lay_cables(&cables(plan, pids))
+            Self::Packet(_) => create_cables(&cables(plan, pids))
                 .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
         }
     }

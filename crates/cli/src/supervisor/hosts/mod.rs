@@ -6,18 +6,18 @@
 //! say who is missing or runs another file or version; while they carry nothing but short frames, to say between whom the
 //! longest ones are lost; and after the last operation, so that nobody takes the end of the run for a death.
 //!
-//! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · [`voice`] (how they travel) · this file (sockets and sentences).
+//! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · [`transport`] (how they travel) · this file (sockets and sentences).
 
+mod message;
 mod others;
-mod voice;
-mod word;
+mod peer_transport;
 
 use rackloom::seal::RackKey;
 use rackloom_plan::Plan;
 
+use self::message::{Difference, Identity, SEALED_VERSION, Stage, WORD_BYTES_MAX};
 use self::others::Others;
-use self::voice::Voice;
-use self::word::{Difference, Identity, SEALED_VERSION, Stage, WORD_BYTES_MAX};
+use self::peer_transport::PeerTransport;
 use super::rack::{Ending, Rack, Step, TICK_NS};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(super) struct Hosts {
     /// By host: how it is reached, in words.
     ways: Vec<String>,
     identity: Identity,
-    voice: Voice,
+    transport: PeerTransport,
     others: Others,
     /// Room for the longest frame that may come.
     room: Vec<u8>,
@@ -45,14 +45,14 @@ pub(super) struct Hosts {
 impl Hosts {
     /// Open the sockets; nothing if one machine runs the whole rack. To be called where the rack was started: other hosts are
     /// reached from there alone.
-    pub(super) fn open(plan: &Plan, here: &Here, life: u64) -> Result<Option<Self>, Failure> {
+    pub(super) fn open(plan: &Plan, here: &Here, incarnation: u64) -> Result<Option<Self>, Failure> {
         let Some(mine) = here.host else { return Ok(None) };
-        let (voice, ways) =
-            voice::open(plan, mine).map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
+        let (transport, ways) = peer_transport::open(plan, mine)
+            .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
         let detection_ns = plan.timers.detection_ns();
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let frame_bytes_max = usize::from(plan.wire_bytes_max());
-        let mut others = Others::new(mine, names.len(), life, detection_ns, frame_bytes_max);
+        let mut others = Others::new(mine, names.len(), incarnation, detection_ns, frame_bytes_max);
         let mut identity = Identity::of(plan);
         if let Some(path) = &plan.security.key_file {
             let key = RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
@@ -63,7 +63,7 @@ impl Hosts {
             names,
             ways,
             identity,
-            voice,
+            transport,
             others,
             room: vec![0; frame_bytes_max.max(WORD_BYTES_MAX)],
             watchdog_ns: plan.watchdog_ns,
@@ -72,9 +72,9 @@ impl Hosts {
 
     /// A tick has passed: hear the others, say how far we are, and what follows for the rack here.
     pub(super) fn tick(&mut self, rack: &mut Rack) -> Vec<Step> {
-        for socket in 0..self.voice.sockets() {
+        for socket in 0..self.transport.sockets() {
             for _ in 0..WORDS_PER_TICK_MAX {
-                let Some(frame) = self.voice.hear(socket, &mut self.room) else { break };
+                let Some(frame) = self.transport.hear(socket, &mut self.room) else { break };
                 self.others.hear(self.identity.read(frame, self.names.len()));
             }
         }
@@ -106,7 +106,7 @@ impl Hosts {
         let candidates = self.others.candidates().to_vec();
         let (news, frame_bytes) = self.others.speak();
         let frame = self.identity.write(self.mine, news, &candidates, frame_bytes);
-        self.voice.say(&frame);
+        self.transport.say(&frame);
     }
 
     /// Hosts that are not there any more, in words.

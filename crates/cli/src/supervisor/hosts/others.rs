@@ -4,7 +4,7 @@
 //! been heard at all, who runs another file, between whom the longest frames are lost, and when everybody has finished, so
 //! that the members here may go. A host that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
 
-use super::word::{Difference, News, Proof, Stage, Word};
+use super::message::{Difference, HostMessage, HostState, Proof, Stage};
 
 /// A rack of this name and another configuration is put up with for so long: it may be an earlier one that ends.
 const OTHER_RACK_PATIENCE_NS: u64 = 2_000_000_000;
@@ -16,7 +16,7 @@ const SHORT_WORDS_MAX: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Others {
     mine: usize,
-    news: Vec<News>,
+    news: Vec<HostState>,
     /// By host: time since there was news of it.
     silent_ns: Vec<u64>,
     /// Time since all others were known to have finished.
@@ -59,12 +59,12 @@ impl Others {
     pub(super) fn new(
         mine: usize,
         hosts: usize,
-        life: u64,
+        incarnation: u64,
         detection_ns: u64,
         frame_bytes_max: usize,
     ) -> Self {
-        let mut news = vec![News::default(); hosts];
-        news[mine].life = life;
+        let mut news = vec![HostState::default(); hosts];
+        news[mine].incarnation = incarnation;
         Self {
             mine,
             news,
@@ -103,17 +103,17 @@ impl Others {
     // W-95
     fn is_fresh(&mut self, speaker: usize, proof: &Proof) -> bool {
         let Some(fresh) = &mut self.fresh else { return true };
-        let mine = self.news[self.mine].life;
+        let mine = self.news[self.mine].incarnation;
         let (Some(candidate), Some(taken)) =
             (fresh.candidates.get_mut(speaker), fresh.taken.get_mut(speaker))
         else {
             return false;
         };
-        *candidate = (*candidate).max(proof.own.life);
-        if proof.lives.get(self.mine) != Some(&mine) {
+        *candidate = (*candidate).max(proof.own.incarnation);
+        if proof.incarnations.get(self.mine) != Some(&mine) {
             return false;
         }
-        let number = (proof.own.life, proof.own.words);
+        let number = (proof.own.incarnation, proof.own.words);
         if number <= *taken {
             fresh.refused += 1;
             return false;
@@ -123,7 +123,7 @@ impl Others {
     }
 
     /// What to say next, and how long the frame shall be at least.
-    pub(super) fn speak(&mut self) -> (&[News], usize) {
+    pub(super) fn speak(&mut self) -> (&[HostState], usize) {
         let words = &mut self.news[self.mine].words;
         *words = words.wrapping_add(1);
         // W-62: the first one is a long one.
@@ -132,9 +132,9 @@ impl Others {
     }
 
     /// What was heard.
-    pub(super) fn hear(&mut self, word: Word) {
+    pub(super) fn hear(&mut self, word: HostMessage) {
         match word {
-            Word::Ours { speaker, news, proof, frame_bytes } => {
+            HostMessage::Ours { speaker, news, proof, frame_bytes } => {
                 if !self.is_fresh(speaker, &proof) {
                     return;
                 }
@@ -147,15 +147,15 @@ impl Others {
                     }
                 }
             }
-            Word::Other(speaker, difference, proof) => {
+            HostMessage::Other(speaker, difference, proof) => {
                 if !self.is_fresh(speaker, &proof) {
                     return;
                 }
                 let since_ns = self.contradiction.map_or(0, |(.., since_ns)| since_ns);
                 self.contradiction = Some((speaker, difference, since_ns));
             }
-            Word::Refused => self.fresh.iter_mut().for_each(|fresh| fresh.refused += 1),
-            Word::Foreign => {}
+            HostMessage::Refused => self.fresh.iter_mut().for_each(|fresh| fresh.refused += 1),
+            HostMessage::Foreign => {}
         }
     }
 
@@ -163,7 +163,7 @@ impl Others {
     pub(super) fn pass(&mut self, time_ns: u64, stage: Stage) {
         for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine)
         {
-            *silent_ns += if self.news[host].life == 0 { 0 } else { time_ns };
+            *silent_ns += if self.news[host].incarnation == 0 { 0 } else { time_ns };
         }
         if let Some((.., since_ns)) = &mut self.contradiction {
             *since_ns += time_ns;
@@ -184,7 +184,7 @@ impl Others {
 
     /// Hosts of which nothing has been heard yet.
     pub(super) fn unheard(&self) -> impl Iterator<Item = usize> {
-        self.others().filter(|host| self.news[*host].life == 0)
+        self.others().filter(|host| self.news[*host].incarnation == 0)
     }
 
     /// How long everybody here has had nothing to do but to wait for a host that was never heard.
@@ -252,9 +252,10 @@ mod tests {
         all[to].hear(word);
     }
 
-    fn word(speaker: usize, news: &[News], frame_bytes: usize) -> Word {
-        let proof = Proof { own: news[speaker], lives: news.iter().map(|news| news.life).collect() };
-        Word::Ours { speaker, news: news.to_vec(), proof, frame_bytes: frame_bytes.max(60) }
+    fn word(speaker: usize, news: &[HostState], frame_bytes: usize) -> HostMessage {
+        let proof =
+            Proof { own: news[speaker], incarnations: news.iter().map(|news| news.incarnation).collect() };
+        HostMessage::Ours { speaker, news: news.to_vec(), proof, frame_bytes: frame_bytes.max(60) }
     }
 
     #[test]
@@ -330,7 +331,8 @@ mod tests {
         pair[0].hear(word(1, &old, 0));
         pair[0].pass(TICK_NS, Stage::Finished);
         assert!(pair[0].all(Stage::Finished));
-        let earlier_life = vec![News::default(), News { life: 3, words: u32::MAX, stage: Stage::Gone }];
+        let earlier_life =
+            vec![HostState::default(), HostState { incarnation: 3, words: u32::MAX, stage: Stage::Gone }];
         pair[0].hear(word(1, &earlier_life, 0));
         assert!(pair[0].gone().next().is_none());
     }
@@ -339,7 +341,7 @@ mod tests {
     fn another_rack_is_told_only_if_the_right_one_does_not_come() {
         for difference in [Difference::Epoch(0xabcd), Difference::Version(9)] {
             let mut pair = hosts::<2>();
-            pair[0].hear(Word::Other(1, difference, Proof::default()));
+            pair[0].hear(HostMessage::Other(1, difference, Proof::default()));
             assert_eq!(pair[0].contradiction(), None, "it may be an earlier run that ends");
             pair[0].pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
             assert_eq!(pair[0].contradiction(), Some((1, difference)));
@@ -380,15 +382,16 @@ mod tests {
     }
 
     /// `from` says a message, and `to` hears it; what was said.
-    fn say_sealed(all: &mut [Others], from: usize, to: usize) -> Word {
+    fn say_sealed(all: &mut [Others], from: usize, to: usize) -> HostMessage {
         let candidates = all[from].candidates().to_vec();
         let (news, frame_bytes) = all[from].speak();
-        let lives = news.iter().zip(candidates).map(|(news, candidate)| news.life.max(candidate)).collect();
-        let Word::Ours { speaker, news, proof, frame_bytes } = word(from, news, frame_bytes) else {
+        let incarnations =
+            news.iter().zip(candidates).map(|(news, candidate)| news.incarnation.max(candidate)).collect();
+        let HostMessage::Ours { speaker, news, proof, frame_bytes } = word(from, news, frame_bytes) else {
             unreachable!()
         };
-        let proof = Proof { lives, ..proof };
-        let said = || Word::Ours { speaker, news: news.clone(), proof: proof.clone(), frame_bytes };
+        let proof = Proof { incarnations, ..proof };
+        let said = || HostMessage::Ours { speaker, news: news.clone(), proof: proof.clone(), frame_bytes };
         all[to].hear(said());
         said()
     }
@@ -396,8 +399,8 @@ mod tests {
     // W-95
     #[test]
     fn with_a_key_a_message_of_an_earlier_run_or_one_that_is_repeated_changes_nothing() {
-        let sealed = |lives: [u64; 2]| -> [Others; 2] {
-            [0, 1].map(|mine| Others::new(mine, 2, lives[mine], DETECTION_NS, LONGEST).sealed())
+        let sealed = |incarnations: [u64; 2]| -> [Others; 2] {
+            [0, 1].map(|mine| Others::new(mine, 2, incarnations[mine], DETECTION_NS, LONGEST).sealed())
         };
         let mut earlier = sealed([50, 51]);
         let old: Vec<_> = (0..6)
@@ -405,26 +408,26 @@ mod tests {
                 earlier[1].pass(TICK_NS, Stage::Gone);
                 [say_sealed(&mut earlier, 1, 0), say_sealed(&mut earlier, 0, 1)]
             })
-            .filter(|word| matches!(word, Word::Ours { speaker: 1, .. }))
+            .filter(|word| matches!(word, HostMessage::Ours { speaker: 1, .. }))
             .collect();
         let is_old_gone = earlier[0].gone().next().is_some();
         assert!(is_old_gone, "they counted in their own run");
 
         let mut pair = sealed([100, 101]);
-        let replay = |pair: &mut [Others; 2], words: Vec<Word>| {
+        let replay = |pair: &mut [Others; 2], words: Vec<HostMessage>| {
             for word in words {
                 pair[0].hear(word);
             }
         };
-        let again = |words: &[Word]| -> Vec<Word> {
-            let copy = |word: &Word| match word {
-                Word::Ours { speaker, news, proof, frame_bytes } => Word::Ours {
+        let again = |words: &[HostMessage]| -> Vec<HostMessage> {
+            let copy = |word: &HostMessage| match word {
+                HostMessage::Ours { speaker, news, proof, frame_bytes } => HostMessage::Ours {
                     speaker: *speaker,
                     news: news.clone(),
                     proof: proof.clone(),
                     frame_bytes: (*frame_bytes).min(60),
                 },
-                _ => Word::Foreign,
+                _ => HostMessage::Foreign,
             };
             words.iter().map(copy).collect()
         };
@@ -457,8 +460,9 @@ mod tests {
     #[test]
     fn with_a_key_another_configuration_is_believed_of_this_run_alone() {
         let mut host = Others::new(0, 2, 100, DETECTION_NS, LONGEST).sealed();
-        let own = News { life: 70, words: 3, stage: Stage::Working };
-        let other = |echo| Word::Other(1, Difference::Epoch(9), Proof { own, lives: vec![echo, 70] });
+        let own = HostState { incarnation: 70, words: 3, stage: Stage::Working };
+        let other =
+            |echo| HostMessage::Other(1, Difference::Epoch(9), Proof { own, incarnations: vec![echo, 70] });
         host.hear(other(50));
         host.pass(OTHER_RACK_PATIENCE_NS, Stage::Working);
         assert_eq!((host.contradiction(), host.candidates()), (None, &[0, 70][..]));

@@ -36,7 +36,7 @@ impl Rack {
         vec![Step::Kill(self.living().collect())]
     }
 
-    /// Seats that others have lost and that do not report either are not worth the whole farewell.
+    /// Seats that others have lost and that do not report either do not get the whole time of a departure.
     pub(super) fn give_up_the_hung(&mut self) -> Vec<Step> {
         let silent = |member: &usize| self.seats[*member].report.is_none();
         let hung: Vec<_> =

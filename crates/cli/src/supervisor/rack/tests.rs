@@ -351,13 +351,7 @@ fn staying(vacant: &[usize]) -> Rack {
 }
 
 fn status() -> Notice {
-    Notice::Status(SeatStatus {
-        links_up: 1,
-        links_down: Vec::new(),
-        memory: None,
-        finished: true,
-        verdict: None,
-    })
+    Notice::Status(SeatStatus { links_up: 1, finished: true, ..SeatStatus::default() })
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::net::SocketAddrV4;
 use rackloom::hosts::{HostLinkError, RoutedWords, WordSocket};
 use rackloom_plan::{HostPlan, Plan, WireKind};
 
-use super::word::GROUP;
+use super::message::GROUP;
 
 /// What this host says and hears words with.
-pub(super) enum Voice {
+pub(super) enum PeerTransport {
     /// Frames to everybody, by interface.
     Segments(Vec<WordSocket>),
     /// Datagrams to each.
@@ -17,11 +17,11 @@ pub(super) enum Voice {
 }
 
 /// Open the sockets. Comes with the way to each host, in words.
-pub(super) fn open(plan: &Plan, mine: usize) -> Result<(Voice, Vec<String>), HostLinkError> {
+pub(super) fn open(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
     if plan.wire == WireKind::Udp { routed(plan, mine) } else { on_segments(plan, mine) }
 }
 
-fn on_segments(plan: &Plan, mine: usize) -> Result<(Voice, Vec<String>), HostLinkError> {
+fn on_segments(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
     let ways = ways(plan, mine);
     let interfaces: BTreeSet<&String> = ways.iter().flatten().collect();
     let open = |interface: &&String| WordSocket::open(interface, plan.ether_type, GROUP);
@@ -33,10 +33,10 @@ fn on_segments(plan: &Plan, mine: usize) -> Result<(Voice, Vec<String>), HostLin
             _ => format!(" on {}", names.join(", ")),
         }
     };
-    Ok((Voice::Segments(sockets), ways.iter().map(in_words).collect()))
+    Ok((PeerTransport::Segments(sockets), ways.iter().map(in_words).collect()))
 }
 
-fn routed(plan: &Plan, mine: usize) -> Result<(Voice, Vec<String>), HostLinkError> {
+fn routed(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
     let place = |host: &HostPlan| Some(SocketAddrV4::new(host.address?, plan.udp_port));
     let others = plan.hosts.iter().enumerate().filter(|(host, _)| *host != mine);
     let others = others.filter_map(|(_, host)| place(host)).collect();
@@ -45,10 +45,10 @@ fn routed(plan: &Plan, mine: usize) -> Result<(Voice, Vec<String>), HostLinkErro
         place(&plan.hosts[mine]).unwrap_or_else(|| SocketAddrV4::new([0, 0, 0, 0].into(), plan.udp_port));
     let words = RoutedWords::open(here, others)?;
     let way = |host: &HostPlan| host.address.map_or_else(String::new, |address| format!(" at {address}"));
-    Ok((Voice::Routed(words), plan.hosts.iter().map(way).collect()))
+    Ok((PeerTransport::Routed(words), plan.hosts.iter().map(way).collect()))
 }
 
-impl Voice {
+impl PeerTransport {
     /// How many sockets there are to hear at.
     pub(super) fn sockets(&self) -> usize {
         match self {

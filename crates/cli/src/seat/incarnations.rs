@@ -35,9 +35,9 @@ struct Watched {
 
 /// The same, in two hands: one shows it frames, the other one asks.
 #[derive(Clone, Debug)]
-pub(super) struct Lives(Arc<Mutex<Watched>>);
+pub(super) struct IncarnationChecks(Arc<Mutex<Watched>>);
 
-impl Lives {
+impl IncarnationChecks {
     /// Watch what comes to this life of a member. `has_forebears`: it is not the first one.
     pub(super) fn of(node: NodeId, life: Incarnation, has_forebears: bool) -> Self {
         let (sources, verdicts) = (BTreeMap::new(), Verdicts::default());
@@ -119,7 +119,7 @@ mod tests {
 
     /// How often it looked and what was broken, after frames between these lives, each used or not.
     fn looked_and_broken(has_forebears: bool, frames: &[(u32, u32, bool)]) -> (u64, u64) {
-        let lives = Lives::of(NodeId(0), OWN, has_forebears);
+        let lives = IncarnationChecks::of(NodeId(0), OWN, has_forebears);
         for (source, destination, is_used) in frames {
             let unused = (!is_used).then_some(DropReason::StaleIncarnation);
             lives.0.lock().expect("nobody has panicked").see(&header(*source, *destination), unused);

@@ -43,9 +43,9 @@ pub(super) enum Stage {
 
 /// What is known of one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct News {
+pub(super) struct HostState {
     /// Which life of its supervisor; zero if nothing is known. A later one is larger.
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     /// How many words it has said.
     pub(super) words: u32,
     pub(super) stage: Stage,
@@ -66,20 +66,20 @@ pub(super) struct Identity {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proof {
     /// What the speaker says of itself.
-    pub(super) own: News,
+    pub(super) own: HostState,
     /// By host: the life that the speaker has heard of, confirmed or not.
-    pub(super) lives: Vec<u64>,
+    pub(super) incarnations: Vec<u64>,
 }
 
 /// What was heard.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum HostMessage {
     /// Of this rack.
     Ours {
         /// The speaker's place in the list of hosts.
         speaker: usize,
         /// What it knows of each host; nothing where that is not confirmed.
-        news: Vec<News>,
+        news: Vec<HostState>,
         proof: Proof,
         /// Length of the frame that has come through.
         frame_bytes: usize,
@@ -126,7 +126,7 @@ impl Identity {
     pub(super) fn write(
         &self,
         speaker: usize,
-        news: &[News],
+        news: &[HostState],
         candidates: &[u64],
         frame_bytes: usize,
     ) -> Vec<u8> {
@@ -139,13 +139,13 @@ impl Identity {
         frame.extend(self.name.to_le_bytes());
         frame.extend((speaker as u16).to_le_bytes());
         frame.extend([0; 2]);
-        for (host, News { life, words, stage }) in news.iter().enumerate() {
-            let candidate = candidates.get(host).filter(|candidate| *candidate > life);
-            let (life, words, stage) = match candidate {
+        for (host, HostState { incarnation, words, stage }) in news.iter().enumerate() {
+            let candidate = candidates.get(host).filter(|candidate| *candidate > incarnation);
+            let (incarnation, words, stage) = match candidate {
                 Some(candidate) => (candidate, &0, UNCONFIRMED),
-                None => (life, words, *stage as u8),
+                None => (incarnation, words, *stage as u8),
             };
-            frame.extend(life.to_le_bytes());
+            frame.extend(incarnation.to_le_bytes());
             frame.extend(words.to_le_bytes());
             frame.extend([stage, 0, 0, 0]);
         }
@@ -170,39 +170,46 @@ impl Identity {
 
     // W-83
     /// Read what came, whatever it is.
-    pub(super) fn read(&self, frame: &[u8], hosts: usize) -> Word {
-        let Some(header) = frame.get(ETHERNET_BYTES..HEADER_BYTES) else { return Word::Foreign };
+    pub(super) fn read(&self, frame: &[u8], hosts: usize) -> HostMessage {
+        let Some(header) = frame.get(ETHERNET_BYTES..HEADER_BYTES) else { return HostMessage::Foreign };
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let name = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         if !header.starts_with(&MAGIC) || name != self.name {
-            return Word::Foreign;
+            return HostMessage::Foreign;
         }
         let (count, epoch, speaker) = (usize::from(header[5]), half(6), usize::from(half(12)));
         // W-94: with a key nothing is known of what has no tag.
-        let Some(opened) = self.opened(frame, speaker) else { return Word::Refused };
+        let Some(opened) = self.opened(frame, speaker) else { return HostMessage::Refused };
         // W-61: what follows is known of our own version only.
         if header[4] != self.version() {
-            return Word::Other(speaker, Difference::Version(header[4]), Proof::default());
+            return HostMessage::Other(speaker, Difference::Version(header[4]), Proof::default());
         }
         // W-60: a bit that has turned over may be anywhere.
-        let Some(entries) = checked(opened, HEADER_BYTES + count * ENTRY_BYTES) else { return Word::Foreign };
+        let Some(entries) = checked(opened, HEADER_BYTES + count * ENTRY_BYTES) else {
+            return HostMessage::Foreign;
+        };
         let entries = entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<Vec<_>>>();
-        let lives = |entries: &[(News, bool)]| entries.iter().map(|(news, _)| news.life).collect();
-        let proof = |entries: &[(News, bool)]| {
-            let own = entries.get(speaker).map_or_else(News::default, |(news, _)| *news);
-            Proof { own, lives: lives(entries) }
+        let incarnations =
+            |entries: &[(HostState, bool)]| entries.iter().map(|(news, _)| news.incarnation).collect();
+        let proof = |entries: &[(HostState, bool)]| {
+            let own = entries.get(speaker).map_or_else(HostState::default, |(news, _)| *news);
+            Proof { own, incarnations: incarnations(entries) }
         };
         if epoch != self.epoch {
-            return Word::Other(speaker, Difference::Epoch(epoch), proof(&entries.unwrap_or_default()));
+            return HostMessage::Other(
+                speaker,
+                Difference::Epoch(epoch),
+                proof(&entries.unwrap_or_default()),
+            );
         }
         match entries {
             Some(entries) if entries.len() == hosts && speaker < hosts => {
                 let proof = proof(&entries);
-                let known = |(news, is_confirmed)| if is_confirmed { news } else { News::default() };
+                let known = |(news, is_confirmed)| if is_confirmed { news } else { HostState::default() };
                 let news = entries.into_iter().map(known).collect();
-                Word::Ours { speaker, news, proof, frame_bytes: frame.len() }
+                HostMessage::Ours { speaker, news, proof, frame_bytes: frame.len() }
             }
-            _ => Word::Foreign,
+            _ => HostMessage::Foreign,
         }
     }
 }
@@ -214,8 +221,8 @@ fn checked(frame: &[u8], end: usize) -> Option<&[u8]> {
 }
 
 /// What an entry says, and whether that is confirmed.
-fn entry(bytes: &[u8]) -> Option<(News, bool)> {
-    let (life, rest) = bytes.split_first_chunk()?;
+fn entry(bytes: &[u8]) -> Option<(HostState, bool)> {
+    let (incarnation, rest) = bytes.split_first_chunk()?;
     let (words, rest) = rest.split_first_chunk()?;
     let stage = match rest.first()? {
         0 => Stage::Working,
@@ -226,7 +233,10 @@ fn entry(bytes: &[u8]) -> Option<(News, bool)> {
         _ => return None,
     };
     let is_confirmed = rest.first() != Some(&UNCONFIRMED);
-    Some((News { life: u64::from_le_bytes(*life), words: u32::from_le_bytes(*words), stage }, is_confirmed))
+    Some((
+        HostState { incarnation: u64::from_le_bytes(*incarnation), words: u32::from_le_bytes(*words), stage },
+        is_confirmed,
+    ))
 }
 
 #[cfg(test)]
@@ -243,15 +253,16 @@ mod tests {
     fn a_word_is_read_as_it_was_said_however_long_it_was_made() {
         let ours = identity("rack", "");
         let stages = [Stage::Working, Stage::Finished, Stage::AllFinished, Stage::Gone];
-        let news: Vec<_> = stages.map(|stage| News { life: 1 << 60, words: 70_000, stage }).to_vec();
+        let news: Vec<_> =
+            stages.map(|stage| HostState { incarnation: 1 << 60, words: 70_000, stage }).to_vec();
         for (wanted_bytes, frame_bytes) in [(0, HEADER_BYTES + 4 * ENTRY_BYTES + CHECK_BYTES), (9014, 9014)] {
             let frame = ours.write(2, &news, &[], wanted_bytes);
-            let proof = Proof { own: news[2], lives: vec![1 << 60; 4] };
+            let proof = Proof { own: news[2], incarnations: vec![1 << 60; 4] };
             assert_eq!(
                 ours.read(&frame, 4),
-                Word::Ours { speaker: 2, news: news.clone(), proof, frame_bytes }
+                HostMessage::Ours { speaker: 2, news: news.clone(), proof, frame_bytes }
             );
-            assert_eq!(ours.read(&frame, 3), Word::Foreign);
+            assert_eq!(ours.read(&frame, 3), HostMessage::Foreign);
         }
         assert_eq!(ours.write(0, &[], &[], 0).len(), FRAME_BYTES_MIN);
     }
@@ -260,25 +271,33 @@ mod tests {
     #[test]
     fn another_configuration_and_another_version_are_told_from_another_rack() {
         let (ours, other) = (identity("rack", ""), identity("rack", "ring_bytes: 64KiB\n"));
-        let mut theirs = other.write(1, &[News::default(); 2], &[], 0);
+        let mut theirs = other.write(1, &[HostState::default(); 2], &[], 0);
         assert_eq!(
             ours.read(&theirs, 2),
-            Word::Other(1, Difference::Epoch(other.epoch), Proof { lives: vec![0; 2], ..Proof::default() })
+            HostMessage::Other(
+                1,
+                Difference::Epoch(other.epoch),
+                Proof { incarnations: vec![0; 2], ..Proof::default() }
+            )
         );
-        assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
+        assert_eq!(identity("racks", "").read(&theirs, 2), HostMessage::Foreign);
         theirs[ETHERNET_BYTES + MAGIC.len()] = VERSION + 1;
-        assert_eq!(ours.read(&theirs, 2), Word::Other(1, Difference::Version(VERSION + 1), Proof::default()));
-        assert_eq!(identity("racks", "").read(&theirs, 2), Word::Foreign);
+        assert_eq!(
+            ours.read(&theirs, 2),
+            HostMessage::Other(1, Difference::Version(VERSION + 1), Proof::default())
+        );
+        assert_eq!(identity("racks", "").read(&theirs, 2), HostMessage::Foreign);
     }
 
     // W-60
     #[test]
     fn a_word_with_a_flipped_bit_says_nothing() {
         let ours = identity("rack", "");
-        let frame = ours.write(1, &[News { life: 7, words: 1, stage: Stage::Finished }; 2], &[], 0);
+        let frame =
+            ours.write(1, &[HostState { incarnation: 7, words: 1, stage: Stage::Finished }; 2], &[], 0);
         let end = HEADER_BYTES + 2 * ENTRY_BYTES + CHECK_BYTES;
         for length in 0..end {
-            assert_eq!(ours.read(&frame[..length], 2), Word::Foreign, "{length}");
+            assert_eq!(ours.read(&frame[..length], 2), HostMessage::Foreign, "{length}");
         }
         for bit in 0..end * 8 {
             let mut torn = frame.clone();
@@ -286,7 +305,7 @@ mod tests {
             let heard = ours.read(&torn, 2);
             let is_version = bit / 8 == ETHERNET_BYTES + MAGIC.len();
             assert!(
-                heard == Word::Foreign || is_version && matches!(heard, Word::Other(..)),
+                heard == HostMessage::Foreign || is_version && matches!(heard, HostMessage::Other(..)),
                 "{bit}: {heard:?}"
             );
         }
@@ -297,27 +316,33 @@ mod tests {
     fn a_word_of_a_rack_with_a_key_is_taken_with_the_speakers_tag_alone() {
         let key = RackKey::of_secret(&[7; 32]);
         let (plain, ours) = (identity("rack", ""), identity("rack", "").sealed(&key, 2));
-        let news = [News { life: 7, words: 1, stage: Stage::Finished }; 2];
+        let news = [HostState { incarnation: 7, words: 1, stage: Stage::Finished }; 2];
         for wanted_bytes in [0, 4256] {
             let frame = ours.write(1, &news, &[9, 0], wanted_bytes);
             assert_eq!(
                 frame.len(),
                 wanted_bytes.max(HEADER_BYTES + 2 * ENTRY_BYTES + CHECK_BYTES + TAG_BYTES)
             );
-            let Word::Ours { speaker: 1, news: read, proof, .. } = ours.read(&frame, 2) else {
+            let HostMessage::Ours { speaker: 1, news: read, proof, .. } = ours.read(&frame, 2) else {
                 panic!("{:?}", ours.read(&frame, 2))
             };
-            assert_eq!((read, proof.own, proof.lives), (vec![News::default(), news[1]], news[1], vec![9, 7]));
+            assert_eq!(
+                (read, proof.own, proof.incarnations),
+                (vec![HostState::default(), news[1]], news[1], vec![9, 7])
+            );
             for bit in 0..frame.len() * 8 {
                 let mut torn = frame.clone();
                 torn[bit / 8] ^= 1 << (bit % 8);
                 // A change of the group address, of the rack's name or of the magic makes it no message of this rack.
-                assert!(matches!(ours.read(&torn, 2), Word::Refused | Word::Foreign), "{bit}");
+                assert!(matches!(ours.read(&torn, 2), HostMessage::Refused | HostMessage::Foreign), "{bit}");
             }
             let of_another = identity("rack", "").sealed(&RackKey::of_secret(&[8; 32]), 2);
-            assert_eq!(of_another.read(&frame, 2), Word::Refused);
-            assert!(matches!(plain.read(&frame, 2), Word::Other(1, Difference::Version(SEALED_VERSION), _)));
+            assert_eq!(of_another.read(&frame, 2), HostMessage::Refused);
+            assert!(matches!(
+                plain.read(&frame, 2),
+                HostMessage::Other(1, Difference::Version(SEALED_VERSION), _)
+            ));
         }
-        assert_eq!(ours.read(&plain.write(1, &news, &[], 0), 2), Word::Refused);
+        assert_eq!(ours.read(&plain.write(1, &news, &[], 0), 2), HostMessage::Refused);
     }
 }

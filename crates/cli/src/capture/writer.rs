@@ -1,6 +1,6 @@
 //! The thread that writes captures to disk, so that the path of a frame never waits for one.
 //!
-//! A pen appends to memory; ten times a second, or when much has come together, the scribe takes what is there away and
+//! A pen appends to memory; ten times a second, or when much has come together, the capture writer takes what is there away and
 //! writes it out. What a process that is killed had not written is thus a tenth of a second at most. If the disk cannot
 //! follow, a real rack goes on and the capture says what it lacks; the simulator, whose clock is its own, waits.
 
@@ -17,7 +17,7 @@ use super::Place;
 
 /// How long what is written may stay in memory.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// So much at one link calls the scribe at once.
+/// So much at one link calls the capture writer at once.
 const URGENT_BYTES: usize = 256 << 10;
 /// More than this at one link is not kept in memory.
 const WAITING_BYTES_MAX: usize = 16 << 20;
@@ -54,26 +54,26 @@ struct Desk {
 
 /// What writes on one sheet.
 #[derive(Clone)]
-pub(crate) struct Pen {
+pub(crate) struct FrameSink {
     sheet: Arc<Sheet>,
     desk: Arc<Desk>,
     patience: Patience,
 }
 
 /// The thread, as long as this lives; then everything has been written out.
-pub(crate) struct Scribe {
+pub(crate) struct CaptureWriter {
     desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Scribe {
+impl CaptureWriter {
     /// A part for each of these links, written by the process with this number; and a pen for each, in order.
     pub(crate) fn begin(
         place: &Place,
         process: u64,
         links: &[Heading],
         patience: Patience,
-    ) -> io::Result<(Self, Vec<Pen>)> {
+    ) -> io::Result<(Self, Vec<FrameSink>)> {
         let open = |heading: &Heading| {
             let path = place.part(heading, process);
             let named =
@@ -84,16 +84,17 @@ impl Scribe {
         };
         let sheets = links.iter().map(open).collect::<io::Result<Vec<_>>>()?;
         let desk = Arc::new(Desk { sheets, calls: Mutex::default(), bell: Condvar::new() });
-        let pen = |sheet: &Arc<Sheet>| Pen { sheet: Arc::clone(sheet), desk: Arc::clone(&desk), patience };
-        let pens = desk.sheets.iter().map(pen).collect();
+        let sink =
+            |sheet: &Arc<Sheet>| FrameSink { sheet: Arc::clone(sheet), desk: Arc::clone(&desk), patience };
+        let sinks = desk.sheets.iter().map(sink).collect();
         let theirs = Arc::clone(&desk);
         let thread =
             std::thread::Builder::new().name("capture".to_owned()).spawn(move || theirs.write_out())?;
-        Ok((Self { desk, thread: Some(thread) }, pens))
+        Ok((Self { desk, thread: Some(thread) }, sinks))
     }
 }
 
-impl Drop for Scribe {
+impl Drop for CaptureWriter {
     fn drop(&mut self) {
         lock(&self.desk.calls).ended = true;
         self.desk.bell.notify_one();
@@ -103,7 +104,7 @@ impl Drop for Scribe {
     }
 }
 
-impl Pen {
+impl FrameSink {
     /// Write, if there is room; else wait or leave it out.
     pub(crate) fn write(&self, what: impl FnOnce(&mut Recorder)) {
         let mut recorder = lock(&self.sheet.recorder);
@@ -132,7 +133,7 @@ impl Desk {
         self.bell.notify_one();
     }
 
-    /// The scribe's life. A sheet that cannot be written any more is given up, and the others go on.
+    /// The loop of the capture writer. A sheet that cannot be written any more is given up, and the others go on.
     fn write_out(&self) {
         let mut given_up = vec![false; self.sheets.len()];
         let mut empty = Vec::new();
@@ -195,13 +196,13 @@ mod tests {
     #[test]
     fn whatever_was_written_is_on_disk_when_the_scribe_has_gone_and_parts_become_files() {
         let (place, links, plan) = place("whole");
-        let (scribe, pens) = Scribe::begin(&place, 1, &links, Patience::Endless).expect("files");
+        let (writer, sinks) = CaptureWriter::begin(&place, 1, &links, Patience::Endless).expect("files");
         for number in 0..20_000 {
             let frame = [number as u8; 900];
-            pens[0].write(|to| to.sent(Instant(number), 0, &frame, &Verdict::default()));
+            sinks[0].write(|to| to.sent(Instant(number), 0, &frame, &Verdict::default()));
         }
-        pens[1].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
-        drop(scribe);
+        sinks[1].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
+        drop(writer);
         let part = place.part(&links[0], 1);
         assert_eq!(std::fs::metadata(&part).expect("a part").len() >> 20, 16, "it ends at its limit");
         let notes = place.join(&plan).expect("parts can be joined");
@@ -218,8 +219,8 @@ mod tests {
     #[test]
     fn what_is_written_reaches_the_disk_while_the_scribe_still_lives() {
         let (place, links, _) = place("soon");
-        let (_scribe, pens) = Scribe::begin(&place, 1, &links, Patience::None).expect("files");
-        pens[0].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
+        let (_writer, sinks) = CaptureWriter::begin(&place, 1, &links, Patience::None).expect("files");
+        sinks[0].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
         let part = place.part(&links[0], 1);
         while std::fs::metadata(&part).expect("a part").len() == 0 {

@@ -11,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::failure::Failure;
 
 /// The file, if there is one.
-pub(super) struct Diary(Option<Mutex<File>>);
+pub(super) struct ProgressLog(Option<Mutex<File>>);
 
-impl Diary {
+impl ProgressLog {
     /// Open it, and read which numbers have passed.
     pub(super) fn open(path: Option<&Path>) -> Result<(Self, BTreeSet<u64>), Failure> {
         let Some(path) = path else { return Ok((Self(None), BTreeSet::new())) };
@@ -24,12 +24,12 @@ impl Diary {
         };
         let file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(failure)?;
         let text = std::fs::read_to_string(path).map_err(failure)?;
-        let mut diary = Self(Some(Mutex::new(file)));
+        let mut progress_log = Self(Some(Mutex::new(file)));
         if !text.is_empty() && !text.ends_with('\n') {
             // Whoever was interrupted in the middle of a line must not spoil the next one.
-            diary.end_line().map_err(failure)?;
+            progress_log.end_line().map_err(failure)?;
         }
-        Ok((diary, passed_in(&text)))
+        Ok((progress_log, passed_in(&text)))
     }
 
     fn end_line(&mut self) -> std::io::Result<()> {

@@ -1,0 +1,133 @@
+//! Traffic, losses and paths in the answer to `status`.
+//!
+//! Counters come from the members. Rates are differences of two answers, so only a client that has asked twice can state them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One direction of a link.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct LinkStatus {
+    /// `n0->n1`; a second link between these two is `n0->n1#1`.
+    pub(crate) name: String,
+    /// Member at the sending end.
+    pub(crate) from: String,
+    /// Member at the receiving end.
+    pub(crate) to: String,
+    /// Plane of the link.
+    pub(crate) plane: u8,
+    /// Counters of the sending end; null if it did not answer.
+    pub(crate) sent: Option<LinkCounters>,
+    /// Rates over the time between two samples of `sent`; absent where there are no two samples of one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<LinkRate>,
+    /// Frames that never arrived, by the gaps that the receiving end saw in the link's sequence; null if that end did not answer.
+    pub(crate) missing: Option<u64>,
+    /// Lost frames by reason: `injected` as the sending end counted them, all other reasons as the receiving end did. Null if neither
+    /// end answered.
+    pub(crate) dropped: Option<BTreeMap<String, u64>>,
+    /// Ends that did not answer: their part of the counters is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unanswered: Vec<String>,
+}
+
+/// Counters of one sending end since its process took the seat.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct LinkCounters {
+    /// When the member read them, on the rack's clock.
+    pub(crate) at_ns: u64,
+    /// All frames, control frames included.
+    pub(crate) frames: u64,
+    /// Bytes of all frames, Ethernet header included, without preamble and gap.
+    pub(crate) bytes: u64,
+    /// Frames that carry operations, forwarded ones included.
+    pub(crate) data_frames: u64,
+    /// Bytes of the frames that carry operations.
+    pub(crate) data_bytes: u64,
+    /// Packets that the sending end, as their source, sent again.
+    pub(crate) retransmitted: u64,
+    /// Frames that link-level retry sent again.
+    pub(crate) replayed: u64,
+}
+
+/// Mean rates over an interval, rounded down.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct LinkRate {
+    /// Time between the two samples.
+    pub(crate) interval_ns: u64,
+    /// All frames.
+    pub(crate) frames_per_s: u64,
+    /// Bytes of all frames.
+    pub(crate) bytes_per_s: u64,
+    /// Frames that carry operations.
+    pub(crate) data_frames_per_s: u64,
+    /// Bytes of the frames that carry operations.
+    pub(crate) data_bytes_per_s: u64,
+}
+
+/// Live paths of a GPU node to another one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct PathStatus {
+    /// The destination.
+    pub(crate) to: String,
+    /// Shortest live paths that begin at different ports; 0 if the destination cannot be reached.
+    pub(crate) live: usize,
+    /// Planes in which they begin.
+    pub(crate) planes: Vec<u8>,
+    /// Links with which they begin.
+    pub(crate) links: Vec<String>,
+}
+
+impl LinkCounters {
+    /// Rates since an earlier sample; `None` if the samples are not of one process, or no time has passed.
+    pub(crate) fn rate_since(&self, earlier: &Self) -> Option<LinkRate> {
+        let interval_ns = self.at_ns.checked_sub(earlier.at_ns).filter(|interval_ns| *interval_ns > 0)?;
+        let per_second = |later: u64, earlier: u64| {
+            let count = u128::from(later.checked_sub(earlier)?) * 1_000_000_000;
+            u64::try_from(count / u128::from(interval_ns)).ok()
+        };
+        Some(LinkRate {
+            interval_ns,
+            frames_per_s: per_second(self.frames, earlier.frames)?,
+            bytes_per_s: per_second(self.bytes, earlier.bytes)?,
+            data_frames_per_s: per_second(self.data_frames, earlier.data_frames)?,
+            data_bytes_per_s: per_second(self.data_bytes, earlier.data_bytes)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at_ns: u64, frames: u64) -> LinkCounters {
+        LinkCounters {
+            at_ns,
+            frames,
+            bytes: 100 * frames,
+            data_frames: frames / 2,
+            ..LinkCounters::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_is_the_difference_over_the_time_between() {
+        let rate = sample(300_000_000, 50).rate_since(&sample(100_000_000, 10)).expect("two samples");
+        let expected = LinkRate {
+            interval_ns: 200_000_000,
+            frames_per_s: 200,
+            bytes_per_s: 20_000,
+            data_frames_per_s: 100,
+            data_bytes_per_s: 0,
+        };
+        assert_eq!(rate, expected);
+    }
+
+    #[test]
+    fn counters_that_began_anew_and_samples_of_one_moment_have_no_rate() {
+        assert_eq!(sample(2, 1).rate_since(&sample(1, 2)), None);
+        assert_eq!(sample(1, 2).rate_since(&sample(1, 1)), None);
+        assert_eq!(sample(1, 2).rate_since(&sample(2, 1)), None);
+    }
+}
