@@ -31,11 +31,11 @@ struct Module {
 }
 
 /// A crate's source: files in the order of reading, modules by path, and edges between files.
-pub struct Imports {
+pub(crate) struct Imports {
     /// Files, relative to the folder of the crate's root file.
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Pairs of file numbers: the first imports the second.
-    pub edges: BTreeSet<(usize, usize)>,
+    edges: BTreeSet<(usize, usize)>,
     modules: BTreeMap<ModulePath, Module>,
 }
 
@@ -45,7 +45,7 @@ impl Imports {
     /// # Errors
     ///
     /// A text that names the file that cannot be read or parsed.
-    pub fn read(root: &Path) -> Result<Self, String> {
+    pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut imports = Self { files: Vec::new(), edges: BTreeSet::new(), modules: BTreeMap::new() };
         let folder = root.parent().ok_or("the root file has no folder")?;
         let mut bodies = Vec::new();
@@ -66,7 +66,7 @@ impl Imports {
     }
 
     /// Returns the groups of files that import each other in a circle, each sorted by name.
-    pub fn circles(&self) -> Vec<Vec<&Path>> {
+    pub(crate) fn circles(&self) -> Vec<Vec<&Path>> {
         let reach: Vec<BTreeSet<usize>> = (0..self.files.len()).map(|file| self.reachable(file)).collect();
         let mut seen = BTreeSet::new();
         let mut circles = Vec::new();
@@ -83,7 +83,7 @@ impl Imports {
     }
 
     /// Returns the imports inside a group of files, as `from -> to` lines.
-    pub fn edges_within(&self, group: &[&Path]) -> Vec<String> {
+    pub(crate) fn edges_within(&self, group: &[&Path]) -> Vec<String> {
         let name = |file: usize| self.files[file].as_path();
         self.edges
             .iter()
