@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Builds docs/ as a book in target/book with MkDocs. Broken links and pages without a section are errors.
 #
-# MkDocs is installed into target/mkdocs on the first call (about 12 s) and nowhere else. Without Python or an index of packages the
+# MkDocs is installed into target/mkdocs on the first call (5 to 12 s) and nowhere else. Without Python or an index of packages the
 # script prints the reason and ends with 0, unless RACKLOOM_BOOK=required is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=1.6.1
 folder=target/mkdocs
-python=${RACKLOOM_PYTHON:-python3}
+python=python3
 
 skip() {
     echo "SKIPPED (1): the book is not built: $*"
