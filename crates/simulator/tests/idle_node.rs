@@ -63,7 +63,7 @@ fn an_idle_node_takes_less_than_64_kib() {
         println!("{nodes} nodes: {bytes} bytes each");
         assert!(bytes < NODE_BYTES_MAX, "{nodes} nodes take {bytes} bytes each");
     }
-    // Of others it is only told: what a member knows of all others grows with the rack (docs/lab-notes.md).
+    // Of others it is only told: what a member knows of all others grows with the rack (docs/measuring.md).
     if let Ok(nodes) = std::env::var("RACKLOOM_IDLE_NODES") {
         println!("{nodes} nodes: {} bytes each", idle_node_bytes(nodes.parse().expect("a number of nodes")));
     }

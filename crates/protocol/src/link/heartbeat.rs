@@ -18,7 +18,7 @@
 //! The members of a rack do so in a fixed order, and those that follow one another in the plan, which often are neighbours, more
 //! than a fifth of the interval apart: longer than a scheduler is late now and then. So a neighbour's beat is always there or always
 //! not yet there when a member looks, and it need not look again. (Members that beat a few microseconds apart overtook one
-//! another, and looked twice as often: `docs/lab-notes.md`.)
+//! another, and looked twice as often: `docs/measuring.md`.)
 
 use super::Overdue;
 use crate::config::LinkTimers;
