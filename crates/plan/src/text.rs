@@ -1,7 +1,6 @@
-//! The text of a rack file, or why there is none.
+//! Text of a rack file, or the reason why it cannot be read.
 //!
-//! A file that is absurdly large is not read to its end; whoever parses what came refuses it. What the text says is not
-//! looked at here.
+//! At most [`FILE_BYTES_MAX`] + 1 bytes are read. The parser refuses a text that is longer. This file does not interpret the text.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -9,19 +8,19 @@ use std::path::Path;
 
 use crate::document::FILE_BYTES_MAX;
 
-/// Why a file could not be read.
+/// Reason why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// What is wrong, in lower case.
+    /// Description of the error, in lower case.
     pub message: String,
-    /// What to name instead, or to do with the file.
+    /// Action that helps.
     pub hint: &'static str,
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// Whatever the system says, or that it is no text, with a hint.
+/// Returns the error of the system, or an error if the bytes are no text, with a hint.
 pub fn text_of(path: &Path) -> Result<String, Unreadable> {
     let mut bytes = Vec::new();
     File::open(path)
