@@ -1,13 +1,13 @@
-//! YAML text as a tree in which every value knows its place.
+//! YAML text as a tree of values with positions.
 //!
-//! Why a tree and not one `struct` per table: a derived reader stops at the first thing it does not like, and a rack
-//! file deserves to hear about all its mistakes at once. `serde-saphyr` does the YAML; the tree keeps what was written,
-//! so that `0.01`, `off` and `007` reach the readers of values as text, never as a guess about their type.
+//! A tree is used in place of one `struct` per table, because a derived reader stops at the first error, and a reader of a rack
+//! file reports all mistakes at once. `serde-saphyr` parses the YAML. The tree keeps scalars as written,
+//! so that `0.01`, `off` and `007` reach the readers of values as text, without a guess of their type.
 //!
-//! A key that stands twice is noted and hides nothing: what its tables say is read together, and of single values and lists
-//! the first counts.
+//! A repeated key is recorded and hides nothing: repeated tables are merged, and of repeated values and lists
+//! the first is used.
 //!
-//! The tree knows nothing about racks.
+//! The tree is independent of racks.
 
 mod raw;
 pub(crate) mod settings;
@@ -21,20 +21,20 @@ use serde_saphyr::{Location, Spanned};
 use crate::mistake::{Complaint, Place, quoted};
 use raw::Raw;
 
-/// A rack file larger than this is refused unread, in bytes.
+/// Largest size of a rack file, in bytes. A larger file is refused without parsing.
 pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// A value and its place.
+/// Value with its position.
 #[derive(Debug)]
 pub(crate) struct Value {
     pub(crate) place: Place,
     pub(crate) content: Content,
 }
 
-/// What stands there.
+/// Content of a value.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Nothing, `null` or `~`.
+    /// Empty, `null` or `~`.
     Empty,
     /// A scalar, as written.
     Text(String),
@@ -44,26 +44,26 @@ pub(crate) enum Content {
     Table(Vec<Entry>),
 }
 
-/// One line of a table.
+/// Key and value of a table.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) key_place: Place,
     pub(crate) value: Value,
-    /// Whether it stands in a table whose key stands twice, and not in the first of the two.
+    /// True if the entry is in a repeated table, and not in the first one of that key.
     pub(crate) is_of_repetition: bool,
 }
 
-/// A whole file.
+/// Tree of a whole file.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) value: Value,
-    /// Keys that stand a second time, each with its place there.
+    /// Repeated keys, with the position of the repetition.
     pub(crate) repetitions: Vec<(Place, Complaint)>,
 }
 
 impl Content {
-    /// For messages: "expected a table, found a list".
+    /// Returns the kind for messages: "expected a table, found a list".
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Empty => "nothing",
@@ -74,7 +74,7 @@ impl Content {
     }
 }
 
-/// Read one YAML document. A syntax error is the one mistake that hides all others.
+/// Parses one YAML document. A syntax error hides all other mistakes.
 pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
@@ -86,7 +86,7 @@ pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> 
         Ok(raw) => keeper.keep(raw),
         Err(serde_saphyr::Error::DuplicateMappingKey { key, location }) => {
             let value = keeper.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(placed)?);
-            // Of keys that are numbers the reader hands over the last alone; the first of those it has named here.
+            // If keys are numbers, the parser yields the last one only. It has named the first repetition here.
             keeper.repeated(place_of(location), key.as_deref().unwrap_or("?"));
             value
         }
@@ -111,7 +111,7 @@ fn placed(error: serde_saphyr::Error) -> (Option<Place>, Complaint) {
     (place, in_our_words(&error))
 }
 
-/// The reader's messages speak to programmers where a user of the file can do something else.
+/// Converts an error of the parser, whose messages address programmers, for a user of the file.
 fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
     match error {
         serde_saphyr::Error::MultipleDocuments { .. } => {
@@ -119,14 +119,14 @@ fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
         }
         other => {
             let message = other.to_string();
-            // The place is shown apart, with the line and a caret.
+            // The position is shown separately, with the line and a caret.
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
             Complaint::about(message).hint(hint_for(message))
         }
     }
 }
 
-/// What to look at, from what the reader says; it knows the text and not what was meant.
+/// Returns a hint for a message of the parser.
 fn hint_for(message: &str) -> &'static str {
     let message = message.to_ascii_lowercase();
     let says = |word: &str| message.contains(word);
@@ -145,13 +145,13 @@ fn hint_for(message: &str) -> &'static str {
     }
 }
 
-/// Turns what the reader hands over into the tree.
+/// Converts the values of the parser into the tree.
 struct Keeper<'text> {
     text: &'text str,
     repetitions: BTreeMap<(u32, u32), (Place, Complaint)>,
 }
 
-/// A table whose key stands several times: its lines one after the other, each with the number of the table it is from.
+/// Entries of all tables of a repeated key, each with the number of its table.
 type Lines = Vec<(u32, Spanned<String>, Spanned<Raw>)>;
 
 impl Keeper<'_> {
@@ -170,7 +170,7 @@ impl Keeper<'_> {
         Value { place, content }
     }
 
-    /// The lines of a table, those of one key together.
+    /// Returns the entries of a table, with repeated keys merged.
     fn table(&mut self, lines: Lines) -> Vec<Entry> {
         let mut index_of = BTreeMap::new();
         let mut kept: Vec<(u32, Spanned<String>, Vec<Spanned<Raw>>)> = Vec::new();
@@ -183,7 +183,7 @@ impl Keeper<'_> {
                 Slot::Occupied(slot) => {
                     let (first_table, _, values) = &mut kept[*slot.get()];
                     values.push(value);
-                    // Two tables of one key have been complained about as a whole.
+                    // A repeated table has been reported as a whole.
                     if *first_table == table {
                         self.repeated(place_of(key.defined), &key.value);
                     }
@@ -213,7 +213,7 @@ impl Keeper<'_> {
     }
 
     fn repeated(&mut self, place: Place, key: &str) {
-        // An alias shows the same lines again.
+        // An alias visits the same lines again.
         self.repetitions.entry((place.line, place.column)).or_insert_with(|| {
             let complaint = Complaint::about(format!("the key {} stands here twice", quoted(key)));
             (place, complaint.hint("keep one of them, or write what both say in one place"))
@@ -221,7 +221,7 @@ impl Keeper<'_> {
     }
 }
 
-/// The characters of a plain scalar in the file; `None` if it is quoted, so that the unquoted text counts.
+/// Returns the characters of a plain scalar in the file, or `None` if it is quoted, so that the unquoted text is used.
 fn as_written(location: Location, text: &str) -> Option<&str> {
     let start = usize::try_from(location.span().byte_offset()?).ok()?;
     let length = usize::try_from(location.span().byte_len()?).ok()?;

@@ -1,4 +1,4 @@
-//! A trace of traffic: who moved how many bytes to or from whom, when, and how; one line each, as comma-separated values.
+//! Traces of traffic: time, source, destination, size and kind of each operation, as comma-separated values.
 //!
 //! ```text
 //! time, source, destination, bytes, kind
@@ -6,10 +6,10 @@
 //! 1us,  n1,     n0,          64,    store
 //! ```
 //!
-//! The first line names the columns. A time without a unit is in nanoseconds, a size without one in bytes, because that is how other
-//! tools write them. Lines may stand in any order of time. Empty lines, and those that begin with `#`, say nothing.
+//! The first line names the columns. A time without a unit is in nanoseconds and a size without one in bytes, as other
+//! tools write them. Lines may have any order of times. Empty lines, and lines that begin with `#`, are skipped.
 //!
-//! Nothing here moves anything.
+//! This file reads traces. It moves no data.
 
 use rackloom_protocol::{MemberRole, NodeId};
 
@@ -19,47 +19,47 @@ use crate::quantity::{bytes, nanoseconds, whole};
 use crate::words::words;
 
 const COLUMNS: [&str; 5] = ["time", "source", "destination", "bytes", "kind"];
-/// A file with more mistakes is not what it was taken for.
+/// A file with more mistakes is probably no trace.
 const MISTAKES_MAX: usize = 20;
 const BYTES_MAX: u64 = 1 << 30;
 const FETCH_ADD_BYTES: u64 = 8;
 
 words! {
-    /// What a line of a trace does.
+    /// Operation of a line of a trace.
     pub enum TraceKind {
-        /// The source writes to the destination, which counts it.
+        /// The source writes to the destination, which counts it. For any size.
         #[default]
         Put = "put",
-        /// The same in one acknowledged store.
+        /// The source writes to the destination in one acknowledged store.
         Store = "store",
-        /// The source reads at the destination.
+        /// The source reads from the destination in one load.
         Load = "load",
-        /// The same for large sizes.
+        /// The source reads from the destination. For large sizes.
         Get = "get",
-        /// The source adds one to a word at the destination.
+        /// The source adds one to a word of the destination.
         FetchAdd = "fetch-add",
     }
 }
 
-/// One line of a trace.
+/// Describes one line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// When it begins, counted from when all nodes have met.
+    /// Start time, counted from the moment at which all nodes are connected, in nanoseconds.
     pub at_ns: u64,
-    /// Who does it.
+    /// Node that performs the operation.
     pub source: NodeId,
-    /// To whose memory.
+    /// Node whose memory is accessed.
     pub destination: NodeId,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
-    /// What.
+    /// Kind of operation.
     pub kind: TraceKind,
 }
 
-/// Read a trace; `origin` stands for the file in messages. Lines come back in the order of their times.
+/// Reads a trace. `origin` is the name of the file in messages. Returns lines in the order of their times.
 ///
 /// # Errors
-/// The mistakes of the text, with line, column and hint; the first twenty of them, if there are more.
+/// Returns the mistakes of the text, with line, column and hint. If there are more than twenty, returns the first twenty.
 pub fn read(text: &str, origin: &str, plan: &Plan) -> Result<Vec<TraceLine>, PlanError> {
     let file = Source::new(origin, text);
     let mut mistakes = Vec::new();
@@ -98,7 +98,7 @@ fn nothing(file: &Source<'_>) -> Mistake {
 
 type Misplaced = (Place, Complaint);
 
-/// The values of a line, each with its place, without the blanks around them.
+/// Returns the values of a line with their positions, without the blanks around them.
 fn values(number: u32, line: &str) -> Vec<(Place, &str)> {
     let mut column = 1;
     let place = |value: &str, column: usize| {
@@ -190,7 +190,7 @@ fn kind(word: &str) -> Result<TraceKind, Complaint> {
     })
 }
 
-/// What an operation of this kind can move.
+/// Checks that an operation of this kind can move this number of bytes.
 fn sizes(kind: TraceKind, bytes: u64, plan: &Plan) -> Result<(), Complaint> {
     let straight = u64::from(plan.rdma_threshold_bytes);
     let (least, most, hint) = match kind {

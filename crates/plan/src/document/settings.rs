@@ -1,20 +1,20 @@
 //! Settings of the command line (`--set link.loss=1%`) as lines at the end of a rack file's text.
 //!
-//! They travel with the text, so every process that reads it builds the same plan, and a mistake in one is found by the reader
-//! that finds it in the file. A YAML reader takes the lines for comments.
+//! They are part of the text, so every process that reads it builds the same plan, and mistakes in them are found by the same
+//! reader as mistakes in the file. A YAML parser takes the lines for comments.
 
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Content, Document, Entry, Keeper, Value, raw};
 use crate::mistake::{Complaint, Place};
 
-/// What such a line begins with. As long as [`SHOWN`], so that columns are the same in messages.
+/// Beginning of such a line. It is as long as [`SHOWN`], so that columns are equal in messages.
 const MARK: &str = "#!set ";
-/// What messages show instead.
+/// Text that messages show in place of [`MARK`].
 const SHOWN: &str = "--set ";
 
-/// The text of a rack file with these settings, each `KEY=VALUE`, in place of the keys that it has. Keys of nested tables are
-/// joined by dots: `timers.heartbeat_interval=5ms`.
+/// Returns the text of a rack file with settings that replace keys of the file. Each setting is `KEY=VALUE`. Keys of nested tables
+/// are joined by dots: `timers.heartbeat_interval=5ms`.
 #[must_use]
 pub fn with_settings(text: &str, settings: &[String]) -> String {
     let mut text = text.to_owned();
@@ -22,18 +22,18 @@ pub fn with_settings(text: &str, settings: &[String]) -> String {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        // One setting is one line.
+        // One setting must be one line.
         text += &format!("{MARK}{}\n", setting.replace(['\n', '\r'], " "));
     }
     text
 }
 
-/// A line of the text as messages show it, if it is a setting.
+/// Returns a line of the text as messages show it, or `None` if it is no setting.
 pub(crate) fn shown(line: &str) -> Option<String> {
     line.strip_prefix(MARK).map(|setting| format!("{SHOWN}{setting}"))
 }
 
-/// Put the settings of the text in place of what the document says.
+/// Replaces values of the document by the settings of the text.
 pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<Place>, Complaint)> {
     for (number, line) in (1..).zip(text.lines()) {
         let Some(setting) = line.strip_prefix(MARK) else { continue };
@@ -64,7 +64,7 @@ fn read(text: &str, place: Place) -> Result<Value, (Option<Place>, Complaint)> {
     Ok(Keeper { text, repetitions: std::collections::BTreeMap::new() }.keep(read))
 }
 
-/// Everything in this value stands on the line of the setting.
+/// Sets all positions in this value to the line of the setting.
 fn put_at(value: &mut Value, place: Place) {
     value.place = place;
     match &mut value.content {
@@ -77,7 +77,7 @@ fn put_at(value: &mut Value, place: Place) {
     }
 }
 
-/// Put `value` at the path `keys` below `table`; tables that are missing on the way are made.
+/// Sets the value at the path `keys` below `table`. Missing tables are added.
 fn put(table: &mut Value, keys: &[&str], value: Value, key_place: Place) {
     let Some((key, rest)) = keys.split_first() else {
         *table = value;

@@ -1,10 +1,10 @@
-//! Fault scripts at random, for campaigns: each enables some kinds of faults only, at wild rates.
+//! Random fault scripts for campaigns. Each script uses a few kinds of faults only, at very different rates.
 //!
-//! Swarms find more than averages: a script in which everything is possible rarely has much of anything, so each one draws first
-//! which kinds it may use (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault heals, so that a job that does not end under
-//! one has no excuse. A script follows from the seed alone.
+//! Restriction to few kinds finds more faults: a script in which all kinds are possible rarely has many events of one kind. So each
+//! script first draws its kinds (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault ends, so a job that does not end
+//! shows an error. A script follows from the seed alone.
 //!
-//! The kinds are those of the document, and what a cable or a member that is put in later looks like.
+//! The kinds are those of the document, plus cables and members that are connected late.
 
 use rackloom_protocol::NodeId;
 
@@ -20,25 +20,25 @@ use crate::random::{Stream, below};
 use crate::schema::EVERY_NS_MIN;
 
 const EVENTS_MAX: u64 = 6;
-/// Out of so many scripts one kills a member.
+/// One of this number of scripts kills a member.
 const KILLS_ONE_IN: u64 = 4;
-/// Out of so many events one waits for the job or for frames.
+/// One of this number of events waits for the job or for frames.
 const WAITS_ONE_IN: u64 = 4;
-/// Frames that an event waits for, and packet numbers that one picks, are fewer.
+/// Exclusive upper bound of frames that an event waits for, and of packet numbers that it selects.
 const FRAMES_MAX: u64 = 200;
-/// Runs and steps that an event waits for.
+/// Exclusive upper bound of runs and steps that an event waits for.
 const PLACES_MAX: u64 = 8;
 
-/// How far in time a drawn script reaches.
+/// Time range of a random script.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// Faults begin within this time.
+    /// Latest beginning of a fault, in nanoseconds.
     pub begin_ns: u64,
-    /// And last up to this long.
+    /// Longest duration of a fault, in nanoseconds.
     pub last_ns: u64,
 }
 
-/// What an event does. Kills are drawn apart: they weigh more.
+/// Kind of a random event. Kills are drawn separately, with a lower probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Loss,
@@ -50,7 +50,7 @@ enum Kind {
     Drop,
     Down,
     Unplug,
-    /// A cable, a plane or all cables of a member that are not there yet when everything begins.
+    /// Cable, plane or all cables of a member that are not connected at the beginning.
     PluggedLate,
     Partition,
     Delay,
@@ -82,7 +82,7 @@ const KINDS: [Kind; 17] = [
 ];
 
 impl Kind {
-    /// Something is there or not, and does not grow.
+    /// Returns true if the fault is on or off and does not grow.
     const fn is_sudden(self) -> bool {
         matches!(
             self,
@@ -97,7 +97,7 @@ impl Kind {
     }
 }
 
-/// Script number `seed` for this plan's rack.
+/// Draws script number `seed` for this plan's rack.
 #[must_use]
 pub fn draw(plan: &Plan, seed: u64, reach: Reach) -> FaultScript {
     let mut dice = Dice { stream: Stream::new(seed), drawn: 0 };
@@ -114,7 +114,7 @@ pub fn draw(plan: &Plan, seed: u64, reach: Reach) -> FaultScript {
     finished(format!("drawn-{seed}"), events)
 }
 
-/// A script with the expectation that holds for every script: right or a clean error, and never a hang.
+/// Returns a script with an expectation that holds for every script: correct results or a clean error.
 pub(super) fn finished(name: String, mut events: Vec<FaultEvent>) -> FaultScript {
     for (line, event) in (1..).zip(&mut events) {
         event.line = line;
@@ -126,7 +126,7 @@ pub(super) fn finished(name: String, mut events: Vec<FaultEvent>) -> FaultScript
     script
 }
 
-/// Numbers in the order in which they are asked for.
+/// Stream of random numbers in the order of use.
 struct Dice {
     stream: Stream,
     drawn: u64,
@@ -146,12 +146,12 @@ impl Dice {
         things[self.below(things.len() as u64) as usize]
     }
 
-    /// Between one in a thousand and all, each order of magnitude as likely.
+    /// Returns a rate between one in a thousand and one. Each order of magnitude is equally likely.
     fn rate(&mut self) -> f64 {
         self.of(&[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0])
     }
 
-    /// Up to the largest, with short ones as likely as long ones.
+    /// Returns a time up to a maximum. Each order of magnitude is equally likely.
     fn time_ns(&mut self, most_ns: u64) -> u64 {
         let shift = self.below(12);
         1 + self.below((most_ns >> shift).max(1))
@@ -161,7 +161,7 @@ impl Dice {
         NodeId(self.below(plan.members.len() as u64) as u16)
     }
 
-    /// A GPU node.
+    /// Returns a GPU node.
     fn owner(&mut self, plan: &Plan) -> NodeId {
         NodeId(self.below(plan.endpoint_count() as u64) as u16)
     }
@@ -185,7 +185,7 @@ fn event(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
 fn kill(dice: &mut Dice, plan: &Plan, reach: Reach) -> FaultEvent {
     let fault = Fault::Kill(vec![dice.member(plan)]);
     let trigger = trigger(dice, plan, reach);
-    // A new life takes the seat of every second one.
+    // In every second script a new incarnation follows.
     let for_ns = dice.one_in(2).then(|| dice.time_ns(reach.last_ns));
     let timing = Timing { for_ns, ..Timing::default() };
     FaultEvent { fault, trigger, timing, label: "Kill".to_owned(), line: 0 }
@@ -202,7 +202,7 @@ fn timing(dice: &mut Dice, kind: Kind, reach: Reach) -> Timing {
     }
 }
 
-/// At a time; now and then after some frames, or at a place of the job where it has places.
+/// Returns a time, or sometimes a number of frames or a run and step of the job, if it has them.
 fn trigger(dice: &mut Dice, plan: &Plan, reach: Reach) -> Trigger {
     let at = Trigger::At(dice.below(reach.begin_ns));
     if !dice.one_in(WAITS_ONE_IN) {
@@ -266,7 +266,7 @@ fn conditions(dice: &mut Dice, plan: &Plan, ways: &[Way], kind: Kind, reach: Rea
             Conditions { loss_by_kind: loss_of(&[dice.of(&kinds)], rate), ..none }
         }
         Kind::LossByContent => Conditions { picked: Some((pick(dice), rate)), ..none },
-        // Only what has a rate can lose a share of it.
+        // A rate share applies only to links with a rate.
         Kind::Slow if ways.iter().all(|way| has_rate(plan, *way)) => {
             Conditions { rate_share: dice.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
         }
@@ -278,7 +278,7 @@ fn has_rate(plan: &Plan, way: Way) -> bool {
     plan.links[usize::from(way.edge)].profile.rate_bits_per_s.is_some()
 }
 
-/// Operations of one or two kinds, or packets with numbers in a range, or both.
+/// Returns a selection by one or two kinds of operations, or by a range of packet numbers, or both.
 fn pick(dice: &mut Dice) -> Pick {
     let form = dice.below(3);
     let count = if form == 1 { 0 } else { 1 + dice.below(2) };
@@ -293,7 +293,7 @@ fn one_way(dice: &mut Dice, plan: &Plan) -> Way {
     Way { edge, direction: dice.of(&[Direction::Forward, Direction::Backward]) }
 }
 
-/// One direction, one link, all of a member, all of a plane, or all of them.
+/// Returns one direction, one link, all links of a member, all links of a plane, or all links.
 fn ways(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
     match dice.below(10) {
         0..=4 => vec![one_way(dice, plan)],
@@ -306,7 +306,7 @@ fn ways(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
     }
 }
 
-/// What is put in together: one link, all of a member, or all of a plane.
+/// Returns cables that are connected together: one link, all links of a member, or all links of a plane.
 fn cables(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
     let (one, member) = (one_way(dice, plan).edge, dice.member(plan));
     let plane = plan.links[usize::from(one)].edge.plane;
@@ -327,7 +327,7 @@ fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<
 mod tests {
     use super::*;
 
-    /// A cable, a member with all of its links, and a plane: each is put in only after the beginning in some script.
+    /// Checks that some script connects a cable late, some script a member with all of its links, and some script a plane.
     #[test]
     fn cables_members_and_planes_come_late() {
         let text =
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A litmus has one round here, and traffic has few messages, so that most numbers lie beyond the job.
+    /// Uses a litmus of one round and traffic with few messages, so that most drawn numbers are beyond the job.
     #[test]
     fn drawn_scripts_of_every_job_can_be_read_back() {
         for job in [
@@ -391,7 +391,7 @@ mod tests {
                 FaultScript::parse(text, "drawn", &plan).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(read.to_text(&plan), *text, "{seed}");
         }
-        // A partition is written as the cables that it takes.
+        // A partition is written as the cables that it cuts.
         for what in super::super::FaultKind::NAMES.iter().filter(|what| **what != "partition") {
             let word = format!("what: {what},");
             assert!(texts.iter().any(|text| text.contains(&word)), "no script has {what}");

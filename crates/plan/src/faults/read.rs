@@ -1,7 +1,7 @@
-//! From the text of a fault script to events, with every mistake at once.
+//! Reads the text of a fault script and reports all mistakes at once.
 //!
-//! What an event says is read key by key, then held against its kind (`kind`): what means nothing to it is refused, and so is
-//! what contradicts the other keys. Whether a fault makes sense on this rack is the business of `check`.
+//! The keys of an event are read first, then compared with its kind (`kind`). Keys that do not apply, and keys that contradict
+//! each other, are refused. `check` decides if a fault makes sense on this rack.
 
 mod check;
 
@@ -24,10 +24,10 @@ use crate::schema::{self, EVENT, FAULTS_EXPECT};
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };
-/// More events than this are no scenario.
+/// A script with more events is refused.
 const EVENTS_MAX: usize = 10_000;
 
-/// Read a script for the rack of this plan.
+/// Reads a script for the rack of this plan.
 pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
     let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
@@ -63,7 +63,7 @@ pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScrip
     if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
 }
 
-/// One event; `None` if it is not whole, which has been complained about.
+/// Reads one event. Returns `None` if it is incomplete, after a mistake was reported.
 fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> Option<FaultEvent> {
     let before = reader.mistakes.len();
     let fields = reader.open(Some(item), format!("events[{number}]"), &EVENT);
@@ -90,7 +90,7 @@ fn example(key: &str) -> &'static str {
     if key == "what" { "`what: down`" } else { "`where: n0--n1`" }
 }
 
-/// Keys that mean nothing to this kind of fault, and keys that it lacks.
+/// Reports keys that do not apply to this kind of fault, and missing keys.
 fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Value) {
     let Wants { needed, allowed, .. } = kind.wants();
     let Content::Table(entries) = &item.content else { return };
@@ -155,7 +155,7 @@ fn place_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     Trigger::Reached { node, place }
 }
 
-/// Complain about keys that a table must have and has not.
+/// Reports required keys that a table does not have.
 fn demand(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -273,7 +273,7 @@ fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> 
     }
 }
 
-/// Which frames of data a loss is to meet.
+/// Reads the selection of data frames for a loss.
 fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Pick {
     let (operations, sequence) = (operations(reader, fields), sequence(reader, fields));
     let pick = Pick::new(operations, sequence);
@@ -365,13 +365,13 @@ fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {
     numbers
 }
 
-/// The items of `where`, one or several, as they are written.
+/// Returns the items of `where`, one or several, as they are written.
 fn places<'doc>(reader: &Reader<'_>, fields: &Fields<'doc>) -> Vec<&'doc str> {
     let items = fields.find("where").map_or(&[][..], as_items);
     items.iter().filter_map(|item| reader.scalar(item, "where").ok()).collect()
 }
 
-/// What the items of `where` mean, each thing once.
+/// Resolves the items of `where`, without duplicates.
 fn resolve<T: PartialEq>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -394,7 +394,7 @@ fn resolve<T: PartialEq>(
     found
 }
 
-/// One value, or those of a list.
+/// Returns one value, or the items of a list.
 fn as_items(value: &Value) -> &[Value] {
     match &value.content {
         Content::List(items) => items,

@@ -1,13 +1,13 @@
-//! A script that fails, made as small as it can be while it still fails.
+//! Reduction of a failing script to a smaller one that still fails.
 //!
-//! First whole groups of events go, then single ones, then what makes the rest complicated: ramps, repetitions, further
-//! places. Each attempt is a run, so the greedy way is taken: what can go, goes, until nothing can (Zeller, Hildebrandt,
+//! First whole groups of events are removed, then single ones, then ramps, repetitions and further
+//! targets. Each attempt is a run, so the search is greedy: it removes parts until no removal fails any more (Zeller, Hildebrandt,
 //! "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002, without its complements).
 
 use super::draw::finished;
 use super::{Fault, FaultEvent, FaultScript, Timing};
 
-/// The smallest script that was found to fail. `fails` is asked at most `attempts` times.
+/// Returns the smallest failing script that was found. Calls `fails` at most `attempts` times.
 pub fn shrink(
     script: &FaultScript,
     mut attempts: usize,
@@ -44,7 +44,7 @@ pub fn shrink(
     finished(script.name.clone(), events)
 }
 
-/// Simpler forms of an event, the simplest first.
+/// Returns simpler forms of an event, the simplest first.
 fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
     let mut forms = Vec::new();
     let Timing { ramp_ns, every_ns, .. } = event.timing;

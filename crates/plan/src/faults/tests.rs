@@ -1,4 +1,4 @@
-//! Scripts that are read, refused, written and played.
+//! Tests of reading, checking, writing and playing scripts.
 
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
 
@@ -15,7 +15,7 @@ fn script(events: &str) -> FaultScript {
     FaultScript::parse(&text, "test", &ring()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every mistake of a script, each as `line: message / hint`.
+/// Returns every mistake of a script, each as `line: message / hint`.
 fn mistakes(text: &str) -> Vec<String> {
     let error = FaultScript::parse(text, "test", &ring()).expect_err(text);
     let told = |mistake: &crate::mistake::Mistake| {
@@ -176,7 +176,7 @@ fn what_is_written_reads_back_as_the_same_script() {
     assert_eq!(read.events.len(), again.events.len());
 }
 
-/// A conductor of a ring node whose links have come up at 1000.
+/// Returns the conductor of a ring node whose links have come up at 1000.
 fn lit(script: &FaultScript, member: u16) -> Conductor {
     let mut conductor = Conductor::new(script, &ring(), NodeId(member)).expect("it has a part");
     for port in 0..2 {
@@ -193,7 +193,7 @@ fn lit(script: &FaultScript, member: u16) -> Conductor {
     conductor
 }
 
-/// All that is said or done at a moment.
+/// Returns all actions at a time.
 fn actions(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
     conductor.look(Instant(now), |_| frames, || place);
     std::iter::from_fn(|| conductor.poll()).collect()

@@ -1,4 +1,4 @@
-//! Whether a script that could be read makes sense on its rack: faults that could not be seen, and expectations that the
+//! Checks a script that could be read: faults without an effect on this rack, and expectations that the
 //! script itself contradicts.
 
 use rackloom_protocol::NodeId;
@@ -9,9 +9,8 @@ use crate::plan::{Checks, Plan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::read::fields::Reader;
 
-/// Complain about everything that does not fit together. `places` say where the events stand in the file, and `expect_at`
-/// where the expectations do; `is_whole`: they are all there
-/// is, and none was left out because it could not be read.
+/// Reports contradictions in a script. `places` are the positions of the events in the file, and `expect_at` is the position of
+/// the expectations. `is_whole` is true if no event was left out because it could not be read.
 pub(super) fn check(
     reader: &mut Reader<'_>,
     plan: &Plan,
@@ -24,7 +23,7 @@ pub(super) fn check(
     }
     of_time(reader, script, places);
     of_bounds(reader, script, expect_at);
-    // Who misses an event may find it in what could not be read.
+    // An event that is missed here may be one that could not be read.
     if is_whole {
         of_losses(reader, plan, script, places, expect_at);
         of_detection(reader, script, expect_at);
@@ -61,7 +60,7 @@ fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: Fil
     }
 }
 
-/// A place that the job does not come to.
+/// Reports a run or step that the job does not have.
 fn of_place(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, place: FilePlace) {
     let Place { run, step } = awaited;
     let job = plan.job.kind.name();
@@ -82,7 +81,7 @@ fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 
-/// What begins after the run must be over never happens.
+/// Reports events that begin after the run must be over.
 fn of_time(reader: &mut Reader<'_>, script: &FaultScript, places: &[FilePlace]) {
     let Some(most_ns) = script.expect.elapsed_max_ns else { return };
     for (event, place) in script.events.iter().zip(places) {
@@ -97,7 +96,7 @@ fn of_time(reader: &mut Reader<'_>, script: &FaultScript, places: &[FilePlace]) 
     }
 }
 
-/// Who is killed, and who is said to be lost.
+/// Compares killed members with members that are expected to be lost.
 fn of_losses(
     reader: &mut Reader<'_>,
     plan: &Plan,
@@ -139,7 +138,7 @@ fn of_losses(
     }
 }
 
-/// Bounds that contradict each other.
+/// Reports bounds that contradict each other.
 fn of_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
     let expect = &script.expect;
     if let (Some(least), Some(most)) = (expect.retransmitted_min, expect.retransmitted_max)
@@ -158,7 +157,7 @@ fn of_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace
     }
 }
 
-/// Bounds for what nobody could detect.
+/// Reports time bounds for faults that no neighbour can detect.
 fn of_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
     let expect = &script.expect;
     let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
