@@ -1,4 +1,4 @@
-//! A star whose hub is a bridge: links between its nodes, and what its interfaces can take in divided among them.
+//! Tests of stars with bridges: links between nodes, and the credits of their interfaces.
 
 use rackloom_plan::{Plan, PlanError, SwitchKind, WireKind};
 

@@ -1,4 +1,4 @@
-//! Racks of several hosts: what a file may say about them, and what follows for the links between.
+//! Tests of racks of several hosts: the settings, and the links between hosts.
 
 use rackloom_plan::{Plan, PlanError, WireKind};
 

@@ -1,4 +1,4 @@
-//! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
+//! Tests of plans from files: defaults, inheritance, the configuration hash, and changes by a command line.
 
 use rackloom_plan::{
     AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
@@ -280,7 +280,7 @@ fn a_server_knows_its_members_and_ranks() {
     assert_eq!(plan.ranks_of_server("c"), []);
     assert_eq!(plan.server_of_each_rank(), [0, 1, 0]);
     assert!(plan.same_server(NodeId(0), NodeId(3)) && !plan.same_server(NodeId(0), NodeId(1)));
-    // A switch sits with the nodes only if it says so itself.
+    // A switch is in a server of nodes only if its own entry states it.
     assert_eq!(plan_of_star().members[3].server, "server-s0");
 }
 
@@ -371,7 +371,7 @@ fn retry_is_inherited_key_by_key_and_each_clock_has_its_timer() {
     let retry = |port: usize, node, clock| {
         plan.member_config_on(clock, NodeId(node), Incarnation(1)).ports[port].retry
     };
-    // Port 0 of a ring's node leads to the next one.
+    // Port 0 of a ring's node leads to the next node.
     let own = retry(0, 0, Clock::Virtual).unwrap();
     assert_eq!((own.outstanding_frames, own.ack_spacing_bytes), (7, 1024));
     assert_eq!(own.replay_timer_ns, 3 * 2_000 + 500);

@@ -1,4 +1,4 @@
-//! The shipped racks: each reads without a mistake and becomes what its comment says.
+//! Tests of the shipped racks: each reads without a mistake and has the members and links that its comment states.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn shipped(name: &str) -> Plan {
     Plan::read(&path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `n0: n1 n3` and so on: whom each port of each member leads to.
+/// Returns the neighbours at the ports of each member, as `n0: n1 n3`.
 fn ports(plan: &Plan) -> Vec<String> {
     (0..plan.members.len())
         .map(|index| {
@@ -54,7 +54,7 @@ fn full_mesh_of_four() {
     assert_eq!(plan.links.len(), 6);
 }
 
-/// Members, links, links of each member.
+/// Returns members, links, and links of each member.
 fn counts(name: &str) -> (usize, usize, Vec<usize>) {
     let plan = shipped(name);
     let ports = (0..plan.members.len()).map(|index| plan.graph().ports(NodeId(index as u16)).len());
@@ -125,7 +125,7 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    // What stands before each example, in the order of the document.
+    // Text before each example, in the order of the document.
     let ring = "name: r\nshape: {ring: {nodes: 4}}\n";
     let star = "name: s\nshape: {star: {nodes: 4}}\n";
     let before = ["", "name: custom\n", ring, ring, star, ring, ring, star, ring];

@@ -1,4 +1,4 @@
-//! The job's own settings, and what the run is held against.
+//! Checks the settings of the job and the expectations.
 
 use crate::algorithm::AlgorithmName;
 use crate::check::{Fit, Inspection};
@@ -39,7 +39,7 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
     }
 }
 
-/// Whoever looks at bytes needs them.
+/// Jobs that check data need the payload.
 fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
     let (mode, name) = (check.plan.payload, job.kind.name());
     let why = match job.kind {
@@ -76,7 +76,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     }
 }
 
-/// Sizes that a factor makes of whole elements are whole elements.
+/// Sizes must be multiples of the element size.
 fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
     let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
@@ -92,7 +92,7 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     }
 }
 
-/// A key that means nothing to this collective is a wish that nobody would hear.
+/// Reports keys that have no effect on this collective.
 fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     if !check.intact(&["job.collective.collective"]) {
         return;
@@ -111,7 +111,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     }
 }
 
-/// Only one algorithm cuts the array as it is told; where `auto` takes that one, it chooses the number as well.
+/// Segments apply to one algorithm only. If `auto` selects that one, it selects the number too.
 fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let path = schema::COLLECTIVE.path_of("segments");
     let is_written = check.places.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);

@@ -1,4 +1,4 @@
-//! Credits of one link: room for its frames, a place in its ring, and updates that come.
+//! Checks credits of one link: enough for its frames, within its ring, and with updates that arrive.
 
 use rackloom_protocol::CreditConfig;
 
@@ -10,7 +10,7 @@ use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 
-/// Where the file says what of a link.
+/// Paths of the settings of a link in the file.
 struct Paths {
     limit: String,
     spacing: String,
@@ -18,7 +18,7 @@ struct Paths {
     limits: String,
 }
 
-/// What is wrong with which key, and what would help.
+/// Mistake at a key of one link.
 struct Trouble<'p> {
     path: &'p str,
     message: String,
@@ -59,7 +59,7 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
 
 impl Paths {
     fn of(check: &Inspection<'_>, path_of: PathOf<'_>) -> Self {
-        // `credits: 2000` and `credits: {limit: 2000}` say the same, each for one link or for all.
+        // `credits: 2000` and `credits: {limit: 2000}` are equivalent, each for one link or for all.
         let is_written = |path: &String| check.places.first_written(&[path]).is_some();
         let short = path_of(check, "credits");
         let full = path_of(check, "credits.limit");
@@ -73,7 +73,7 @@ impl Paths {
     }
 }
 
-/// Where a link has no credits of its own, or none at all; what is said of all links may mean nothing to some.
+/// Returns a mistake if the link has no credits of its own. Settings of the rack may have no effect on some links.
 fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
     let is_own = path.starts_with("links.");
     if link.profile.pause.is_some() && is_own {
@@ -88,7 +88,7 @@ fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Op
     })
 }
 
-/// Too few for its frames, or too many for its ring or its counters, or updates that come too late.
+/// Returns a mistake if credits are too few for frames, too many for ring or counters, or updated too late.
 fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Option<Trouble<'p>> {
     let own = &link.profile.credits;
     let path = if link.profile.channels.limits.is_empty() || own.limit.is_some() {

@@ -1,4 +1,4 @@
-//! Ways that packets take: only a transport that keeps what comes early may send one sequence over several.
+//! Checks paths of packets: only a transport that keeps early packets may send one sequence over several paths.
 
 use rackloom_protocol::RetransmissionMode;
 
@@ -6,7 +6,7 @@ use crate::check::Inspection;
 use crate::mistake::Complaint;
 use crate::schema;
 
-/// Ways and reordering against the transport.
+/// Checks path selection and reordering against the transport.
 pub(super) fn check(check: &mut Inspection<'_>) {
     let (transport, paths) = (check.plan.transport, check.plan.paths);
     if transport.mode == RetransmissionMode::Selective {

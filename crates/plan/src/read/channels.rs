@@ -1,4 +1,4 @@
-//! `channels`: lanes of the message classes, levels, whose turn it is.
+//! Reads `channels`: lanes of the message classes, levels and arbiter.
 
 use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 
@@ -11,7 +11,7 @@ use crate::read::links::{is_no_link, no_such_link};
 use crate::schema;
 use crate::shape::Shape;
 
-/// `off`, `by-class`, or a table.
+/// Reads `off`, `by-class`, or a table.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> ChannelPlan {
     if !rack.is_table("channels") {
         let is_by_class = reader.choice(rack, "channels", false, &[("off", false), ("by-class", true)]);
@@ -41,7 +41,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     ChannelPlan { config, limits, datelines, levels_follow: levels.is_none() }
 }
 
-/// What one link makes of them: `on`, `off`, or a table.
+/// Reads the channels of one link: `on`, `off`, or a table.
 pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnChannels) -> OwnChannels {
     if !fields.is_table("channels") {
         let are_divided =
@@ -56,7 +56,7 @@ pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCha
     OwnChannels { are_divided: true, limits }
 }
 
-/// The lane of each class: one of its own, where the file says nothing.
+/// Reads the lane of each class. A class that the file does not state has a lane of its own.
 fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     let table = reader.open_under(fields, "lanes", &schema::LANES);
     let mut lane_of = ChannelConfig::by_class().lane_of;
@@ -69,7 +69,7 @@ fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     lane_of
 }
 
-/// A list of numbers from one on.
+/// Reads a list of numbers from one on.
 fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'static str) -> Vec<T> {
     let path = fields.path_of(key);
     let Some(value) = fields.find(key) else { return Vec::new() };
@@ -94,7 +94,7 @@ fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'
     counts
 }
 
-/// Links by name; in a ring the one that closes it, where the file names none.
+/// Reads links by name. In a ring, the default is the link that closes it.
 fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Option<&Shape>) -> Vec<u16> {
     let path = fields.path_of("datelines");
     let Some(value) = fields.find("datelines") else {

@@ -1,4 +1,4 @@
-//! `hosts`: which machine runs which members, and at which interface a link to another machine leaves.
+//! Reads `hosts`: the members of each machine, and the interfaces of links to other machines.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,10 +13,10 @@ use crate::read::topology::{member_at, member_name};
 use crate::schema;
 use crate::shape::Shape;
 
-/// Longest name of an interface that Linux takes.
+/// Longest name of an interface in Linux, in bytes.
 const INTERFACE_CHARACTERS_MAX: usize = 15;
 
-/// All hosts, in the order of the file.
+/// Reads all hosts, in the order of the file.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<HostPlan> {
     let mut hosts: Vec<HostPlan> = Vec::new();
     let written = rack.find("hosts");
@@ -59,7 +59,7 @@ fn members(
         let Some((shape, member)) =
             shape.and_then(|shape| Some((shape, member_at(reader, shape, item, &path)?)))
         else {
-            // Whom this was meant to place is not known: nobody is told to have no host.
+            // It is unknown which member was meant, so no member is reported as one without a host.
             reader.places.note_broken("hosts".to_owned());
             continue;
         };
@@ -77,7 +77,7 @@ fn members(
     members
 }
 
-/// What single links have instead, by link number. A value that cannot be read stands for one that is not judged.
+/// Reads values of single links, by link number. A value that cannot be read becomes a default that is not checked.
 fn by_link<T: Default>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -112,7 +112,7 @@ fn by_link<T: Default>(
     values
 }
 
-/// An address that a datagram can be sent to.
+/// Reads an address that datagrams can be sent to.
 fn address_of(text: &str) -> Result<Ipv4Addr, Complaint> {
     let address: Option<Ipv4Addr> = text.parse().ok();
     let is_of_one =
@@ -123,7 +123,7 @@ fn address_of(text: &str) -> Result<Ipv4Addr, Complaint> {
     })
 }
 
-/// A name that an interface of Linux can have, of the characters that names have here.
+/// Reads a valid name of a Linux interface, restricted to the characters of names in rack files.
 fn interface_name(text: &str) -> Result<String, Complaint> {
     let not_a_name = || format!("{} is not a name of an interface", quoted(text));
     let name = member_name(text).map_err(|complaint| complaint.reworded(not_a_name()))?;

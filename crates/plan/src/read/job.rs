@@ -1,4 +1,4 @@
-//! `job`: a word for a job with its default settings, or a table with one job and its own.
+//! Reads `job`: the name of a job with default settings, or a table with one job and its settings.
 
 use rackloom_protocol::{MemberRole, NodeId};
 
@@ -18,11 +18,11 @@ use crate::read::topology::member_at;
 use crate::schema;
 use crate::shape::Shape;
 
-/// What the file says under `job`.
+/// Jobs that the file names.
 pub(crate) struct Jobs {
-    /// The job of the rack, or what stands in for it.
+    /// Job of the rack, or its default.
     pub(crate) job: JobPlan,
-    /// All jobs that stand there; more than one is a mistake, and they are judged all the same.
+    /// All jobs. More than one is a mistake, but all of them are checked.
     pub(crate) all: Vec<JobPlan>,
 }
 
@@ -32,7 +32,7 @@ impl Jobs {
     }
 }
 
-/// Read the job: `job: none`, or `job: {litmus: {...}}`.
+/// Reads the job: `job: none`, or `job: {litmus: {...}}`.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Jobs {
     let base = defaults::JOB;
     let Some(value) = rack.find("job") else { return Jobs::one(base) };
@@ -158,7 +158,7 @@ fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> 
     Some(root)
 }
 
-/// `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and how often.
+/// Reads `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and the repetitions.
 fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
     let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
     let several = fields.find("sizes");

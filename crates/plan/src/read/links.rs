@@ -1,7 +1,7 @@
-//! `link` and `links`: what each link does to frames.
+//! Reads `link` and `links`: the profile of each link.
 //!
-//! The profile under `link` holds for every link; an entry under `links`, by the link's name, replaces what it names and
-//! keeps the rest.
+//! The profile under `link` applies to every link. An entry under `links`, by the link's name, replaces the keys that it states and
+//! keeps the others.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::schema;
 use crate::shape::Shape;
 use crate::timing::{Medium, SideLatency};
 
-/// Listed frames of one link direction at most.
+/// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;
 
-/// The profile of each link of the shape, in its order.
+/// Reads the profile of each link of the shape, in its order.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<LinkProfile> {
     let fields = reader.open_under(rack, "link", &schema::LINK);
     let common = profile(reader, &fields, LinkProfile::default(), None);
@@ -54,7 +54,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     profiles
 }
 
-/// Read a profile over another; `name` is the link's, `a--b`, if it is that of one link.
+/// Reads a profile over a base. `name` is the name of the link, `a--b`, for the entry of one link.
 fn profile(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -101,7 +101,7 @@ fn profile(
     }
 }
 
-/// A cable's length takes the place of its delay; which of the two a link's own entry names holds.
+/// Reads the length of a cable, which replaces its delay. If a link's own entry states either, that one is used.
 fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
     let own = reader.value(fields, "length", None, |text| {
         in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
@@ -131,7 +131,7 @@ fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> Sid
     }
 }
 
-/// How many, or a table over what all links have.
+/// Reads a number of credits, or a table over the credits of the rack.
 fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> OwnCredits {
     if !fields.is_table("credits") {
         let limit = reader.value(fields, "credits", base.limit, |text| whole(text).map(Some));
@@ -146,7 +146,7 @@ fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> Ow
     }
 }
 
-/// Bursts are said as a whole: what a link's own entry leaves out is not that of all links.
+/// Reads bursts as a whole: a link's own entry does not inherit single keys.
 fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> Option<Burst> {
     let Some(value) = fields.find("burst") else { return base };
     let place = value.place;
@@ -176,7 +176,7 @@ fn loss_by_kind(reader: &mut Reader<'_>, fields: &Fields<'_>, mut base: LossByKi
     base
 }
 
-/// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.
+/// Reads `[901]` for both directions, or `{n0->n1: [901]}` for the named one.
 fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<&str>) -> DropFrames {
     let Content::Table(entries) = &value.content else {
         let both = frame_numbers(reader, value, path);
@@ -231,7 +231,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
     numbers.into_iter().collect()
 }
 
-/// Whether no link has this name. Where links of the file could not be read, only a member that is not there tells.
+/// Returns true if no link has this name. If links of the file could not be read, only an unknown member is certain.
 pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
     if reader.places.is_intact("shape") {
         return true;

@@ -1,8 +1,8 @@
-//! `defaults`, `groups`, `nodes`, `servers` and `tenants`: what each seat has.
+//! Reads `defaults`, `groups`, `nodes`, `servers` and `tenants`: the settings of each member.
 //!
-//! Values inherit node <- group <- defaults. Who sits in which server may be said in either direction: by the member (or
-//! its group), or by the list of the server; two words that differ are a mistake. A member's server is its own unless
-//! the file says otherwise, so traffic really crosses the links.
+//! Values inherit node <- group <- defaults. The server of a member is stated by the member, by its group, or by the list of the
+//! server. Contradictions are mistakes. By default each member has a server of its own, so that traffic
+//! crosses the links.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_me
 use crate::schema;
 use crate::shape::Shape;
 
-/// What the file says about one member, by source.
+/// Settings of one member in the file, by source.
 #[derive(Default)]
 struct Said {
     own: Wishes,
@@ -28,7 +28,7 @@ struct Said {
     listed_server: Option<(String, Place)>,
 }
 
-/// All members of the shape, in its order.
+/// Reads all members of the shape, in its order.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<MemberPlan> {
     let common = reader.open_under(rack, "defaults", &schema::DEFAULTS);
     let common = wishes(reader, &common);
@@ -84,7 +84,7 @@ fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said
         }
         let role = member.zip(shape).map(|(member, shape)| shape.members[member.index()].1);
         let table = if role == Some(MemberRole::Switch) { &schema::SWITCH } else { &schema::NODE };
-        // An entry for no member is read all the same, for its other mistakes.
+        // An entry of an unknown member is read too, for its other mistakes.
         let fields = reader.open(Some(&entry.value), format!("nodes.{}", entry.key), table);
         let own = wishes(reader, &fields);
         if let Some(member) = member {
@@ -100,7 +100,7 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
         }
         let path = format!("servers.{}", entry.key);
         let (value, path) = if matches!(entry.value.content, Content::Table(_)) {
-            // Its `local` is read with the rack's.
+            // Its `local` is read with that of the rack.
             let fields = reader.open(Some(&entry.value), path, &schema::SERVER);
             (fields.find("nodes"), fields.path_of("nodes"))
         } else {
@@ -124,12 +124,12 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
     }
 }
 
-/// `local` of the rack and of single servers.
+/// Reads `local` of the rack and of single servers.
 pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     let fields = reader.open_under(rack, "local", &schema::LOCAL);
     let of_rack = local_path(reader, &fields, LocalPath::default());
     let mut of_servers = BTreeMap::new();
-    // Keys that a server does not have are complained about where its nodes are read.
+    // Undeclared keys of a server are reported where its nodes are read.
     for entry in rack.find("servers").map(entries_of).unwrap_or_default() {
         let path = format!("servers.{}.local", entry.key);
         let Some(own) = entries_of(&entry.value).iter().find(|inner| inner.key == "local") else { continue };
@@ -139,7 +139,7 @@ pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     LocalPlan { of_rack, of_servers }
 }
 
-/// The lines of a table; none of anything else.
+/// Returns the entries of a table, or none for any other value.
 fn entries_of(value: &Value) -> &[Entry] {
     if let Content::Table(entries) = &value.content { entries } else { &[] }
 }
@@ -156,7 +156,7 @@ fn local_path(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LocalPath) -> 
     }
 }
 
-/// One member, with all that was said about it.
+/// Builds one member from all its settings.
 fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, common: &Wishes) -> MemberPlan {
     let is_endpoint = role == MemberRole::Endpoint;
     let group = said.group.map(|(_, wishes)| wishes).unwrap_or_default();
@@ -169,7 +169,7 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
         }
         wishes.server = Some(listed);
     }
-    // Of groups a switch takes the server alone, and of defaults, which are what nodes have, nothing but the partition.
+    // A switch takes only the server from its groups, and only the tenant from `defaults`, which describe nodes.
     let wishes = match is_endpoint {
         true => wishes.or(common),
         false => Wishes { server: wishes.server, tenant: common.tenant.clone(), ..Wishes::default() },
@@ -199,7 +199,7 @@ fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, commo
     }
 }
 
-/// `tenants`: quotas by number.
+/// Reads `tenants`: quotas by number.
 pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantPlan> {
     let mut seen = BTreeSet::new();
     let mut tenants = Vec::new();

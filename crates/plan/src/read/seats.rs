@@ -1,7 +1,7 @@
-//! What one entry says about a seat, before it is known who inherits it.
+//! Reads the settings of one entry of `defaults`, `groups` or `nodes`, before inheritance.
 //!
-//! `defaults`, each group and each node say the same things with the same keys; [`Wishes`] holds what an entry says, and
-//! [`Wishes::or`] fills what it leaves open from the entry that it inherits from.
+//! All three have the same keys. [`Wishes`] holds the settings of one entry, and
+//! [`Wishes::or`] fills unset ones from the entry that it inherits from.
 
 use rackloom_protocol::Tenant;
 
@@ -12,13 +12,13 @@ use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;
 use crate::schema;
 
-/// What an entry says; what is `None`, it leaves to the next one.
+/// Settings of one entry. `None` is unset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) server: Option<String>,
-    /// With the path at which it is written.
+    /// Tenant, with the path at which it is written.
     pub(crate) tenant: Option<(Tenant, String)>,
-    /// With the path at which it is written.
+    /// Size, with the path at which it is written.
     pub(crate) memory_bytes: Option<(u64, String)>,
     pub(crate) huge_pages: Option<bool>,
     pub(crate) locked: Option<bool>,
@@ -29,7 +29,7 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// What is said here, else there.
+    /// Returns these settings, with unset ones taken from `other`.
     pub(crate) fn or(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
@@ -46,7 +46,7 @@ impl Wishes {
     }
 }
 
-/// Read what an entry says. That of a switch has a server alone.
+/// Reads the settings of an entry. That of a switch has a server only.
 pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
     let server = reader.value(fields, "server", None, |text| server_name(text).map(Some));
     if fields.table().find("memory").is_none() {
@@ -57,7 +57,7 @@ pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
     memory(reader, fields, Wishes { server, tenant, ..Wishes::default() })
 }
 
-/// `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
+/// Reads `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
 fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishes {
     let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
         let size =
@@ -91,7 +91,7 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
     Err(Complaint::about(format!("{number} is more than {most}")).hint(hint))
 }
 
-/// `cuda:0` or `fake:7`.
+/// Reads `cuda:0` or `fake:7`.
 fn device(text: &str) -> Result<MemoryDevice, Complaint> {
     MemoryDevice::named(text).ok_or_else(|| {
         let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
@@ -99,7 +99,7 @@ fn device(text: &str) -> Result<MemoryDevice, Complaint> {
     })
 }
 
-/// A name of a server.
+/// Reads the name of a server.
 pub(crate) fn server_name(text: &str) -> Result<String, Complaint> {
     member_name(text)
         .map_err(|complaint| complaint.reworded(format!("{} is not a name of a server", quoted(text))))

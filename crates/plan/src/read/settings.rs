@@ -1,4 +1,4 @@
-//! Timers, transport, packing, forwarding and credits: tables of plain values over defaults.
+//! Reads timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{
     ForwardingConfig, LinkTimers, OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy,
@@ -14,7 +14,7 @@ use crate::schema;
 use crate::timers::Stated;
 use crate::timing::{ForwardingMode, ForwardingPlan};
 
-/// A size that must fit a smaller number.
+/// Reads a size that must fit a smaller type.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let value = bytes(text)?;
     T::try_from(value).map_err(|_| {
@@ -64,7 +64,7 @@ pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Transport
     }
 }
 
-/// The timing keys that stand in the file.
+/// Returns the set of timing keys that the file states.
 pub(crate) fn stated(rack: &Fields<'_>) -> Stated {
     let stands = |table: &'static str, key: &str| match rack.find(table).map(|value| &value.content) {
         Some(Content::Table(entries)) => entries.iter().any(|entry| entry.key == key),

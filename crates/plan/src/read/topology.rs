@@ -1,6 +1,6 @@
-//! The `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
+//! Reads the `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
 //!
-//! Sizes are judged here, before anything is built, so that `nodes: 4000000000` costs a message and no memory.
+//! Sizes are checked here, before anything is built, so that `nodes: 4000000000` gives a message and allocates nothing.
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
@@ -12,13 +12,13 @@ use crate::read::fields::{Fields, Reader, prefixed};
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
 use crate::shape::Shape;
 
-/// Length of a name at most; names become names of files and devices.
+/// Largest length of a name. Names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
 
-/// Broken if some members could not be read, and nobody knows their names.
+/// Path that is marked as broken if some members could not be read, so that their names are unknown.
 const MEMBERS: &str = "members";
 
-/// Read the shape; `None` if nothing could be built (and the reader knows why).
+/// Reads the shape. Returns `None` if it could not be built, after a mistake was reported.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
     let Some(value) = rack.find("shape") else {
         let hint = "add a line like `shape: {ring: {nodes: 4}}`";
@@ -51,7 +51,7 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
             let fields = reader.open_under(shape, kind, &schema::STAR);
             let planes =
                 reader.value(&fields, "planes", Some(1), |text| within(text, &fields, "planes", 0).map(Some));
-            // Each plane but the first, which the range accounts for, takes a switch.
+            // Each plane takes a switch. The range accounts for the first one.
             let switches = planes.unwrap_or(1) - 1;
             let nodes = node_count(reader, shape, kind, &fields, switches)?;
             let planes = u8::try_from(planes?).ok()?;
@@ -72,7 +72,7 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
     }
 }
 
-/// Every two nodes have a link in every plane, of which there can be too many.
+/// Builds a star with bridges. Every two nodes have a link in every plane, and there can be too many links.
 fn bridged_star(reader: &mut Reader<'_>, fields: &Fields<'_>, nodes: u16, planes: u8) -> Option<Shape> {
     let links = u64::from(nodes) * u64::from(nodes - 1) / 2 * u64::from(planes);
     if links <= LINKS_MAX {
@@ -107,7 +107,7 @@ fn node_count(
     u16::try_from(nodes).ok()
 }
 
-/// A count in the declared range, of which the most is so much `fewer`.
+/// Reads a count in the declared range, whose upper bound is reduced by `fewer`.
 fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64, Complaint> {
     let count: u64 = whole(text)?;
     let (least, most, _) = fields.table().range_of(key);
@@ -119,8 +119,8 @@ fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64,
     Err(Complaint::about(format!("{count} is outside {least} to {most}")).hint(hint))
 }
 
-/// The explicit form. What could be read of it is built, so that the rest of the file can be held to its names; but it
-/// is marked as broken, because nobody must be judged for a member or link that is missing by mistake.
+/// Reads the explicit form. Parts that can be read are built, so that names in the rest of the file can be checked. The shape
+/// is marked as broken, because members and links may be missing by mistake.
 fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
     let before = reader.mistakes.len();
     let mut shape = Shape::default();
@@ -141,13 +141,13 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
     }
     if reader.mistakes.len() > before {
         reader.places.note_broken("shape".to_owned());
-        // Without any member every name in the file would be a mistake.
+        // Without any member, every name in the file would be reported.
         return (!shape.members.is_empty()).then_some(shape);
     }
     Some(shape)
 }
 
-/// Whether a name that no member has was not meant for one that could not be read either.
+/// Returns true if no member has this name and all members could be read.
 pub(crate) fn is_surely_absent(reader: &Reader<'_>, name: &str) -> bool {
     reader.places.is_intact(MEMBERS) && reader.places.is_intact(&format!("member.{name}"))
 }
@@ -208,7 +208,7 @@ fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &
     }
 }
 
-/// A link whose end nobody has may have been meant for these members, so they are not told that they have none.
+/// A link with an unknown end may have been meant for these members, so they are not reported as unconnected.
 fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
     let names = || shape.members.iter().map(|(name, _)| name.as_str());
     for key in ["a", "b"] {
@@ -238,7 +238,7 @@ fn custom_end(
     member_at(reader, shape, value, &fields.path_of(key))
 }
 
-/// The member that is named here.
+/// Reads the name of a member.
 pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, path: &str) -> Option<NodeId> {
     match reader.scalar(value, path) {
         Err(complaint) => {
@@ -255,7 +255,7 @@ pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, p
     }
 }
 
-/// "there is no member `n9`", with the one that was probably meant.
+/// Returns "there is no member `n9`", with the most similar name.
 pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
     let complaint = Complaint::about(format!("there is no member {}", quoted(name)));
     match nearest(name, shape.members.iter().map(|(name, _)| name.as_str())) {
@@ -265,7 +265,7 @@ pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
     }
 }
 
-/// The first few of many names.
+/// Returns the first few of many names.
 pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = names.take(SHOWN + 1).collect();
@@ -273,7 +273,7 @@ pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
-/// A name that can be part of names of links, files and devices.
+/// Reads a name that can be part of names of links, files and devices.
 pub(crate) fn member_name(text: &str) -> Result<String, Complaint> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
     let starts_well = text.starts_with(|character: char| character.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Credits, pauses and channels: too few, unheard, or waiting for each other in a circle.
+//! Tests of mistakes in credits, pauses and channels: too few, without effect, or in a cycle.
 
 use rackloom_plan::Plan;
 
@@ -25,7 +25,7 @@ fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written(
     expect("link: {pfc: maybe}", &["`link.pfc`"]);
     expect(&pfc("xof: 5KiB"), &["unknown key `xof` in link.pfc"]);
     expect(&pfc("xoff: 8KiB, xon: 8KiB"), &["`link.pfc.xon` is 8KiB, not below `xoff` of 8KiB"]);
-    // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one made the receiver speak.
+    // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one caused the pause.
     expect(
         &pfc("headroom: 21199B"),
         &["`link.pfc.headroom` is 21199B, and 21200B can be under way when a pause is asked for"],
@@ -45,7 +45,7 @@ fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written(
         "links: {n0--n1: {pfc: {xoff: 4KiB, xon: 5KiB}}}",
         &["`links.n0--n1.pfc.xon` is 5KiB, not below `xoff` of 4KiB"],
     );
-    // A bubble is kept by counting credits; one link without them is enough for a circle.
+    // A bubble is kept by counting credits. One link without them is enough for a cycle.
     let circle = wrong("name: r\nshape: {ring: {nodes: 4}}\nlinks: {n0--n1: {pfc: on}}");
     let message = circle.to_string();
     assert!(
@@ -175,7 +175,7 @@ fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
     }
 }
 
-/// Pauses stand in place of credits, wherever either is said.
+/// Pauses replace credits, wherever either is stated.
 #[test]
 fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
     let star = |lines: &str| format!("name: r\nshape: {{star: {{nodes: 3}}}}\nchannels: by-class\n{lines}\n");
@@ -207,7 +207,7 @@ fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
     }
 }
 
-/// The key of the link that closes the circle is where the message points.
+/// The message points at the key of the link that closes the cycle.
 #[test]
 fn an_undivided_link_that_closes_a_circle_is_refused_where_it_is_written() {
     let text = "name: r\nshape: {ring: {nodes: 8}}\nchannels: {rise: dateline}\nforwarding: {bubble: false}\n\

@@ -1,4 +1,4 @@
-//! What a link does to frames: cables, faults, and retry that cannot work.
+//! Tests of mistakes in links: cables, faults and retry.
 
 use rackloom_plan::Plan;
 

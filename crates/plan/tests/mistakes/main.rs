@@ -1,6 +1,6 @@
-//! What a user sees when a file is wrong: every mistake at once, with its place, a caret and a hint.
+//! Tests of mistakes in a file: all are reported, each with position, caret and hint.
 //!
-//! Here is what holds for a file as a whole; its parts have modules of their own.
+//! This file tests properties of whole files. Modules test the parts.
 
 mod credits;
 mod jobs;
@@ -17,7 +17,7 @@ fn wrong(text: &str) -> PlanError {
     }
 }
 
-/// A ring of four with more lines; the mistakes must be exactly these, in the order of the file.
+/// Reads a ring of four with more lines. The mistakes must be exactly these, in the order of the file.
 fn expect(lines: &str, messages: &[&str]) {
     let error = wrong(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}"));
     let found: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();

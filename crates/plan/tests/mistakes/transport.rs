@@ -1,4 +1,4 @@
-//! Frames, windows, ways and timers that contradict each other.
+//! Tests of mistakes in frames, windows, paths and timers.
 
 use rackloom_plan::Plan;
 
