@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_keeps_its_order_and_refuses_what_cannot_be_measured() {
+    fn a_list_keeps_its_order_and_refuses_invalid_combinations() {
         use AlgorithmName::{Auto, Ring, TwoShot};
         let list = AlgorithmList::new(&[TwoShot, Ring]).unwrap();
         assert_eq!((list.names(), list.single()), (&[TwoShot, Ring][..], None));

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_small_chances_add_up_as_logarithms_say() {
+    fn few_and_many_small_probabilities_agree_with_logarithms() {
         for (rate, bits) in [(1e-12, 34_000), (1e-6, 8 * 84), (1e-3, 12_345), (0.5, 2), (1.0, 1)] {
             let expected = -f64::exp_m1(bits as f64 * f64::ln_1p(-rate));
             assert!((any_of(rate, bits) / expected - 1.0).abs() < 1e-9, "{rate} {bits}");

@@ -63,12 +63,12 @@ impl Plan {
         self.channels.config.levels = match self.channels.config.rise {
             Rise::Never => 1,
             Rise::Dateline => 2,
-            Rise::Hop => u8::try_from(self.longest_way()).unwrap_or(u8::MAX).max(1),
+            Rise::Hop => u8::try_from(self.longest_path_links()).unwrap_or(u8::MAX).max(1),
         };
     }
 
     /// Returns the number of links between the two GPU nodes that are farthest apart.
-    fn longest_way(&self) -> u64 {
+    fn longest_path_links(&self) -> u64 {
         let neighbours = check::neighbours(self);
         let count = self.endpoint_count();
         let farthest = |node| {

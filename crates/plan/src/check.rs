@@ -1,7 +1,7 @@
 //! Checks if a plan can run: ranges of single values, and values that contradict each other.
 //!
 //! The checks apply to the plan of a file and to a plan that a command line has changed. They use the finished plan, and
-//! [`Places`] only for positions. A value that could not be read is not checked, because it has been reported.
+//! [`Positions`] only for positions. A value that could not be read is not checked, because it has been reported.
 
 mod channels;
 mod forwarding;
@@ -27,8 +27,8 @@ use rackloom_protocol::wire::layout::OPERATION_HEADER;
 use crate::job::JobPlan;
 use crate::mistake::{Complaint, Mistake, Source};
 use crate::objection::Objection;
-use crate::places::Places;
 use crate::plan::Plan;
+use crate::positions::Positions;
 use crate::quantity::{Unit, shown};
 use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, Table, WINDOW_PACKETS_MAX};
 
@@ -55,12 +55,12 @@ pub(crate) enum Fit {
 pub(crate) fn mistakes(
     plan: &Plan,
     jobs: &[JobPlan],
-    places: &Places,
+    positions: &Positions,
     source: &Source<'_>,
     fit: Fit,
     judge: &dyn Fn(&Plan) -> Vec<Objection>,
 ) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, jobs, places, source, fit);
+    let mut check = Inspection::new(plan, jobs, positions, source, fit);
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
@@ -77,10 +77,10 @@ pub(crate) fn mistakes(
 pub(crate) fn mistakes_of_settings(
     plan: &Plan,
     jobs: &[JobPlan],
-    places: &Places,
+    positions: &Positions,
     source: &Source<'_>,
 ) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, jobs, places, source, Fit::Open);
+    let mut check = Inspection::new(plan, jobs, positions, source, Fit::Open);
     check.settings();
     check.mistakes
 }
@@ -90,7 +90,7 @@ struct Inspection<'run> {
     plan: &'run Plan,
     /// All jobs that the file names. More than one is a mistake that has been reported.
     jobs: &'run [JobPlan],
-    places: &'run Places,
+    positions: &'run Positions,
     source: &'run Source<'run>,
     fit: Fit,
     mistakes: Vec<Mistake>,
@@ -104,14 +104,14 @@ impl<'run> Inspection<'run> {
     const fn new(
         plan: &'run Plan,
         jobs: &'run [JobPlan],
-        places: &'run Places,
+        positions: &'run Positions,
         source: &'run Source<'run>,
         fit: Fit,
     ) -> Self {
         Self {
             plan,
             jobs,
-            places,
+            positions,
             source,
             fit,
             mistakes: Vec::new(),
@@ -122,8 +122,8 @@ impl<'run> Inspection<'run> {
 
     /// Reports a mistake at the first of these paths that is written in the file.
     fn complain(&mut self, paths: &[&str], complaint: Complaint) {
-        let place = self.places.first_written(paths).and_then(|path| self.places.find(path));
-        let mistake = self.source.mistake(place, complaint);
+        let position = self.positions.first_written(paths).and_then(|path| self.positions.find(path));
+        let mistake = self.source.mistake(position, complaint);
         // A common profile of many links is reported once.
         if !self.mistakes.contains(&mistake) {
             self.mistakes.push(mistake);
@@ -132,12 +132,12 @@ impl<'run> Inspection<'run> {
 
     /// Returns true if all of these values could be read and are in their ranges.
     fn intact(&self, paths: &[&str]) -> bool {
-        paths.iter().all(|path| self.places.is_intact(path) && !self.outside.contains(*path))
+        paths.iter().all(|path| self.positions.is_intact(path) && !self.outside.contains(*path))
     }
 
     /// Returns true if this value and all values below it could be read and are in their ranges.
     fn intact_below(&self, path: &str) -> bool {
-        self.places.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
+        self.positions.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
     }
 
     /// Reports a value outside the declared range of its key. Returns true if it is inside.

@@ -40,7 +40,7 @@ pub enum Safety {
 /// Cycle of channels. Each waits for the next one, and the last waits for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circle {
-    places: Vec<String>,
+    channels: Vec<String>,
     has_bubble: bool,
     /// True if links pause in place of giving credits.
     pauses: bool,
@@ -54,13 +54,13 @@ impl Circle {
     /// Returns the cycle as text: `n0->n1, n1->n2, n2->n0, and again n0->n1`.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut places = self.places.clone();
-        if places.len() > SHOWN_MAX {
-            let left_out = places.len() - (SHOWN_MAX - 1);
-            places.splice(SHOWN_MAX - 2..places.len() - 1, [format!("({left_out} more)")]);
+        let mut channels = self.channels.clone();
+        if channels.len() > SHOWN_MAX {
+            let left_out = channels.len() - (SHOWN_MAX - 1);
+            channels.splice(SHOWN_MAX - 2..channels.len() - 1, [format!("({left_out} more)")]);
         }
-        let first = self.places.first().map_or("", String::as_str);
-        format!("{}, and again {first}", places.join(", "))
+        let first = self.channels.first().map_or("", String::as_str);
+        format!("{}, and again {first}", channels.join(", "))
     }
 
     /// Returns the links of the cycle that are not divided, by edge.
@@ -124,14 +124,14 @@ pub fn judge(plan: &Plan) -> Safety {
         return Safety::Bubble;
     }
     let count = plan.channels.config.count();
-    let edge_of = |place: &Place| (place / count / 2) as u16;
+    let edge_of = |buffer: &Buffer| (buffer / count / 2) as u16;
     let is_undivided = |edge: &u16| !plan.links[usize::from(*edge)].profile.channels.are_divided;
     let mut undivided: Vec<u16> =
         circle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
     undivided.dedup();
-    let places = circle.into_iter().map(|place| name(plan, count, place)).collect();
+    let channels = circle.into_iter().map(|buffer| name(plan, count, buffer)).collect();
     Safety::Circle(Circle {
-        places,
+        channels,
         has_bubble,
         pauses,
         until_answered: plan.forwarding.rules.until_answered,
@@ -156,10 +156,10 @@ fn by_shape(plan: &Plan) -> Option<Safety> {
 }
 
 /// Index of a channel of one direction of a link: (edge * 2 + backward) * channels + channel.
-type Place = usize;
+type Buffer = usize;
 
-fn name(plan: &Plan, count: usize, place: Place) -> String {
-    let (direction, channel) = (place / count, place % count);
+fn name(plan: &Plan, count: usize, buffer: Buffer) -> String {
+    let (direction, channel) = (buffer / count, buffer % count);
     let edge = plan.links[direction / 2].edge;
     let (from, to) = if direction.is_multiple_of(2) { (edge.a, edge.b) } else { (edge.b, edge.a) };
     let ends = format!("{}->{}", plan.members[from.index()].name, plan.members[to.index()].name);
@@ -168,15 +168,15 @@ fn name(plan: &Plan, count: usize, place: Place) -> String {
 }
 
 /// Returns the buffer that a channel uses: that of the first channel, if the link is not divided.
-fn shared(plan: &Plan, place: Place) -> Place {
+fn shared(plan: &Plan, buffer: Buffer) -> Buffer {
     let count = plan.channels.config.count();
-    let is_divided = plan.links[place / count / 2].profile.channels.are_divided;
-    if is_divided { place } else { place / count * count }
+    let is_divided = plan.links[buffer / count / 2].profile.channels.are_divided;
+    if is_divided { buffer } else { buffer / count * count }
 }
 
 /// Dependencies between buffers.
 struct Dependencies {
-    successors: Vec<BTreeSet<Place>>,
+    successors: Vec<BTreeSet<Buffer>>,
 }
 
 impl Dependencies {
@@ -209,7 +209,7 @@ impl Dependencies {
         let mut members: Vec<(u64, usize)> =
             hops.iter().enumerate().filter_map(|(member, hops)| Some(((*hops)?, member))).collect();
         members.sort_unstable_by(|one, other| other.cmp(one));
-        let mut arriving: Vec<BTreeSet<Place>> = vec![BTreeSet::new(); hops.len()];
+        let mut arriving: Vec<BTreeSet<Buffer>> = vec![BTreeSet::new(); hops.len()];
         for (distance, member) in members.into_iter().filter(|(distance, _)| *distance > 0) {
             let held = std::mem::take(&mut arriving[member]);
             let is_source = plan.members[member].role == MemberRole::Endpoint;
@@ -218,13 +218,13 @@ impl Dependencies {
                     continue;
                 }
                 let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
-                let place = |channel: Channel| direction * count + channel.index();
+                let buffer = |channel: Channel| direction * count + channel.index();
                 let mut taken = BTreeSet::new();
                 if is_source {
-                    taken.extend(Class::ALL.map(|class| place(config.first(class, over_dateline))));
+                    taken.extend(Class::ALL.map(|class| buffer(config.first(class, over_dateline))));
                 }
                 for from in &held {
-                    let to = place(config.next(Channel((from % count) as u8), over_dateline));
+                    let to = buffer(config.next(Channel((from % count) as u8), over_dateline));
                     self.successors[shared(plan, *from)].insert(shared(plan, to));
                     taken.insert(to);
                 }
@@ -238,7 +238,7 @@ impl Dependencies {
     }
 
     /// Adds dependencies of requests at their node on the answers that leave it, on any link.
-    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Place>, leaving: &[(usize, NodeId)]) {
+    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Buffer>, leaving: &[(usize, NodeId)]) {
         let config = &plan.channels.config;
         let count = config.count();
         for request in requests {
@@ -256,7 +256,7 @@ impl Dependencies {
     }
 
     /// Returns a cycle, if there is one.
-    fn circle(&self) -> Option<Vec<Place>> {
+    fn circle(&self) -> Option<Vec<Buffer>> {
         let mut is_done = vec![false; self.successors.len()];
         let mut is_on_path = vec![false; self.successors.len()];
         for start in 0..self.successors.len() {
@@ -268,8 +268,8 @@ impl Dependencies {
             while let Some((here, left)) = path.last_mut() {
                 match left.next() {
                     Some(next) if is_on_path[*next] => {
-                        let first = path.iter().position(|(place, _)| place == next).unwrap_or(0);
-                        return Some(path[first..].iter().map(|(place, _)| *place).collect());
+                        let first = path.iter().position(|(buffer, _)| buffer == next).unwrap_or(0);
+                        return Some(path[first..].iter().map(|(buffer, _)| *buffer).collect());
                     }
                     Some(next) if !is_done[*next] => {
                         is_on_path[*next] = true;
@@ -291,9 +291,10 @@ impl Dependencies {
         let group = self.groups();
         let mut size = vec![0_usize; group.iter().max().map_or(0, |most| most + 1)];
         group.iter().for_each(|group| size[*group] += 1);
-        self.successors.iter().enumerate().all(|(place, successors)| {
-            let inside = successors.iter().filter(|next| group[**next] == group[place]).count();
-            let enters = successors.iter().any(|next| group[*next] != group[place] && size[group[*next]] > 1);
+        self.successors.iter().enumerate().all(|(buffer, successors)| {
+            let inside = successors.iter().filter(|next| group[**next] == group[buffer]).count();
+            let enters =
+                successors.iter().any(|next| group[*next] != group[buffer] && size[group[*next]] > 1);
             inside <= 1 && !enters
         })
     }
@@ -302,8 +303,8 @@ impl Dependencies {
     fn groups(&self) -> Vec<usize> {
         let count = self.successors.len();
         let mut waits_for_it = vec![Vec::new(); count];
-        for (place, successors) in self.successors.iter().enumerate() {
-            successors.iter().for_each(|next| waits_for_it[*next].push(place));
+        for (buffer, successors) in self.successors.iter().enumerate() {
+            successors.iter().for_each(|next| waits_for_it[*next].push(buffer));
         }
         let mut order = Vec::with_capacity(count);
         let mut is_seen = vec![false; count];
@@ -311,9 +312,9 @@ impl Dependencies {
             walk(
                 start,
                 &mut is_seen,
-                |place| self.successors[place].iter().copied().collect(),
-                |place| {
-                    order.push(place);
+                |buffer| self.successors[buffer].iter().copied().collect(),
+                |buffer| {
+                    order.push(buffer);
                 },
             );
         }
@@ -321,7 +322,12 @@ impl Dependencies {
         let mut is_seen = vec![false; count];
         for start in order.into_iter().rev() {
             if !is_seen[start] {
-                walk(start, &mut is_seen, |place| waits_for_it[place].clone(), |place| group[place] = number);
+                walk(
+                    start,
+                    &mut is_seen,
+                    |buffer| waits_for_it[buffer].clone(),
+                    |buffer| group[buffer] = number,
+                );
                 number += 1;
             }
         }
@@ -331,10 +337,10 @@ impl Dependencies {
 
 /// Visits all unseen buffers that can be reached from one, depth first, and calls `leave` after all successors.
 fn walk(
-    start: Place,
+    start: Buffer,
     is_seen: &mut [bool],
-    successors: impl Fn(Place) -> Vec<Place>,
-    mut leave: impl FnMut(Place),
+    successors: impl Fn(Buffer) -> Vec<Buffer>,
+    mut leave: impl FnMut(Buffer),
 ) {
     if std::mem::replace(&mut is_seen[start], true) {
         return;
@@ -378,7 +384,7 @@ mod tests {
     #[test]
     fn a_ring_is_a_circle_and_a_bubble_a_dateline_or_hops_keep_it_moving() {
         let Safety::Circle(circle) = judged(RING) else { panic!("{:?}", judged(RING)) };
-        assert_eq!(circle.places.len(), 8, "{circle:?}");
+        assert_eq!(circle.channels.len(), 8, "{circle:?}");
         assert!(circle.words().starts_with("n0->n1, n1->n2, "), "{}", circle.words());
         assert_eq!(with_bubble(RING), Safety::Bubble);
         for rise in ["dateline", "hop"] {
@@ -391,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dateline_in_the_way_of_one_ring_only_leaves_the_other() {
+    fn a_dateline_on_one_ring_leaves_the_cycle_of_the_other() {
         let both = "channels: {rise: dateline, datelines: [d--a, d--a#1]}";
         assert_eq!(judged(&format!("{TORUS}{both}")), Safety::Climbing);
         let one = "channels: {rise: dateline, datelines: [d--a]}";
@@ -399,14 +405,14 @@ mod tests {
     }
 
     #[test]
-    fn where_a_link_is_not_divided_lanes_and_levels_meet_again() {
+    fn an_undivided_link_joins_lanes_and_levels() {
         let divided = "channels: {rise: dateline}\n";
         assert_eq!(judged(&format!("{RING}{divided}")), Safety::Climbing);
         // The dateline is n7--n0, and frames cross at most four links: two links on, both levels meet.
         let with_one =
             |undivided: &str| judged(&format!("{RING}{divided}links: {{{undivided}: {{channels: off}}}}"));
         let Safety::Circle(circle) = with_one("n1--n2") else { panic!("{:?}", with_one("n1--n2")) };
-        assert!(circle.places.iter().any(|place| place == "n1->n2"), "{circle:?}");
+        assert!(circle.channels.iter().any(|buffer| buffer == "n1->n2"), "{circle:?}");
         assert!(circle.hint().contains("at `on`") && circle.undivided.len() == 1, "{circle:?}");
         // No frame gets this far on the upper level, and no frame is on the lower level there.
         assert_eq!((with_one("n3--n4"), with_one("n7--n0")), (Safety::Climbing, Safety::Climbing));
@@ -415,13 +421,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bubble_does_not_suffice_where_rings_share_their_traffic() {
+    fn a_bubble_does_not_suffice_if_rings_share_traffic() {
         assert!(matches!(with_bubble(TORUS), Safety::Circle(circle) if circle.hint().contains("rise: hop")));
         assert_eq!(judged(&format!("{TORUS}channels: {{rise: hop}}")), Safety::Climbing);
     }
 
     #[test]
-    fn nodes_that_drain_only_what_they_have_answered_want_a_channel_for_answers() {
+    fn nodes_that_drain_only_answered_requests_need_a_channel_for_answers() {
         let star = "name: s\nshape: {star: {nodes: 4}}\nforwarding: {drain: answered, deadlock: allow}\n";
         let judged = |channels: &str| judge(&Plan::parse(&format!("{star}{channels}"), "rack.yaml").unwrap());
         let Safety::Circle(circle) = judged("") else { panic!("one channel is a circle") };

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_no_operations_is_a_smallest_frame() {
+    fn a_frame_without_operations_has_the_smallest_size() {
         for profile in HeaderProfile::ALL {
             assert_eq!(
                 profile.wire_bytes(&frame(FrameKind::Heartbeat, &[])[..FABRIC]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_none_are_counted_all_the_same() {
+    fn invalid_frames_are_counted_too() {
         for profile in HeaderProfile::ALL {
             for bytes in [&[][..], &[0xff; 15], &[0xff; 87], &[0x11; 200]] {
                 assert!(profile.wire_bytes(bytes) >= 84, "{}", profile.name());

@@ -57,7 +57,7 @@ enum Draw {
     Duplicate = 3,
     Reorder = 4,
     ReorderBy = 5,
-    BurstTurn = 6,
+    BurstState = 6,
     BurstLoss = 7,
 }
 
@@ -72,9 +72,9 @@ struct Bursts {
 
 impl Bursts {
     /// Changes the state at random, then returns true if the frame is lost.
-    const fn lose(&mut self, turn: u64, loss: u64) -> bool {
-        let turns = if self.is_bad { self.leave } else { self.enter };
-        if turns.hits(turn) {
+    const fn lose(&mut self, state_draw: u64, loss: u64) -> bool {
+        let change = if self.is_bad { self.leave } else { self.enter };
+        if change.hits(state_draw) {
             self.is_bad = !self.is_bad;
         }
         self.is_bad && self.loss.hits(loss)
@@ -83,7 +83,7 @@ impl Bursts {
 
 /// Faults in addition to those of the profile. The larger chance of each pair is effective.
 #[derive(Clone, Debug)]
-struct OnTop {
+struct ScriptedFaults {
     loss: Chance,
     loss_by_kind: Vec<(FrameKind, Chance)>,
     picked: Option<(Pick, Chance)>,
@@ -94,7 +94,7 @@ struct OnTop {
     is_cut: bool,
 }
 
-impl OnTop {
+impl ScriptedFaults {
     fn of(conditions: &Conditions) -> Self {
         Self {
             loss: Chance::new(conditions.loss),
@@ -134,7 +134,7 @@ pub struct Judge {
     /// Numbers of data frames to lose, ascending, counted from one.
     drop_frames: Vec<u64>,
     /// Faults of a script, in addition to the profile.
-    on_top: OnTop,
+    scripted: ScriptedFaults,
     frames: u64,
     data_frames: u64,
 }
@@ -169,7 +169,7 @@ impl Judge {
             duplicate: Chance::new(profile.duplicate),
             reorder: Chance::new(profile.reorder),
             drop_frames,
-            on_top: OnTop::of(&Conditions::default()),
+            scripted: ScriptedFaults::of(&Conditions::default()),
             frames: 0,
             data_frames: 0,
         }
@@ -177,7 +177,7 @@ impl Judge {
 
     /// Sets conditions in addition to the profile. A larger rate affects more frames, and those affected before remain.
     pub fn set(&mut self, conditions: &Conditions) {
-        self.on_top = OnTop::of(conditions);
+        self.scripted = ScriptedFaults::of(conditions);
     }
 
     /// Adds data frames to lose. Numbers count from one, which is the next data frame.
@@ -194,7 +194,7 @@ impl Judge {
 
     /// Decides about the next frame, given all its bytes.
     pub fn judge_frame(&mut self, frame: &[u8]) -> Verdict {
-        let picked = self.on_top.picked.filter(|(pick, _)| pick.meets(frame)).map(|(_, loss)| loss);
+        let picked = self.scripted.picked.filter(|(pick, _)| pick.meets(frame)).map(|(_, loss)| loss);
         let loses = picked.is_some_and(|loss| loss.hits(self.draw(self.frames, Draw::Loss)));
         let verdict = self.judge(frame.len(), FrameKind::peek(frame));
         if loses { Verdict { drop: true, ..Verdict::default() } } else { verdict }
@@ -210,19 +210,19 @@ impl Judge {
         let listed = is_data && self.drop_frames.binary_search(&self.data_frames).is_ok();
         let by_kind = self.loss_by_kind.iter().find(|(one, _)| Some(*one) == kind);
         let loss = by_kind.map_or(self.loss, |(_, loss)| *loss);
-        let (turn, in_burst) = (self.draw(frame, Draw::BurstTurn), self.draw(frame, Draw::BurstLoss));
-        let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(turn, in_burst));
+        let (state_draw, in_burst) = (self.draw(frame, Draw::BurstState), self.draw(frame, Draw::BurstLoss));
+        let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(state_draw, in_burst));
         let draw = self.draw(frame, Draw::Loss);
         let is_wrong = self.bit_errors.is_some_and(|errors| errors.lose(frame, frame_bytes));
-        if listed || burst || is_wrong || loss.hits(draw) || self.on_top.loses(kind, draw) {
+        if listed || burst || is_wrong || loss.hits(draw) || self.scripted.loses(kind, draw) {
             return Verdict { drop: true, ..Verdict::default() };
         }
         let either = |one: Chance, other: Chance, random| one.hits(random) || other.hits(random);
-        let overtaken = either(self.reorder, self.on_top.reorder, self.draw(frame, Draw::Reorder));
+        let overtaken = either(self.reorder, self.scripted.reorder, self.draw(frame, Draw::Reorder));
         Verdict {
             drop: false,
             corrupt_bit: self.corrupt_bit(frame, frame_bytes),
-            duplicate: either(self.duplicate, self.on_top.duplicate, self.draw(frame, Draw::Duplicate)),
+            duplicate: either(self.duplicate, self.scripted.duplicate, self.draw(frame, Draw::Duplicate)),
             reorder_by: if overtaken {
                 1 + below(self.draw(frame, Draw::ReorderBy), u64::from(REORDER_FRAMES_MAX)) as u8
             } else {
@@ -234,9 +234,9 @@ impl Judge {
     /// Returns the bit of this frame to flip, or `None`. The profile flips any bit, a script bits of the part that it states.
     fn corrupt_bit(&self, frame: u64, frame_bytes: usize) -> Option<u32> {
         let random = self.draw(frame, Draw::Corrupt);
-        let part = match (self.corrupt.hits(random), self.on_top.corrupt.hits(random)) {
+        let part = match (self.corrupt.hits(random), self.scripted.corrupt.hits(random)) {
             (true, _) => FramePart::Any,
-            (false, true) => self.on_top.corrupt_part,
+            (false, true) => self.scripted.corrupt_part,
             (false, false) => return None,
         };
         let bytes = part.bytes(frame_bytes);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_link_is_judged_alike_and_others_differ() {
+    fn equal_links_get_equal_verdicts_and_others_differ() {
         let profile = lossy(0.1);
         let first = forward(1, "n0--n1", &profile);
         assert_eq!(first, forward(1, "n0--n1", &profile));
@@ -287,7 +287,7 @@ mod tests {
         assert_ne!(
             first,
             verdicts(Judge::new(1, "n0--n1", Direction::Backward, &profile), 10_000),
-            "other way"
+            "other direction"
         );
         let own = LinkProfile { seed: Some(2), ..profile };
         assert_eq!(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_from_when_they_are_set_and_go_without_a_trace() {
+    fn conditions_apply_from_their_setting_and_leave_no_residue() {
         let profile = lossy(0.05);
         let (mut touched, mut alone) = (
             Judge::new(1, "n0--n1", Direction::Forward, &profile),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_say_in_which_part_of_a_frame_bits_are_flipped() {
+    fn a_script_may_select_the_part_of_a_frame_in_which_bits_are_flipped() {
         let bits_of = |corrupt_part, frame_bytes| {
             let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
             judge.set(&Conditions { corrupt: 1.0, corrupt_part, ..Conditions::default() });
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_as_long_and_as_frequent_as_they_are_said_to_be() {
+    fn bursts_have_the_configured_length_and_frequency() {
         let burst = Burst { enter: 0.01, leave: 0.1, loss: 1.0 };
         let profile = LinkProfile { burst: Some(burst), ..LinkProfile::default() };
         let lost: Vec<bool> = forward(5, "n0--n1", &profile).iter().map(|verdict| verdict.drop).collect();
@@ -402,7 +402,7 @@ mod tests {
         assert!((count - 10_000.0 * burst.mean_loss()).abs() < 400.0, "{count} lost");
         let single = forward(5, "n0--n1", &LinkProfile { loss: burst.mean_loss(), ..LinkProfile::default() });
         let alone = single.windows(2).filter(|pair| !pair[0].drop && pair[1].drop).count() as f64;
-        assert!(alone > 5.0 * begun, "independent loss strikes {alone} times, bursts {begun}");
+        assert!(alone > 5.0 * begun, "{alone} independent losses, {begun} bursts");
     }
 
     #[test]

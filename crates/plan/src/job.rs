@@ -40,7 +40,7 @@ pub enum JobKind {
 impl JobKind {
     /// Returns true if a fault can be triggered by a run and a step of the job.
     #[must_use]
-    pub const fn has_places(&self) -> bool {
+    pub const fn has_steps(&self) -> bool {
         !matches!(self, Self::None)
     }
 }
@@ -381,9 +381,9 @@ mod tests {
         assert_eq!(sizes(8, 100, 3), [8, 24, 72]);
         assert_eq!(sizes(0, 0, 2), [0], "the empty array is a size");
         assert_eq!(sizes(9, 8, 2), [] as [u64; 0]);
-        assert_eq!(sizes(0, 8, 2), [0], "what does not grow ends");
+        assert_eq!(sizes(0, 8, 2), [0], "a size that does not grow ends the list");
         assert_eq!(sizes(7, 8, 1), [7]);
-        assert_eq!(sizes(1 << 62, u64::MAX, 4), [1 << 62], "what overflows ends");
+        assert_eq!(sizes(1 << 62, u64::MAX, 4), [1 << 62], "a size that overflows ends the list");
         assert_eq!(Sizes { from_bytes: 8, to_bytes: 100, factor: 3 }.largest_bytes(), 72);
     }
 
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_leads_back_to_its_variant() {
+    fn every_name_leads_back_to_its_variant() {
         assert!(CollectiveName::ALL.iter().all(|one| CollectiveName::from_name(one.name()) == Some(*one)));
         assert_eq!(CollectiveName::ALL.len(), CollectiveName::NAMES.len());
         assert_eq!(OperatorName::from_name("mean"), None);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collective_takes_follows_from_what_it_promises() {
+    fn settings_of_a_collective_follow_from_its_kind() {
         assert_eq!(
             CollectiveName::listed(CollectiveName::takes_operator),
             "all-reduce, reduce-scatter, reduce"
@@ -414,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_holds_its_input_and_its_output() {
+    fn a_rank_needs_memory_for_input_and_output() {
         let needed = |collective, bytes| {
             let sweep = Sweep { sizes: Sizes::one(bytes), repetitions: 1, warm_up: 0 };
             let kind = JobKind::Collective(CollectivePlan { collective, sweep, ..CollectivePlan::default() });
             JobPlan { kind, bytes_max: 1, rounds: 1 }.memory_bytes_min(4)
         };
         assert_eq!(needed(CollectiveName::AllReduce, 1000), 2000);
-        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "a quarter in, the whole out");
+        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "input is a quarter, output is the whole");
         assert_eq!(needed(CollectiveName::Scatter, 1001), 1252, "the largest part counts");
         assert_eq!(needed(CollectiveName::Barrier, 1000), 0);
     }

@@ -25,10 +25,10 @@ const KINDS: [(FrameKind, &str); 11] = [
 /// Names of the kinds, in the order of [`KINDS`].
 pub(crate) const KIND_NAMES: &[&str] = &{
     let mut names = [""; KINDS.len()];
-    let mut place = 0;
-    while place < KINDS.len() {
-        names[place] = KINDS[place].1;
-        place += 1;
+    let mut index = 0;
+    while index < KINDS.len() {
+        names[index] = KINDS[index].1;
+        index += 1;
     }
     names
 };
@@ -59,7 +59,7 @@ pub struct LossByKind {
     /// Zero if not stated.
     by_kind: [f64; KINDS.len()],
     /// One bit for each kind that is stated.
-    said: u16,
+    stated: u16,
 }
 
 impl LossByKind {
@@ -76,16 +76,16 @@ impl LossByKind {
     /// Returns the probability for this kind, or `None` if it is not stated.
     #[must_use]
     pub fn of(&self, kind: FrameKind) -> Option<f64> {
-        let place = place(kind)?;
-        (self.said & 1 << place != 0).then_some(self.by_kind[place])
+        let index = index(kind)?;
+        (self.stated & 1 << index != 0).then_some(self.by_kind[index])
     }
 
     /// Sets the probability for this kind. `None` makes it unstated.
     pub fn set(&mut self, kind: FrameKind, probability: Option<f64>) {
-        if let Some(place) = place(kind) {
-            self.by_kind[place] = probability.unwrap_or(0.0);
-            let bit = 1 << place;
-            self.said = if probability.is_some() { self.said | bit } else { self.said & !bit };
+        if let Some(index) = index(kind) {
+            self.by_kind[index] = probability.unwrap_or(0.0);
+            let bit = 1 << index;
+            self.stated = if probability.is_some() { self.stated | bit } else { self.stated & !bit };
         }
     }
 
@@ -93,14 +93,14 @@ impl LossByKind {
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         // Unstated probabilities are zero, so the larger one is the stated one.
-        let larger = |place: usize| self.by_kind[place].max(other.by_kind[place]);
-        Self { by_kind: std::array::from_fn(larger), said: self.said | other.said }
+        let larger = |index: usize| self.by_kind[index].max(other.by_kind[index]);
+        Self { by_kind: std::array::from_fn(larger), stated: self.stated | other.stated }
     }
 
     /// Returns all probabilities multiplied by `share`.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
-        Self { by_kind: self.by_kind.map(|probability| probability * share), said: self.said }
+        Self { by_kind: self.by_kind.map(|probability| probability * share), stated: self.stated }
     }
 
     /// Returns true if frames of any kind can be lost.
@@ -110,7 +110,7 @@ impl LossByKind {
     }
 }
 
-fn place(kind: FrameKind) -> Option<usize> {
+fn index(kind: FrameKind) -> Option<usize> {
     KINDS.iter().position(|(one, _)| *one == kind)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_a_word_of_its_own() {
+    fn each_kind_has_a_name_of_its_own() {
         let mut loss = LossByKind::default();
         assert!(!loss.loses());
         loss.set(FrameKind::Ack, Some(0.25));

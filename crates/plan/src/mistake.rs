@@ -11,7 +11,7 @@ use crate::document::settings;
 
 /// Range of characters in the file. Lines and columns count from one. Line 0 means that the position is not in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) length: u32,
@@ -126,17 +126,17 @@ impl<'text> Source<'text> {
     }
 
     /// Adds a position to a complaint.
-    pub(crate) fn mistake(&self, place: Option<Place>, complaint: Complaint) -> Mistake {
-        let place = place.unwrap_or_default();
+    pub(crate) fn mistake(&self, position: Option<Position>, complaint: Complaint) -> Mistake {
+        let position = position.unwrap_or_default();
         let Complaint { message, hint, .. } = complaint;
-        let line = (place.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
+        let line = (position.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
         if let Some(setting) = line.and_then(|line| settings::shown(line)) {
             // The setting is on the command line and in no file.
-            let snippet = Some(snippet_of(&setting, " ", place));
+            let snippet = Some(snippet_of(&setting, " ", position));
             return Mistake { message, line: 0, column: 0, hint, snippet };
         }
-        let snippet = self.snippet(place);
-        Mistake { message, line: place.line, column: place.column, hint, snippet }
+        let snippet = self.snippet(position);
+        Mistake { message, line: position.line, column: position.column, hint, snippet }
     }
 
     /// Returns all mistakes as one error, in the order of the file, without duplicates.
@@ -146,18 +146,18 @@ impl<'text> Source<'text> {
         PlanError { origin: self.origin.to_owned(), mistakes }
     }
 
-    fn snippet(&self, place: Place) -> Option<String> {
-        let line = self.lines.get((place.line as usize).checked_sub(1)?)?;
-        Some(snippet_of(line, &place.line.to_string(), place))
+    fn snippet(&self, position: Position) -> Option<String> {
+        let line = self.lines.get((position.line as usize).checked_sub(1)?)?;
+        Some(snippet_of(line, &position.line.to_string(), position))
     }
 }
 
 /// Returns a line with its number and carets below the position.
-fn snippet_of(line: &str, number: &str, place: Place) -> String {
+fn snippet_of(line: &str, number: &str, position: Position) -> String {
     let blank = " ".repeat(number.len());
-    let before = place.column.saturating_sub(1) as usize;
+    let before = position.column.saturating_sub(1) as usize;
     let room = line.chars().count().saturating_sub(before);
-    let carets = "^".repeat((place.length as usize).clamp(1, room.max(1)));
+    let carets = "^".repeat((position.length as usize).clamp(1, room.max(1)));
     let padding = " ".repeat(before.min(line.chars().count()));
     let shown = printable(line);
     format!("{blank} |\n{number} | {shown}\n{blank} | {padding}{carets}")
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_are_guessed_and_other_numbers_are_not() {
+    fn similar_names_are_proposed_and_other_numbers_are_not() {
         let keys = ["rate", "delay", "loss", "corrupt"];
         for (typed, meant) in [("los", "loss"), ("dealy", "delay"), ("corupt", "corrupt"), ("rat", "rate")] {
             assert_eq!(nearest(typed, keys), Some(meant));
@@ -247,10 +247,10 @@ mod tests {
     fn carets_stay_below_the_value() {
         let source = Source::new("file", "a: é\tb\n");
         let mistake =
-            source.mistake(Some(Place { line: 1, column: 6, length: 9 }), Complaint::about("m").hint("h"));
+            source.mistake(Some(Position { line: 1, column: 6, length: 9 }), Complaint::about("m").hint("h"));
         assert_eq!(mistake.snippet.as_deref(), Some("  |\n1 | a: é b\n  |      ^"));
         let beyond =
-            source.mistake(Some(Place { line: 7, column: 1, length: 1 }), Complaint::about("m").hint("h"));
+            source.mistake(Some(Position { line: 7, column: 1, length: 1 }), Complaint::about("m").hint("h"));
         assert_eq!(beyond.snippet, None);
     }
 }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_is_512_bits_of_the_link_and_a_pause_of_processes_outlives_their_sleep() {
+    fn a_quantum_is_512_bits_and_a_pause_between_processes_has_a_minimum() {
         let plan = PausePlan::default();
         let link = LinkProfile { rate_bits_per_s: Some(400_000_000_000), ..LinkProfile::default() };
         assert_eq!(plan.config(&link, 976, ROOM, Clock::Virtual).pause_ns(1_000), 1_280);

@@ -38,7 +38,7 @@ impl Pick {
     /// Returns a selection of frames that carry an operation of one of these kinds (indices in [`OPERATION_NAMES`]) and whose packet
     /// number is in this range.
     pub(crate) fn new(operations: impl IntoIterator<Item = usize>, sequence: Option<(u32, u32)>) -> Self {
-        Self { operations: operations.into_iter().fold(0, |bits, place| bits | 1 << place), sequence }
+        Self { operations: operations.into_iter().fold(0, |bits, index| bits | 1 << index), sequence }
     }
 
     /// Returns true if the selection has a condition.
@@ -52,7 +52,7 @@ impl Pick {
         OPERATION_NAMES
             .iter()
             .enumerate()
-            .filter(move |(place, _)| bits & 1 << place != 0)
+            .filter(move |(index, _)| bits & 1 << index != 0)
             .map(|(_, name)| *name)
     }
 
@@ -77,11 +77,11 @@ impl Pick {
 fn carried(operations: &[u8]) -> u16 {
     Operations::new(operations)
         .map_while(Result::ok)
-        .filter_map(|one| place(&one))
-        .fold(0, |bits, place| bits | 1 << place)
+        .filter_map(|one| index(&one))
+        .fold(0, |bits, index| bits | 1 << index)
 }
 
-const fn place(operation: &Operation<'_>) -> Option<u16> {
+const fn index(operation: &Operation<'_>) -> Option<u16> {
     Some(match operation {
         Operation::Store { .. } => 0,
         Operation::Load { .. } => 1,
@@ -118,8 +118,8 @@ mod tests {
     }
 
     fn named(names: &[&str]) -> Pick {
-        let place = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name).expect("a name");
-        Pick::new(names.iter().map(place), None)
+        let index = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name).expect("a name");
+        Pick::new(names.iter().map(index), None)
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_has_a_place_of_its_own() {
+    fn each_name_has_a_bit_of_its_own() {
         let pick = Pick::new(0..OPERATION_NAMES.len(), None);
         assert!(pick.operations().eq(OPERATION_NAMES.iter().copied()));
         assert!(pick.is_any() && !Pick::default().is_any());

@@ -30,7 +30,7 @@ use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::of_link::{OwnChannels, OwnCredits};
 use crate::pause::PausePlan;
-use crate::places::Places;
+use crate::positions::Positions;
 use crate::read;
 use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
@@ -427,7 +427,7 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         let source = Source::new(&self.name, "");
         let mistakes =
-            check::mistakes(self, &[self.job], &Places::default(), &source, Fit::Judged, &|_| Vec::new());
+            check::mistakes(self, &[self.job], &Positions::default(), &source, Fit::Judged, &|_| Vec::new());
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
     }
 

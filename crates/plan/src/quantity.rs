@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_reads_back() {
+    fn a_formatted_value_reads_back() {
         for value in [0, 1, 1_000, 4_224, 4_096, 1 << 20, 3_000_000_000] {
             assert_eq!(bytes(&shown(value, Unit::Bytes)), Ok(value));
             assert_eq!(nanoseconds(&shown(value, Unit::Nanoseconds)), Ok(value));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_or_not_a_quantity_is_refused() {
+    fn inexact_values_and_other_texts_are_refused() {
         let refused =
             ["", "ns", ".5us", "5.us", "1.2.3us", "-5ns", "1e3ns", "0.5ns", "5", "5 fortnights", "5MS"];
         for text in refused {

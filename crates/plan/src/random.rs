@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_hit_as_often_as_they_say() {
+    fn chances_hit_with_their_probability() {
         let stream = Stream::new(7);
         let hits = |probability: f64| {
             (0..100_000).filter(|index| Chance::new(probability).hits(stream.at(*index))).count()

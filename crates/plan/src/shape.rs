@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_answers_to_both_orders_of_its_name() {
+    fn a_link_is_found_by_both_orders_of_its_name() {
         let ring = Shape::ring(4);
         assert_eq!(ring.link_named("n0--n3"), Some(3));
         assert_eq!(ring.link_named("n3--n0"), Some(3));

@@ -50,21 +50,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hint_fits_what_was_named() {
+    fn the_hint_fits_the_error() {
         let directory = text_of(Path::new("/")).expect_err("a directory has no text");
         assert!(directory.hint.contains("one file of this directory"), "{directory:?}");
-        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("nobody made it");
+        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("the file does not exist");
         assert!(missing.hint.contains("topologies/"), "{missing:?}");
     }
 
     #[test]
-    fn what_is_no_text_is_told_with_its_line() {
+    fn a_file_that_is_no_text_is_refused_with_the_line() {
         let name = format!("rackloom-text-{}.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, b"name: r\nseed: \xff\n").expect("the directory of temporary files is there");
-        let told = text_of(&path);
-        std::fs::remove_file(&path).expect("it was written above");
-        let told = told.expect_err("the bytes are no text");
-        assert!(told.message.contains("line 2") && told.hint.contains("UTF-8"), "{told:?}");
+        let found = text_of(&path);
+        std::fs::remove_file(&path).expect("the file was written above");
+        let found = found.expect_err("the bytes are no text");
+        assert!(found.message.contains("line 2") && found.hint.contains("UTF-8"), "{found:?}");
     }
 }

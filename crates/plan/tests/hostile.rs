@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_in_any_place(changes in prop::collection::vec((0_usize..160, value()), 1..4)) {
+    fn any_value_at_any_position(changes in prop::collection::vec((0_usize..160, value()), 1..4)) {
         let mut lines: Vec<String> = EVERY_KEY.lines().map(str::to_owned).collect();
         for (line, value) in changes {
             let line = line % lines.len();

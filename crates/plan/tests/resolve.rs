@@ -22,7 +22,7 @@ fn with(lines: &str) -> Plan {
 }
 
 #[test]
-fn a_file_that_says_nothing_gets_the_documented_defaults() {
+fn an_empty_file_gets_the_documented_defaults() {
     let plan = plan(MINIMAL);
     assert_eq!(
         (plan.wire, plan.checks, plan.job.kind),
@@ -151,7 +151,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(
         config.tenants,
         [Tenant(2), Tenant(3), Tenant(2)].into(),
-        "every member knows every seat's partition"
+        "every member has the tenant of every node"
     );
     assert_eq!((config.packing.mode, config.packing.operations_max), (PackingMode::Off, 16));
     assert_eq!(config.transport.mode, RetransmissionMode::GoBackN);
@@ -271,7 +271,7 @@ servers: {listed: [n1]}
 }
 
 #[test]
-fn a_server_knows_its_members_and_ranks() {
+fn a_server_has_its_members_and_ranks() {
     let rack = "name: s\nshape: {star: {nodes: 3}}\nservers: {b: [n2, s0, n0]}\ndefaults: {server: a}";
     let plan = plan(rack);
     let servers = [("b", vec![NodeId(0), NodeId(2), NodeId(3)]), ("a", vec![NodeId(1)])];
@@ -332,7 +332,11 @@ fn a_changed_profile_changes_hash_epoch_and_check() {
     let before = changed.config_hash;
     changed.override_links(|profile| profile.corrupt = 0.01);
     assert_ne!(changed.config_hash, before);
-    assert_eq!(changed.config_hash, with("link: {corrupt: 1%}").config_hash, "as if the file had said it");
+    assert_eq!(
+        changed.config_hash,
+        with("link: {corrupt: 1%}").config_hash,
+        "equal to the hash of a file with this setting"
+    );
     assert_eq!(changed.epoch, with("link: {corrupt: 1%}").epoch);
     assert!(changed.member_config(NodeId(0), Incarnation(1)).end_to_end_check);
     assert!(changed.check().is_ok());

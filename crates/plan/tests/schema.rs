@@ -84,7 +84,7 @@ fn walk(root: &Value, schema: &Value, instance: &Value, name: &str, used: &mut B
 }
 
 #[test]
-fn what_an_editor_underlines_is_refused_by_the_reader_too() {
+fn a_value_that_an_editor_underlines_is_refused_by_the_reader_too() {
     for (line, path) in [
         ("sede: 7", "/sede"),
         ("seed: -1", "/seed"),

@@ -80,7 +80,7 @@ fn four_servers_of_two() {
     let plan = shipped(name);
     assert_eq!(plan.server_of_each_rank(), [0, 0, 1, 1, 2, 2, 3, 3]);
     assert_eq!(plan.ranks_of_server("server2"), [NodeId(4), NodeId(5)]);
-    assert_eq!(plan.servers().len(), 6, "the rails stand apart");
+    assert_eq!(plan.servers().len(), 6, "each switch is a server of its own");
     let pair: Vec<&str> = plan.links[..2].iter().map(|link| link.name.as_str()).collect();
     assert_eq!(pair, ["n0--n1", "n0--n1#1"]);
     let expected = ["n0: n1 n1 rail0", "n1: n0 n0 rail1"];
@@ -113,7 +113,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         let text = std::fs::read_to_string(&path).unwrap();
         let says_so = text.contains("\nservers:") || text.contains("{server: ");
         let shared = plan.servers().len() < plan.members.len();
-        assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
+        assert_eq!(shared, says_so, "members share a server only if the file states it");
         count += 1;
     }
     assert_eq!(count, 14);

@@ -48,7 +48,7 @@ pub(super) fn settings(check: &mut Inspection<'_>) {
 /// Reports keys that have no effect in combination with the others.
 fn idle(check: &mut Inspection<'_>) {
     let config = &check.plan.channels.config;
-    let written = |check: &Inspection<'_>, path| check.places.first_written(&[path]).is_some();
+    let written = |check: &Inspection<'_>, path| check.positions.first_written(&[path]).is_some();
     if config.arbiter != ArbiterKind::Weighted && written(check, "channels.weights") {
         let complaint = Complaint::about("`channels.weights` mean nothing without `arbiter: weighted`");
         check.complain(&["channels.weights"], complaint.hint("add it, or leave the weights out"));

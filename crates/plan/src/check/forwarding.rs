@@ -22,7 +22,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     fine &= check.within(&schema::BUFFER, "private", buffer.private_bytes);
     if fine && check.intact_below(BUFFER) && check.intact(&["frame_bytes_max"]) {
         frame(check, buffer);
-        who_pauses(check);
+        credits_beside(check);
         ring(check, buffer);
     }
 }
@@ -49,7 +49,7 @@ fn frame(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
 }
 
 /// Credits limit in advance how much a channel may hold.
-fn who_pauses(check: &mut Inspection<'_>) {
+fn credits_beside(check: &mut Inspection<'_>) {
     if check.plan.links.iter().any(|link| link.profile.pause.is_some()) || !check.intact(&["link.pfc"]) {
         return;
     }

@@ -13,7 +13,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     if plan.hosts.is_empty() || !check.intact(&["shape", "hosts"]) {
         return;
     }
-    everybody_runs_somewhere(check);
+    every_member_has_a_host(check);
     servers_are_of_one_host(check);
     for host in &plan.hosts {
         match plan.wire {
@@ -58,7 +58,7 @@ fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
     }
 }
 
-fn everybody_runs_somewhere(check: &mut Inspection<'_>) {
+fn every_member_has_a_host(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let members = (0..).zip(&plan.members);
     let homeless = members.filter(|(number, _)| plan.host_of(rackloom_protocol::NodeId(*number)).is_none());

@@ -61,7 +61,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     if sizes.from_bytes == sizes.to_bytes {
         let (one, several) = (table.path_of("bytes"), table.path_of("sizes"));
         let path =
-            if check.places.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
+            if check.positions.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
         check.within_at(&path, table, "bytes", sizes.from_bytes);
         return;
     }
@@ -81,7 +81,7 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
     let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
     if plan.collective.moves_data() && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
-        let path = check.places.first_written(&paths).unwrap_or(paths[0]);
+        let path = check.positions.first_written(&paths).unwrap_or(paths[0]);
         let message = format!(
             "{} are no whole number of {} elements, which have {}",
             shown(first, Unit::Bytes),
@@ -103,7 +103,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     let data: Takes = CollectiveName::moves_data;
     for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
         let path = schema::COLLECTIVE.path_of(key);
-        if check.places.find(&path).is_some() && !takes(collective) {
+        if check.positions.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");
             let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
             check.complain(&[&path], Complaint::about(message).hint(hint));
@@ -114,7 +114,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
 /// Segments apply to one algorithm only. If `auto` selects that one, it selects the number too.
 fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let path = schema::COLLECTIVE.path_of("segments");
-    let is_written = check.places.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
+    let is_written = check.positions.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
     if is_written && !plan.algorithm.names().contains(&AlgorithmName::RingPipeline) {
         let message = format!("`{path}` means nothing to algorithm {}", plan.algorithm);
         let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmName::RingPipeline);

@@ -37,7 +37,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     // Path of the value: the link's own entry, else the profile of all links.
     let path_of = |check: &Inspection<'_>, key: &str| {
         let own = format!("links.{}.{key}", link.name);
-        if check.places.first_written(&[&own]).is_some() { own } else { format!("link.{key}") }
+        if check.positions.first_written(&[&own]).is_some() { own } else { format!("link.{key}") }
     };
     let profile = &link.profile;
     let faults = [
@@ -106,9 +106,9 @@ pub(super) fn bridges(check: &mut Inspection<'_>) {
 /// The medium of a cable has no effect without its length.
 fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
     let own = format!("links.{}.medium", link.name);
-    let path = if check.places.find(&own).is_some() { own } else { "link.medium".to_owned() };
+    let path = if check.positions.find(&own).is_some() { own } else { "link.medium".to_owned() };
     // This is skipped for all links if the file has no medium, because a full mesh has very many links.
-    if check.places.find(&path).is_none() {
+    if check.positions.find(&path).is_none() {
         return;
     }
     let has_length = match path.as_str() {

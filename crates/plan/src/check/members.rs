@@ -68,7 +68,7 @@ fn reached_from(neighbours: &Neighbours, member: usize, reached: &mut [bool]) {
 
 fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     // One mistake per position: where the size is written, else at the default.
-    let origin = check.places.origin_of(&format!("nodes.{}.memory", member.name));
+    let origin = check.positions.origin_of(&format!("nodes.{}.memory", member.name));
     let path = origin.unwrap_or("defaults.memory").to_owned();
     if !check.within_at(&path, &schema::DEFAULTS, "memory", member.memory_bytes) || !check.intact(&[&path]) {
         return;
@@ -80,7 +80,7 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     let is_whole = check.intact(&paths) && check.intact(&["shape"]);
     if check.fit == Fit::Judged && is_whole && needed > member.memory_bytes {
         check.job_is_too_large = true;
-        let whose = match check.places.find(&path) {
+        let whose = match check.positions.find(&path) {
             Some(_) => format!("of `{path}`"),
             None if member.memory_bytes == defaults::MEMORY_BYTES => "that a node has by default".to_owned(),
             None => "that a node has".to_owned(),

@@ -80,7 +80,8 @@ pub(super) fn size_paths(job: JobKind) -> Vec<String> {
 fn memory_of_the_smallest(check: &Inspection<'_>) -> String {
     let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     let smallest = endpoints.min_by_key(|member| member.memory_bytes);
-    let origin = smallest.and_then(|member| check.places.origin_of(&format!("nodes.{}.memory", member.name)));
+    let origin =
+        smallest.and_then(|member| check.positions.origin_of(&format!("nodes.{}.memory", member.name)));
     origin.unwrap_or("defaults.memory").to_owned()
 }
 
@@ -90,7 +91,7 @@ fn tenants(check: &Inspection<'_>) -> Vec<String> {
     let endpoints: Vec<_> = endpoints.collect();
     let odd = endpoints.windows(2).find(|pair| pair[0].tenant != pair[1].tenant);
     let pair = odd.into_iter().flat_map(|pair| [pair[1], pair[0]]);
-    pair.filter_map(|member| check.places.origin_of(&format!("nodes.{}.tenant", member.name)))
+    pair.filter_map(|member| check.positions.origin_of(&format!("nodes.{}.tenant", member.name)))
         .map(str::to_owned)
         .collect()
 }

@@ -108,7 +108,7 @@ fn credits_beside(check: &mut Inspection<'_>) {
         return;
     }
     for path in OF_CREDITS {
-        if check.places.first_written(&[path]).is_some() && check.intact(&[path]) {
+        if check.positions.first_written(&[path]).is_some() && check.intact(&[path]) {
             let message = format!("`{path}` means nothing: every link has `pfc` in place of credits");
             let hint = "a link has one of the two: leave this out, or write `pfc: off` for some links";
             check.complain(&[path], Complaint::about(message).hint(hint));

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_each_holds() {
+    fn joined_conditions_are_the_worst_of_each() {
         let mut acks = LossByKind::default();
         acks.set(FrameKind::Ack, Some(0.5));
         let slow = Conditions { rate_share: 0.25, loss: 0.1, ..Conditions::default() };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_frame_lie_side_by_side_and_short_frames_have_no_payload() {
+    fn parts_of_a_frame_are_adjacent_and_short_frames_have_no_payload() {
         assert_eq!(FramePart::Header.bytes(1500), 14..86);
         assert_eq!(FramePart::Payload.bytes(1500), 86..1500);
         assert_eq!(FramePart::Header.bytes(60), 14..60);

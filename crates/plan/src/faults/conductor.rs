@@ -69,7 +69,7 @@ struct Part {
     /// Affected directions that this member sends in.
     ways: Vec<Way>,
     /// True if this member itself is affected.
-    strikes: bool,
+    affects_member: bool,
     /// True if other members are affected too.
     is_shared: bool,
     /// True if the trigger is observed at this member.
@@ -90,13 +90,13 @@ impl Part {
             Trigger::Frames { way, .. } => way.sender(plan) == member,
             Trigger::Reached { node, .. } => node == member,
         };
-        let is_alone = own.len() == ways.len() && members.iter().all(|struck| *struck == member);
+        let is_alone = own.len() == ways.len() && members.iter().all(|affected| *affected == member);
         Self {
             number,
             event: event.clone(),
             origin,
             ways: own,
-            strikes: members.contains(&member),
+            affects_member: members.contains(&member),
             is_shared: !is_alone && !matches!(event.trigger, Trigger::At(_)),
             is_watched,
             since: None,
@@ -105,8 +105,8 @@ impl Part {
         }
     }
 
-    fn has_a_part(&self) -> bool {
-        self.strikes || !self.ways.is_empty()
+    fn is_affected(&self) -> bool {
+        self.affects_member || !self.ways.is_empty()
     }
 
     fn strength(&self, now: Instant) -> Option<f64> {
@@ -119,15 +119,15 @@ impl Part {
 pub struct Conductor {
     parts: Vec<Part>,
     /// For each port, true if it has never been up and must come up first.
-    dark: Vec<bool>,
-    lit_at: Option<Instant>,
+    is_awaited: Vec<bool>,
+    links_up_at: Option<Instant>,
     /// Conditions that are set on each direction with link faults.
     set: Vec<(Way, Conditions)>,
     /// Conditions that are set on this member's memory.
     memory: MemoryConditions,
     actions: VecDeque<FaultAction>,
-    tells: VecDeque<usize>,
-    wants_place: bool,
+    notifications: VecDeque<usize>,
+    needs_place: bool,
     place: Place,
 }
 
@@ -138,7 +138,7 @@ impl Conductor {
         let mut conductor = Self::without_faults(plan, member);
         conductor.add(0, &script.events, plan, member, None);
         let is_seen = |part: &Part| part.is_watched && !matches!(part.event.trigger, Trigger::At(_));
-        conductor.parts.iter().any(|part| part.has_a_part() || is_seen(part)).then_some(conductor)
+        conductor.parts.iter().any(|part| part.is_affected() || is_seen(part)).then_some(conductor)
     }
 
     /// Returns a conductor without faults.
@@ -146,13 +146,13 @@ impl Conductor {
     pub fn without_faults(plan: &Plan, member: NodeId) -> Self {
         Self {
             parts: Vec::new(),
-            dark: vec![true; plan.graph().ports(member).len()],
-            lit_at: None,
+            is_awaited: vec![true; plan.graph().ports(member).len()],
+            links_up_at: None,
             set: Vec::new(),
             memory: MemoryConditions::default(),
             actions: VecDeque::new(),
-            tells: VecDeque::new(),
-            wants_place: false,
+            notifications: VecDeque::new(),
+            needs_place: false,
             place: Place::default(),
         }
     }
@@ -175,7 +175,7 @@ impl Conductor {
             }
         }
         let is_place = |part: &Part| matches!(part.event.trigger, Trigger::Reached { .. });
-        self.wants_place |= parts.iter().any(|part| part.is_watched && is_place(part));
+        self.needs_place |= parts.iter().any(|part| part.is_watched && is_place(part));
         self.parts.extend(parts);
     }
 
@@ -199,8 +199,8 @@ impl Conductor {
     /// Excludes ports from the wait for links, because the members at their other ends start later.
     pub fn does_not_await(&mut self, ports: impl IntoIterator<Item = PortId>) {
         for port in ports {
-            if let Some(dark) = self.dark.get_mut(port.index()) {
-                *dark = false;
+            if let Some(is_awaited) = self.is_awaited.get_mut(port.index()) {
+                *is_awaited = false;
             }
         }
     }
@@ -208,22 +208,22 @@ impl Conductor {
     /// Returns true if every link that must come up first has been up.
     #[must_use]
     pub const fn is_lit(&self) -> bool {
-        self.lit_at.is_some()
+        self.links_up_at.is_some()
     }
 
     /// Handles an event of the member. Time counts from the moment at which its last link has come up.
     pub fn hear(&mut self, now: Instant, event: &Event) {
         let Event::LinkChanged { port, to: LinkState::Up, .. } = *event else { return };
-        let lights = self.dark.get_mut(port.index()).is_some_and(std::mem::take);
-        if lights && !self.dark.contains(&true) {
-            self.lit_at = Some(now);
+        let was_awaited = self.is_awaited.get_mut(port.index()).is_some_and(std::mem::take);
+        if was_awaited && !self.is_awaited.contains(&true) {
+            self.links_up_at = Some(now);
         }
     }
 
     /// Handles a notification that another member has observed the trigger of this event.
     pub fn told(&mut self, now: Instant, event: usize) {
         let part = self.parts.iter_mut().find(|part| part.number == event);
-        if let Some(part) = part.filter(|part| part.has_a_part()) {
+        if let Some(part) = part.filter(|part| part.is_affected()) {
             part.since.get_or_insert(now);
             self.act(now);
         }
@@ -237,12 +237,12 @@ impl Conductor {
         data_frames: impl Fn(Way) -> u64,
         place: impl FnOnce() -> Option<Place>,
     ) {
-        if self.wants_place {
+        if self.needs_place {
             self.place = self.place.max(place().unwrap_or_default());
         }
-        let (here, lit_at, tells) = (self.place, self.lit_at, &mut self.tells);
+        let (here, links_up_at, notifications) = (self.place, self.links_up_at, &mut self.notifications);
         for part in &mut self.parts {
-            let Some(origin) = part.origin.or(lit_at) else { continue };
+            let Some(origin) = part.origin.or(links_up_at) else { continue };
             if part.since.is_some() || !part.is_watched {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Conductor {
             if is_due {
                 part.since = Some(since);
                 if part.is_shared {
-                    tells.push_back(part.number);
+                    notifications.push_back(part.number);
                 }
             }
         }
@@ -263,7 +263,7 @@ impl Conductor {
 
     /// Returns an event of the script whose trigger other members must be notified of.
     pub fn poll_tell(&mut self) -> Option<usize> {
-        self.tells.pop_front()
+        self.notifications.pop_front()
     }
 
     /// Returns the next action to perform.
@@ -274,8 +274,8 @@ impl Conductor {
     /// Returns the time of the next call of [`Conductor::look`], if no other event comes first.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
-        let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.lit_at)) {
-            _ if !part.has_a_part() => None,
+        let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.links_up_at)) {
+            _ if !part.is_affected() => None,
             (Some(since), ..) => part.event.timing.next_change_ns(now.since(since)).map(|ns| since + ns),
             (None, Trigger::At(at_ns), Some(origin)) => Some(origin + at_ns),
             _ => None,
@@ -305,8 +305,8 @@ impl Conductor {
     }
 
     fn act_on_memory(&mut self, now: Instant) {
-        let struck = self.parts.iter().filter(|part| part.strikes);
-        let holds = struck.filter_map(|part| match (&part.event.fault, part.strength(now)) {
+        let affected = self.parts.iter().filter(|part| part.affects_member);
+        let holds = affected.filter_map(|part| match (&part.event.fault, part.strength(now)) {
             (Fault::Memory { conditions, .. }, Some(strength)) => Some(conditions.scaled(strength)),
             _ => None,
         });
@@ -320,20 +320,20 @@ impl Conductor {
     fn begin_or_end(&mut self, now: Instant, place: usize) {
         let part = &mut self.parts[place];
         let number = part.number;
-        let Some(since) = part.since.filter(|_| part.has_a_part()) else { return };
+        let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
-        let say = |begins, time| FaultAction::Say { event: number, begins, time };
+        let report = |begins, time| FaultAction::Say { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
-            self.actions.push_back(say(false, part.begun));
+            self.actions.push_back(report(false, part.begun));
         }
         if begins {
-            self.actions.push_back(say(true, begun));
-            self.actions.extend(strike(part, is_on.then(|| now.since(since))));
+            self.actions.push_back(report(true, begun));
+            self.actions.extend(one_time_actions(part, is_on.then(|| now.since(since))));
         }
         // A late call finds that an event is over which it never found active. The event has begun and ended nevertheless.
         if begins && !is_on {
-            self.actions.push_back(say(false, begun));
+            self.actions.push_back(report(false, begun));
         }
         (part.begun, part.is_on) = (begun, is_on);
     }
@@ -341,19 +341,19 @@ impl Conductor {
 
 /// Returns the one-time actions of the beginning of an event. `on_since_ns` is `None` if the event is over already: a member that polls
 /// late because of one pause does not stop again for another pause in the past.
-fn strike(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
+fn one_time_actions(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
     match &part.event.fault {
         Fault::Drop { numbers, .. } => {
             part.ways.iter().map(|way| FaultAction::Drop { way: *way, numbers: numbers.clone() }).collect()
         }
-        Fault::Pause(_) if part.strikes => {
+        Fault::Pause(_) if part.affects_member => {
             let left_ns = on_since_ns.and_then(|since_ns| part.event.timing.left_ns(since_ns));
             left_ns.map(|for_ns| FaultAction::Pause { for_ns }).into_iter().collect()
         }
-        Fault::Kill(_) if part.strikes => {
+        Fault::Kill(_) if part.affects_member => {
             vec![FaultAction::Kill { event: part.number, restart_after_ns: part.event.timing.for_ns }]
         }
-        Fault::Revoke(_) if part.strikes => vec![FaultAction::Revoke],
+        Fault::Revoke(_) if part.affects_member => vec![FaultAction::Revoke],
         Fault::Links { .. } | Fault::Memory { .. } | Fault::Revoke(_) | Fault::Pause(_) | Fault::Kill(_) => {
             Vec::new()
         }

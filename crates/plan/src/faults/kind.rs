@@ -44,7 +44,7 @@ words! {
 
 /// Keys of a kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wants {
+pub(crate) struct KindKeys {
     /// Required keys.
     pub(crate) needed: &'static [&'static str],
     /// Optional keys.
@@ -58,7 +58,7 @@ pub(crate) const COMMON: &[&str] = &["what", "where", "at", "after", "when", "fo
 
 impl FaultKind {
     /// Returns the keys of the kind.
-    pub(crate) const fn wants(self) -> Wants {
+    pub(crate) const fn keys(self) -> KindKeys {
         let (needed, allowed, members): (&[&str], &[&str], bool) = match self {
             Self::Loss => (&["rate"], &["kinds", "operations", "sequence", "ramp"], false),
             Self::Corrupt => (&["rate"], &["part", "ramp"], false),
@@ -74,7 +74,7 @@ impl FaultKind {
             Self::Pause => (&["for"], &[], true),
             Self::Kill => (&[], &[], true),
         };
-        Wants { needed, allowed, members }
+        KindKeys { needed, allowed, members }
     }
 
     /// Returns true if it affects memory, which only GPU nodes have.

@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_come_in_the_order_of_asking_and_when_they_are_due() {
+    fn late_answers_come_in_request_order_when_they_are_due() {
         let mut memory_faults = MemoryFaults::new(1, "n0");
         assert!(!memory_faults.delays());
         memory_faults.set(&MemoryConditions { late_ns: 100, fail: 0.0 });
         memory_faults.keep(Instant(10), token(1), &MemoryDone::Bytes(&[7, 8]));
         memory_faults.set(&MemoryConditions::default());
-        assert!(memory_faults.delays(), "nobody overtakes who waits");
+        assert!(memory_faults.delays(), "a later answer does not overtake a waiting one");
         memory_faults.keep(Instant(20), token(2), &MemoryDone::Value(9));
         assert_eq!(memory_faults.next_due(), Instant(110));
         assert_eq!(memory_faults.poll(Instant(109)), None);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_fail_as_it_says_and_raising_the_rate_moves_none() {
+    fn the_stated_share_fails_and_a_larger_rate_keeps_earlier_failures() {
         let failing = |fail| {
             let mut memory_faults = MemoryFaults::new(3, "n1");
             memory_faults.set(&MemoryConditions { late_ns: 0, fail });
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_what_leaves_fails_as_often_whatever_others_ask() {
+    fn reads_for_sending_fail_independently_of_other_requests() {
         let failing = |requests: bool| {
             let mut memory_faults = MemoryFaults::new(3, "n1");
             memory_faults.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_of_each_holds_and_half_a_trouble_is_half_of_it() {
+    fn joined_conditions_are_the_worst_and_half_a_condition_is_half_of_it() {
         let late = MemoryConditions { late_ns: 100, fail: 0.1 };
         let failing = MemoryConditions { late_ns: 50, fail: 0.4 };
         assert_eq!(late.joined(&failing), MemoryConditions { late_ns: 100, fail: 0.4 });

@@ -72,7 +72,7 @@ mod tests {
     use crate::plan::Plan;
 
     #[test]
-    fn what_does_not_matter_goes_and_what_matters_stays() {
+    fn irrelevant_events_are_removed_and_relevant_ones_stay() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
         let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
         let cuts =
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_after_so_many_attempts() {
+    fn shrinking_stops_after_the_given_number_of_attempts() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
         let script = draw(&plan, 3, Reach { begin_ns: 1_000, last_ns: 5_000 });
         let mut asked = 0;

@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn once_and_for_ever() {
+    fn an_event_without_duration_is_active_for_ever() {
         assert_eq!(changes(Timing::default(), 9), [(0, Some(1.0))]);
     }
 
     #[test]
-    fn a_flap_is_on_and_off_as_often_as_it_says() {
+    fn a_flap_has_the_stated_number_of_beginnings() {
         let timing = Timing { for_ns: Some(3), every_ns: Some(10), times: Some(2), ..Timing::default() };
         assert_eq!(changes(timing, 9), [(0, Some(1.0)), (3, None), (10, Some(1.0)), (13, None)]);
         assert_eq!((timing.begun(9), timing.begun(10), timing.begun(1_000)), (1, 2, 2));

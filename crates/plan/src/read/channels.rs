@@ -73,7 +73,7 @@ fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
 fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'static str) -> Vec<T> {
     let path = fields.path_of(key);
     let Some(value) = fields.find(key) else { return Vec::new() };
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let mut counts = Vec::new();
     for item in reader.items(Some(value), &path) {
         let count = reader.scalar(item, &path).and_then(|text| {
@@ -86,8 +86,8 @@ fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'
         match count {
             Ok(count) => counts.push(count),
             Err(complaint) => {
-                reader.places.note_broken(path.clone());
-                reader.complain(item.place, complaint);
+                reader.positions.note_broken(path.clone());
+                reader.complain(item.position, complaint);
             }
         }
     }
@@ -101,13 +101,13 @@ fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Op
         let closing = shape.filter(|shape| rise == Rise::Dateline && shape.is_ring);
         return closing.map(|shape| shape.links.len() as u16 - 1).into_iter().collect();
     };
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let mut edges = Vec::new();
     for item in reader.items(Some(value), &path) {
         let name = match reader.scalar(item, &path) {
             Ok(name) => name,
             Err(complaint) => {
-                reader.complain(item.place, complaint);
+                reader.complain(item.position, complaint);
                 continue;
             }
         };
@@ -115,14 +115,14 @@ fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Op
         match shape.link_named(name) {
             Some(edge) if edges.contains(&(edge as u16)) => {
                 let message = format!("`{path}` names {} twice", quoted(name));
-                reader.complain(item.place, Complaint::about(message).hint("leave one of them out"));
+                reader.complain(item.position, Complaint::about(message).hint("leave one of them out"));
             }
             Some(edge) => edges.push(edge as u16),
             None if is_no_link(reader, shape, name) => {
-                reader.complain(item.place, no_such_link(shape, name));
-                reader.places.note_broken(path.clone());
+                reader.complain(item.position, no_such_link(shape, name));
+                reader.positions.note_broken(path.clone());
             }
-            None => reader.places.note_broken(path.clone()),
+            None => reader.positions.note_broken(path.clone()),
         }
     }
     edges.sort_unstable();

@@ -25,7 +25,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             && let Ok(name) = reader.scalar(item, &lost_path)
         {
             let complaint = Complaint::about(format!("{} stands here twice", quoted(name)));
-            reader.complain(item.place, complaint.hint("name each member once"));
+            reader.complain(item.position, complaint.hint("name each member once"));
         }
     }
     Expectations {

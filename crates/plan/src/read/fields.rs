@@ -4,8 +4,8 @@
 //! later check uses it. This file is independent of the meaning of keys.
 
 use crate::document::{self, Content, Entry, Value};
-use crate::mistake::{Complaint, Mistake, Place, PlanError, Source, nearest, quoted};
-use crate::places::Places;
+use crate::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
+use crate::positions::Positions;
 use crate::quantity::shown;
 use crate::schema::{Choose, Kind, RACK, Table};
 
@@ -25,7 +25,7 @@ pub(crate) struct Reader<'text> {
     /// Kind of file, for messages.
     file: FileKind,
     pub(crate) mistakes: Vec<Mistake>,
-    pub(crate) places: Places,
+    pub(crate) positions: Positions,
 }
 
 /// Kind of file: its name in messages, and how one begins.
@@ -57,23 +57,26 @@ impl<'text> Reader<'text> {
         let source = Source::new(origin, text);
         let document = match document::parse(text) {
             Ok(document) => document,
-            Err((place, complaint)) => {
-                let mistake = source.mistake(place, complaint);
+            Err((position, complaint)) => {
+                let mistake = source.mistake(position, complaint);
                 return Err(source.error(vec![mistake]));
             }
         };
-        let mut reader = Self { source, file, mistakes: Vec::new(), places: Places::default() };
-        document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
+        let mut reader = Self { source, file, mistakes: Vec::new(), positions: Positions::default() };
+        document
+            .repetitions
+            .into_iter()
+            .for_each(|(position, complaint)| reader.complain(position, complaint));
         Ok((reader, document.value))
     }
 
-    pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Places) {
-        (self.source, self.mistakes, self.places)
+    pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Positions) {
+        (self.source, self.mistakes, self.positions)
     }
 
     /// Records a mistake.
-    pub(crate) fn complain(&mut self, place: Place, complaint: Complaint) {
-        self.mistakes.push(self.source.mistake(Some(place), complaint));
+    pub(crate) fn complain(&mut self, position: Position, complaint: Complaint) {
+        self.mistakes.push(self.source.mistake(Some(position), complaint));
     }
 
     /// Returns the entries of a table with any keys.
@@ -88,7 +91,7 @@ impl<'text> Reader<'text> {
                     true => format!("write lines like {}", self.file.example),
                     false => "write it in braces, `{key: value}`, or as indented lines".to_owned(),
                 };
-                self.complain(value.place, Complaint::about(message).hint(hint));
+                self.complain(value.position, Complaint::about(message).hint(hint));
                 &[]
             }
         }
@@ -102,7 +105,7 @@ impl<'text> Reader<'text> {
             Some((value, content)) => {
                 let message = format!("`{path}` is a list, found {}", content.kind());
                 self.complain(
-                    value.place,
+                    value.position,
                     Complaint::about(message).hint("write it in brackets: [first, second]"),
                 );
                 &[]
@@ -121,7 +124,7 @@ impl<'text> Reader<'text> {
         for entry in entries {
             if table.find(&entry.key).is_none() {
                 let message = format!("unknown key {} in {}", quoted(&entry.key), table.name);
-                self.complain(entry.key_place, Complaint::about(message).hint(meant(table, &entry.key)));
+                self.complain(entry.key_position, Complaint::about(message).hint(meant(table, &entry.key)));
             }
         }
         Fields { path, table, entries }
@@ -147,14 +150,14 @@ impl<'text> Reader<'text> {
     ) -> T {
         let Some(value) = fields.find(key) else { return otherwise };
         let path = fields.path_of(key);
-        self.places.note(path.clone(), value.place);
+        self.positions.note(path.clone(), value.position);
         match self.scalar(value, &path).and_then(|text| {
             parse(text).map_err(|complaint| prefixed(&path, with_range(fields.table, key, complaint)))
         }) {
             Ok(read) => read,
             Err(complaint) => {
-                self.places.note_broken(path);
-                self.complain(value.place, complaint);
+                self.positions.note_broken(path);
+                self.complain(value.position, complaint);
                 otherwise
             }
         }
@@ -174,7 +177,7 @@ impl<'text> Reader<'text> {
             (first, None) => first,
             (_, Some(_)) => {
                 let hint = format!("name one of {}", fields.table.listed());
-                self.complain(value.place, Complaint::about(several).hint(hint));
+                self.complain(value.position, Complaint::about(several).hint(hint));
                 None
             }
         }

@@ -34,7 +34,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             (Some(shape), Some(index)) => shape.links[index].0.clone(),
             (Some(shape), None) => {
                 if is_no_link(reader, shape, &entry.key) {
-                    reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                    reader.complain(entry.key_position, no_such_link(shape, &entry.key));
                 }
                 entry.key.clone()
             }
@@ -42,8 +42,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         };
         if index.is_some() && !named.insert(index) {
             let message = format!("{} names a link that has been named before", quoted(&entry.key));
-            reader
-                .complain(entry.key_place, Complaint::about(message).hint("write all its keys in one place"));
+            reader.complain(
+                entry.key_position,
+                Complaint::about(message).hint("write all its keys in one place"),
+            );
         }
         let fields = reader.open(Some(&entry.value), format!("links.{name}"), &schema::LINK);
         let own = profile(reader, &fields, common.clone(), Some(&name));
@@ -111,7 +113,7 @@ fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Op
             let path = fields.path_of("length");
             let message =
                 format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
-            reader.complain(value.place, Complaint::about(message).hint("leave one of them out"));
+            reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
             own
         }
         (Some(_), None) => own,
@@ -149,13 +151,13 @@ fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> Ow
 /// Reads bursts as a whole: a link's own entry does not inherit single keys.
 fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> Option<Burst> {
     let Some(value) = fields.find("burst") else { return base };
-    let place = value.place;
+    let position = value.position;
     let own = reader.open_under(fields, "burst", &schema::BURST);
     for key in ["enter", "leave"] {
         if own.find(key).is_none() {
             let message = format!("`{}` has no `{key}`", fields.path_of("burst"));
             reader.complain(
-                place,
+                position,
                 Complaint::about(message).hint("write like `burst: {enter: 0.1%, leave: 10%}`"),
             );
         }
@@ -188,7 +190,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
     let Some((a, b)) = ends.and_then(|ends| ends.split_once("--")) else {
         let message = format!("`{path}` of all links has no directions");
         let hint = "write a list, or name one link under `links`";
-        reader.complain(value.place, Complaint::about(message).hint(hint));
+        reader.complain(value.position, Complaint::about(message).hint(hint));
         return drop_frames;
     };
     let (forward, backward) = (format!("{a}->{b}"), format!("{b}->{a}"));
@@ -201,7 +203,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
         } else {
             let message = format!("{} is not a direction of this link", quoted(&entry.key));
             let hint = format!("its directions are `{forward}` and `{backward}`");
-            reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+            reader.complain(entry.key_position, Complaint::about(message).hint(hint));
         }
     }
     drop_frames
@@ -211,7 +213,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
     let items = reader.items(Some(value), path);
     if items.len() > DROP_FRAMES_MAX {
         let message = format!("`{path}` lists {} frames, more than {DROP_FRAMES_MAX}", items.len());
-        reader.complain(value.place, Complaint::about(message).hint("use `loss` for that many"));
+        reader.complain(value.position, Complaint::about(message).hint("use `loss` for that many"));
         return Vec::new();
     }
     let mut numbers = BTreeSet::new();
@@ -225,7 +227,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
             Ok(number) => {
                 numbers.insert(number);
             }
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     numbers.into_iter().collect()
@@ -233,7 +235,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
 
 /// Returns true if no link has this name. If links of the file could not be read, only an unknown member is certain.
 pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
-    if reader.places.is_intact("shape") {
+    if reader.positions.is_intact("shape") {
         return true;
     }
     let ends = name.split_once('#').map_or(name, |(ends, _)| ends).split_once("--");

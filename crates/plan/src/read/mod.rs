@@ -42,11 +42,11 @@ pub(crate) fn rack(
 ) -> Result<Plan, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
     let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
-    let (source, mut mistakes, places) = reader.finish();
+    let (source, mut mistakes, positions) = reader.finish();
     if has_shape {
-        mistakes.extend(check::mistakes(&plan, &jobs, &places, &source, fit, judge));
+        mistakes.extend(check::mistakes(&plan, &jobs, &positions, &source, fit, judge));
     } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &places, &source));
+        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &positions, &source));
     }
     if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
 }
@@ -63,7 +63,7 @@ struct Read {
 /// Reads all tables.
 fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
-    let shape = topology::read(reader, &rack, document.place);
+    let shape = topology::read(reader, &rack, document.position);
     let members = members::read(reader, &rack, shape.as_ref());
     let local = members::local(reader, &rack);
     let hosts = hosts::read(reader, &rack, shape.as_ref());
@@ -140,7 +140,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
     if rack.find("name").is_none() {
         let complaint = Complaint::about("the rack has no `name`").hint("add a line like `name: ring-4`");
-        reader.complain(document.place, complaint);
+        reader.complain(document.position, complaint);
     }
     reader.value(rack, "name", String::new(), |text| {
         member_name(text)

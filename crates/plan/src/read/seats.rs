@@ -1,7 +1,7 @@
 //! Reads the settings of one entry of `defaults`, `groups` or `nodes`, before inheritance.
 //!
-//! All three have the same keys. [`Wishes`] holds the settings of one entry, and
-//! [`Wishes::or`] fills unset ones from the entry that it inherits from.
+//! All three have the same keys. [`SeatSettings`] holds the settings of one entry, and
+//! [`SeatSettings::or`] fills unset ones from the entry that it inherits from.
 
 use rackloom_protocol::Tenant;
 
@@ -14,7 +14,7 @@ use crate::schema;
 
 /// Settings of one entry. `None` is unset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct SeatSettings {
     pub(crate) server: Option<String>,
     /// Tenant, with the path at which it is written.
     pub(crate) tenant: Option<(Tenant, String)>,
@@ -28,7 +28,7 @@ pub(crate) struct Wishes {
     pub(crate) mapped: Option<MemoryDevice>,
 }
 
-impl Wishes {
+impl SeatSettings {
     /// Returns these settings, with unset ones taken from `other`.
     pub(crate) fn or(self, other: &Self) -> Self {
         let other = other.clone();
@@ -47,29 +47,29 @@ impl Wishes {
 }
 
 /// Reads the settings of an entry. That of a switch has a server only.
-pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
+pub(crate) fn settings(reader: &mut Reader<'_>, fields: &Fields<'_>) -> SeatSettings {
     let server = reader.value(fields, "server", None, |text| server_name(text).map(Some));
     if fields.table().find("memory").is_none() {
-        return Wishes { server, ..Wishes::default() };
+        return SeatSettings { server, ..SeatSettings::default() };
     }
     let tenant = reader.value(fields, "tenant", None, |text| whole(text).map(|number| Some(Tenant(number))));
     let tenant = tenant.map(|tenant| (tenant, fields.path_of("tenant")));
-    memory(reader, fields, Wishes { server, tenant, ..Wishes::default() })
+    memory(reader, fields, SeatSettings { server, tenant, ..SeatSettings::default() })
 }
 
 /// Reads `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
-fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishes {
+fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, settings: SeatSettings) -> SeatSettings {
     let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
         let size =
             reader.value(fields, key, None, |text| in_range(fields.table(), key, bytes(text)?).map(Some))?;
         Some((size, fields.path_of(key)))
     };
     if !fields.is_table("memory") {
-        return Wishes { memory_bytes: sized(reader, fields, "memory"), ..wishes };
+        return SeatSettings { memory_bytes: sized(reader, fields, "memory"), ..settings };
     }
     let options = reader.open_under(fields, "memory", &schema::MEMORY);
     let shares = [ShareBy::Handle, ShareBy::Pool].map(|share| (share.name(), Some(share)));
-    Wishes {
+    SeatSettings {
         memory_bytes: sized(reader, &options, "bytes"),
         huge_pages: reader.flag(&options, "huge_pages", None),
         locked: reader.flag(&options, "locked", None),
@@ -77,7 +77,7 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         device: reader.value(&options, "device", None, |text| device(text).map(Some)),
         share: reader.choice(&options, "share", None, &shares),
         mapped: reader.value(&options, "mapped", None, |text| device(text).map(Some)),
-        ..wishes
+        ..settings
     }
 }
 

@@ -125,13 +125,13 @@ pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Forwardi
 }
 
 fn shared_buffer(reader: &mut Reader<'_>, forwarding: &Fields<'_>) -> Option<SharedBufferConfig> {
-    let place = forwarding.find("buffer")?.place;
-    reader.places.note(forwarding.path_of("buffer"), place);
+    let position = forwarding.find("buffer")?.position;
+    reader.positions.note(forwarding.path_of("buffer"), position);
     let fields = reader.open_under(forwarding, "buffer", &schema::BUFFER);
     if fields.find("bytes").is_none() {
         let message = format!("`{}` has no `bytes`", forwarding.path_of("buffer"));
         let hint = "write like `buffer: {bytes: 4MiB, alpha: 0.5}`";
-        reader.complain(place, Complaint::about(message).hint(hint));
+        reader.complain(position, Complaint::about(message).hint(hint));
     }
     Some(SharedBufferConfig {
         bytes: reader.value(&fields, "bytes", 1, bytes),

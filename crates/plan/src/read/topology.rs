@@ -6,7 +6,7 @@ use rackloom_protocol::{MemberRole, NodeId, Plane};
 
 use crate::document::{Content, Value};
 use crate::hub::SwitchKind;
-use crate::mistake::{Complaint, Place, nearest, quoted};
+use crate::mistake::{Complaint, Position, nearest, quoted};
 use crate::quantity::whole;
 use crate::read::fields::{Fields, Reader, prefixed};
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
@@ -19,13 +19,13 @@ pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
 const MEMBERS: &str = "members";
 
 /// Reads the shape. Returns `None` if it could not be built, after a mistake was reported.
-pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Position) -> Option<Shape> {
     let Some(value) = rack.find("shape") else {
         let hint = "add a line like `shape: {ring: {nodes: 4}}`";
-        reader.complain(rack_place, Complaint::about("the rack has no `shape`").hint(hint));
+        reader.complain(rack_position, Complaint::about("the rack has no `shape`").hint(hint));
         return None;
     };
-    reader.places.note("shape".to_owned(), value.place);
+    reader.positions.note("shape".to_owned(), value.position);
     let fields = reader.open(Some(value), "shape".to_owned(), &schema::SHAPE);
     let several = "a rack has one shape, found several";
     if let Some(kind) = reader.chosen(value, &fields, several) {
@@ -37,7 +37,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place
         _ => return None,
     };
     let hint = format!("name one of {}", schema::SHAPE.listed());
-    reader.complain(value.place, Complaint::about(format!("`shape` {says}")).hint(hint));
+    reader.complain(value.position, Complaint::about(format!("`shape` {says}")).hint(hint));
     None
 }
 
@@ -78,12 +78,12 @@ fn bridged_star(reader: &mut Reader<'_>, fields: &Fields<'_>, nodes: u16, planes
     if links <= LINKS_MAX {
         return Some(Shape::bridged_star(nodes, planes));
     }
-    let place = fields.find("nodes").map(|value| value.place).unwrap_or_default();
+    let position = fields.find("nodes").map(|value| value.position).unwrap_or_default();
     let message =
         format!("{nodes} nodes at {planes} bridges have {links} links, of which {LINKS_MAX} are possible");
     let hint =
         "every two nodes have a link in every plane: name fewer nodes or planes, or take `switch: member`";
-    reader.complain(place, Complaint::about(message).hint(hint));
+    reader.complain(position, Complaint::about(message).hint(hint));
     None
 }
 
@@ -95,10 +95,10 @@ fn node_count(
     fewer: u64,
 ) -> Option<u16> {
     if fields.find("nodes").is_none() {
-        let place = shape.find(kind).map(|value| value.place).unwrap_or_default();
+        let position = shape.find(kind).map(|value| value.position).unwrap_or_default();
         let hint = format!("write `{kind}: {{nodes: 4}}`");
         reader.complain(
-            place,
+            position,
             Complaint::about(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
         );
         return None;
@@ -129,7 +129,7 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
         let known = reader.mistakes.len();
         let items = reader.items(fields.find(key), &path);
         if reader.mistakes.len() > known {
-            reader.places.note_broken(MEMBERS.to_owned());
+            reader.positions.note_broken(MEMBERS.to_owned());
         }
         for item in items {
             custom_member(reader, &mut shape, item, &path, role);
@@ -140,7 +140,7 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
         custom_link(reader, &mut shape, item, &path);
     }
     if reader.mistakes.len() > before {
-        reader.places.note_broken("shape".to_owned());
+        reader.positions.note_broken("shape".to_owned());
         // Without any member, every name in the file would be reported.
         return (!shape.members.is_empty()).then_some(shape);
     }
@@ -149,7 +149,7 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
 
 /// Returns true if no member has this name and all members could be read.
 pub(crate) fn is_surely_absent(reader: &Reader<'_>, name: &str) -> bool {
-    reader.places.is_intact(MEMBERS) && reader.places.is_intact(&format!("member.{name}"))
+    reader.positions.is_intact(MEMBERS) && reader.positions.is_intact(&format!("member.{name}"))
 }
 
 fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str, role: MemberRole) {
@@ -158,23 +158,23 @@ fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path:
     let outcome = text.and_then(|text| member_name(text).map_err(|complaint| prefixed(path, complaint)));
     match outcome {
         Err(complaint) => {
-            reader.places.note_broken(unknown);
-            reader.complain(item.place, complaint);
+            reader.positions.note_broken(unknown);
+            reader.complain(item.position, complaint);
         }
         Ok(name) if shape.member_named(&name).is_some() => {
             let complaint = Complaint::about(format!("{} is named twice", quoted(&name)));
             reader.complain(
-                item.place,
+                item.position,
                 complaint.hint("every member has a name of its own; rename one of them"),
             );
         }
         Ok(_) if shape.members.len() as u64 >= MEMBERS_MAX => {
-            reader.places.note_broken(MEMBERS.to_owned());
+            reader.positions.note_broken(MEMBERS.to_owned());
             let complaint = Complaint::about(format!("a rack has at most {MEMBERS_MAX} members"));
-            reader.complain(item.place, complaint.hint("leave out members, or describe several racks"));
+            reader.complain(item.position, complaint.hint("leave out members, or describe several racks"));
         }
         Ok(name) => {
-            reader.places.note(format!("member.{name}"), item.place);
+            reader.positions.note(format!("member.{name}"), item.position);
             shape.add_member(name, role);
         }
     }
@@ -189,27 +189,27 @@ fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &
     let plane = Plane(u8::try_from(plane).unwrap_or_default());
     let a = custom_end(reader, shape, item, &fields, "a");
     let b = custom_end(reader, shape, item, &fields, "b");
-    let (Some(a), Some(b)) = (a, b) else { return doubt(reader, shape, &fields) };
+    let (Some(a), Some(b)) = (a, b) else { return mark_ends_of_link(reader, shape, &fields) };
     let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
     let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].1.plane);
     if a == b {
         let complaint = Complaint::about(format!("{} is linked to itself", quoted(a_name)));
-        reader.complain(item.place, complaint.hint("a link joins two different members"));
+        reader.complain(item.position, complaint.hint("a link joins two different members"));
     } else if has_plane && others.any(|other| other == plane) {
         let plane = plane.0;
         let message = format!("{} and {} are linked twice in plane {plane}", quoted(a_name), quoted(b_name));
         let hint = "write `parallel: 2` at the first entry, or another `plane`, if two links are meant";
-        reader.complain(item.place, Complaint::about(message).hint(hint));
+        reader.complain(item.position, Complaint::about(message).hint(hint));
     } else if shape.links.len() as u64 + parallel > LINKS_MAX {
         let complaint = Complaint::about(format!("a rack has at most {LINKS_MAX} links"));
-        reader.complain(item.place, complaint.hint("leave out links, or join nodes through switches"));
+        reader.complain(item.position, complaint.hint("leave out links, or join nodes through switches"));
     } else {
         (0..parallel).for_each(|_| shape.join(a, b, plane));
     }
 }
 
 /// A link with an unknown end may have been meant for these members, so they are not reported as unconnected.
-fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
+fn mark_ends_of_link(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
     let names = || shape.members.iter().map(|(name, _)| name.as_str());
     for key in ["a", "b"] {
         let Some(Content::Text(written)) = fields.find(key).map(|value| &value.content) else { continue };
@@ -218,7 +218,7 @@ fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
             None => nearest(written, names()),
         };
         if let Some(meant) = meant {
-            reader.places.note_broken(format!("member.{meant}.links"));
+            reader.positions.note_broken(format!("member.{meant}.links"));
         }
     }
 }
@@ -232,7 +232,7 @@ fn custom_end(
 ) -> Option<NodeId> {
     let Some(value) = fields.find(key) else {
         let message = format!("the link has no end `{key}`");
-        reader.complain(item.place, Complaint::about(message).hint("write `{a: n0, b: n1}`"));
+        reader.complain(item.position, Complaint::about(message).hint("write `{a: n0, b: n1}`"));
         return None;
     };
     member_at(reader, shape, value, &fields.path_of(key))
@@ -242,13 +242,13 @@ fn custom_end(
 pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, path: &str) -> Option<NodeId> {
     match reader.scalar(value, path) {
         Err(complaint) => {
-            reader.complain(value.place, complaint);
+            reader.complain(value.position, complaint);
             None
         }
         Ok(name) => {
             let found = shape.member_named(name);
             if found.is_none() && is_surely_absent(reader, name) {
-                reader.complain(value.place, no_such_member(shape, name));
+                reader.complain(value.position, no_such_member(shape, name));
             }
             found
         }

@@ -114,7 +114,7 @@ fn a_default_that_is_spelled_out_changes_nothing() {
 }
 
 #[test]
-fn a_switch_has_part_of_what_a_node_has() {
+fn a_switch_has_some_of_the_keys_of_a_node() {
     assert!(SWITCH.names().all(|name| NODE.find(name).is_some()));
 }
 

@@ -18,7 +18,7 @@ fn credits_hold_two_frames_and_leave_room_for_control() {
 }
 
 #[test]
-fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written() {
+fn pauses_with_too_little_headroom_are_refused_at_their_position() {
     let pfc = |settings: &str| {
         format!("link: {{rate: 100Gbit/s, delay: 500ns, pfc: {{{settings}}}}}\nchannels: {{rise: hop}}\n")
     };
@@ -69,7 +69,7 @@ fn credits_that_never_come_back_or_wrap_are_refused() {
 }
 
 #[test]
-fn a_rack_that_can_stand_still_is_refused_with_the_circle_and_where_it_comes_from() {
+fn a_rack_that_can_deadlock_is_refused_with_its_cycle_and_position() {
     let error = wrong("name: r\nshape: {ring: {nodes: 5}}\nforwarding: {bubble: false}\n");
     let mistake = &error.mistakes[0];
     assert_eq!((error.mistakes.len(), mistake.line, mistake.column), (1, 3, 22), "{error}");
@@ -93,7 +93,7 @@ fn a_rack_that_can_stand_still_is_refused_with_the_circle_and_where_it_comes_fro
 }
 
 #[test]
-fn channels_are_held_to_their_lanes_and_credits() {
+fn channels_must_match_their_lanes_and_credits() {
     expect("channels: {lanes: {bulk: 4}}", &["4 is outside 0 to 3"]);
     expect(
         "channels: {lanes: {request: 1, reply: 1, bulk: 1, bulk_reply: 1}}",
@@ -126,7 +126,7 @@ fn channels_are_held_to_their_lanes_and_credits() {
 }
 
 #[test]
-fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
+fn credits_and_channels_of_one_link_must_fit_the_link() {
     let link = |lines: &str| format!("channels: by-class\nlinks: {{n0--n1: {{{lines}}}}}");
     expect(
         &link("credits: {limit: 271}"),
@@ -177,7 +177,7 @@ fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
 
 /// Pauses replace credits, wherever either is stated.
 #[test]
-fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
+fn credits_without_effect_are_refused_at_any_position() {
     let star = |lines: &str| format!("name: r\nshape: {{star: {{nodes: 3}}}}\nchannels: by-class\n{lines}\n");
     for (lines, key) in [
         ("link: {pfc: on}\ncredits: {limit: 900}", "credits.limit"),
@@ -209,7 +209,7 @@ fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
 
 /// The message points at the key of the link that closes the cycle.
 #[test]
-fn an_undivided_link_that_closes_a_circle_is_refused_where_it_is_written() {
+fn an_undivided_link_that_closes_a_cycle_is_refused_at_its_position() {
     let text = "name: r\nshape: {ring: {nodes: 8}}\nchannels: {rise: dateline}\nforwarding: {bubble: false}\n\
                 links: {n1--n2: {channels: off}}\n";
     let error = Plan::parse(text, "rack.yaml").expect_err("it can stand still").to_string();

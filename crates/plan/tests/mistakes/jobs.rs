@@ -18,7 +18,7 @@ fn memory_holds_what_the_job_moves() {
 }
 
 #[test]
-fn a_job_is_held_to_its_own_sense() {
+fn a_job_must_be_consistent() {
     let error = wrong(
         "\
 name: job
@@ -134,9 +134,9 @@ fn a_job_is_not_measured_against_memory_that_the_file_does_not_name() {
 }
 
 #[test]
-fn a_judge_hears_of_a_job_whose_numbers_are_wrong_what_depends_on_none() {
+fn a_judge_of_a_job_with_wrong_numbers_objects_only_independently_of_them() {
     use rackloom_plan::{Objection, Subject};
-    let told = |job: &str| {
+    let found = |job: &str| {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {{collective: {{{job}}}}}\n");
         let judge = |plan: &Plan| {
             let JobKind::Collective(job) = plan.job.kind else { panic!("{:?}", plan.job) };
@@ -148,12 +148,12 @@ fn a_judge_hears_of_a_job_whose_numbers_are_wrong_what_depends_on_none() {
         error.mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>()
     };
     let said = |messages: &[String], word: &str| messages.iter().any(|message| message == word);
-    let whole = told("algorithm: ring");
+    let whole = found("algorithm: ring");
     assert_eq!(whole.len(), 4, "{whole:?}");
-    let broken = told("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
+    let broken = found("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
     assert_eq!(broken.len(), 4, "{broken:?}");
     assert!(said(&broken, "Algorithm") && said(&broken, "Tenants") && !said(&broken, "Memory"), "{broken:?}");
-    let unknown = told("algorithm: rign, repetitions: 0");
+    let unknown = found("algorithm: rign, repetitions: 0");
     assert!(!said(&unknown, "Algorithm") && said(&unknown, "Tenants"), "{unknown:?}");
 }
 

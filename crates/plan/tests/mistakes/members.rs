@@ -5,7 +5,7 @@ use rackloom_plan::Plan;
 use crate::{expect, wrong};
 
 #[test]
-fn an_explicit_rack_is_held_to_its_own_names() {
+fn an_explicit_rack_must_use_its_own_names() {
     let error = wrong(
         "\
 name: custom
@@ -56,7 +56,7 @@ fn a_shape_is_one_of_its_kind() {
 }
 
 #[test]
-fn groups_servers_and_tenants_are_held_to_the_rack_and_to_each_other() {
+fn groups_servers_and_tenants_must_match_the_rack_and_each_other() {
     let error = wrong(
         "\
 name: grouped
@@ -105,7 +105,7 @@ fn row(count: usize, more: &str) -> String {
 }
 
 #[test]
-fn frames_live_long_enough_for_every_way() {
+fn the_hop_limit_suffices_for_every_path() {
     assert!(Plan::parse(&row(256, ""), "rack.yaml").is_ok());
     let error = wrong(&row(257, ""));
     assert!(error.mistakes[0].message.contains("`n0` and `n256` are 256 links apart"), "{error}");
@@ -125,7 +125,7 @@ fn frames_live_long_enough_for_every_way() {
 }
 
 #[test]
-fn a_member_without_a_link_is_told_so_and_nobody_else() {
+fn only_the_member_without_a_link_is_reported() {
     let text = "name: r\nshape: {custom: {nodes: [a, b, c], switches: [s], links: [{a: b, b: c}]}}\n";
     let error = wrong(text);
     let messages: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();

@@ -5,20 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::mistake::Place;
+use crate::mistake::Position;
 
 /// Positions by path.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    written: BTreeMap<String, Place>,
+pub(crate) struct Positions {
+    written: BTreeMap<String, Position>,
     broken: BTreeSet<String>,
     origins: BTreeMap<String, String>,
 }
 
-impl Places {
+impl Positions {
     /// Records the position of a value.
-    pub(crate) fn note(&mut self, path: String, place: Place) {
-        self.written.insert(path, place);
+    pub(crate) fn note(&mut self, path: String, position: Position) {
+        self.written.insert(path, position);
     }
 
     /// Records that a value could not be read and that a mistake was reported. Its default must not be checked.
@@ -37,7 +37,7 @@ impl Places {
     }
 
     /// Returns the position of a value, or `None` if the file does not state it.
-    pub(crate) fn find(&self, path: &str) -> Option<Place> {
+    pub(crate) fn find(&self, path: &str) -> Option<Position> {
         self.written.get(path).copied()
     }
 
