@@ -397,7 +397,7 @@ pub enum OrderScope {
     Class,
     /// Puts that touch the same 256 bytes.
     Region,
-    /// What takes the same way, as far as it is not sent again.
+    /// Operations on the same path that are not retransmitted.
     Path,
     /// None: data of puts is written as it comes.
     None,

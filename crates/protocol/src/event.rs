@@ -131,7 +131,7 @@ pub enum Event {
 pub enum DropReason {
     /// Shorter than its headers or its own length field.
     Truncated,
-    /// Another EtherType.
+    /// The EtherType is not the rack's.
     ForeignEtherType,
     /// The destination MAC is not this port's, or the source MAC is not the neighbour's.
     WrongAddress,
