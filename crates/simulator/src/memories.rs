@@ -1,9 +1,9 @@
 //! The memories of all nodes, and the copies from one to another that are still to be made.
 //!
-//! Where payloads keep their bytes, a memory that takes one mostly just notes so ([`crate::takings`]). The copies are made here, and what
-//! is copied goes into the hash of the run; in which order they are made changes neither.
+//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::takings`]). The copies are made here, and the
+//! copied bytes are added to the hash of the run. The order of the copies changes neither.
 //!
-//! What a node may do with its own memory during its turn is another matter: [`crate::seat_memory`].
+//! [`crate::seat_memory`] has a node's access to its own memory during its poll.
 
 use std::rc::Rc;
 
@@ -21,20 +21,20 @@ use crate::shadow::{Shadow, write_fingerprints};
 use crate::spans::Spans;
 use crate::takings::{Place, Taking, Takings};
 
-/// Bytes that may be noted before they are copied: several times the second-level cache, so that what the copies drive out of it is
-/// fetched again once for thousands of frames; and little beside the memories themselves.
+/// Bytes that may be noted before they are copied. Several times the second-level cache: the copies evict the cache
+/// once for thousands of frames. Small compared with the memories themselves.
 const NOTED_BYTES_MAX: u64 = 32 << 20;
-/// A shorter payload is copied at once: it drives out next to nothing.
+/// A shorter payload is copied at once: it evicts almost nothing.
 const NOTED_PAYLOAD_BYTES_MIN: u64 = 1_024;
 
-/// The memory of one node, and what is known of bytes that are not there.
+/// Memory of one node, with the fingerprints of bytes that it does not hold.
 #[derive(Debug, Default)]
 pub(crate) struct NodeMemory {
     pub(crate) bytes: VectorMemory,
     pub(crate) shadow: Shadow,
-    /// What it has taken from others.
+    /// Payloads that it has taken from other nodes.
     pub(crate) takings: Takings,
-    /// What others have taken from it and not copied yet.
+    /// Ranges that other nodes have taken from it and not copied yet.
     pub(crate) awaited: Spans,
 }
 
@@ -43,10 +43,10 @@ pub(crate) struct NodeMemory {
 pub(crate) struct Memories {
     nodes: Vec<NodeMemory>,
     pub(crate) books: Rc<Books>,
-    /// Nodes with something still to be copied.
+    /// Nodes that still have something to copy.
     open: Vec<NodeId>,
     noted_bytes: u64,
-    /// Of everything that was ever copied, in any order.
+    /// Sum of the hashes of all copied payloads, in any order.
     hash: u64,
 }
 
@@ -56,12 +56,12 @@ impl Memories {
         Self { nodes, books, open: Vec::new(), noted_bytes: 0, hash: 0 }
     }
 
-    /// A node's bytes; those that it has taken lately only after [`Memories::settle_all`].
+    /// Returns a node's bytes. Call [`Memories::settle_all`] first to include payloads taken lately.
     pub(crate) fn bytes(&self, node: NodeId) -> &VectorMemory {
         &self.nodes[node.index()].bytes
     }
 
-    /// A node's bytes, for somebody who may write anywhere.
+    /// Returns a node's bytes for writes at unspecified offsets.
     pub(crate) fn bytes_mut(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()].bytes;
@@ -69,7 +69,7 @@ impl Memories {
         memory
     }
 
-    /// The memory of a node's new life, which holds nothing. What the old one lent to frames under way stays with them.
+    /// Returns the empty memory of a node's new incarnation. Bytes that the old one lent to frames in flight stay with them.
     pub(crate) fn renew(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()];
@@ -78,17 +78,17 @@ impl Memories {
         &mut memory.bytes
     }
 
-    /// Keep a ledger from now on.
+    /// Keeps a ledger from now on.
     pub(crate) fn keep_ledger(&self) {
         self.books.keep_ledger(self.nodes.len());
     }
 
-    /// Do something with the ledger, if one is kept.
+    /// Calls `act` with the ledger, if one is kept.
     pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
         self.books.with_ledger(act)
     }
 
-    /// Tell the ledger what an endpoint reports. It looks at bytes where operations have ended.
+    /// Passes an endpoint's events to the ledger. It compares bytes where operations have ended.
     pub(crate) fn tell(&mut self, now: Instant, node: NodeId, events: &[Event]) {
         let has_ends = events.iter().any(|event| matches!(event, Event::Completed { .. }));
         if has_ends && self.with_ledger(|_| ()).is_some() {
@@ -97,7 +97,7 @@ impl Memories {
         self.with_ledger(|ledger| ledger.hear(now, node, events, self));
     }
 
-    /// A node's memory as the node sees it during its turn.
+    /// Returns a node's memory as the node sees it during its poll.
     pub(crate) fn of_turn<'m>(
         &'m mut self,
         node: NodeId,
@@ -115,12 +115,12 @@ impl Memories {
         &mut self.nodes[node.index()]
     }
 
-    /// A hash of all payloads that memories have taken; 0 if there were none. To be asked after [`Memories::settle_all`].
+    /// Returns a hash of all payloads that memories have taken; 0 if there were none. Call [`Memories::settle_all`] first.
     pub(crate) const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// A node takes a payload that another one lent. Whoever writes there has been told ([`SeatMemory::before_write`]).
+    /// Takes a payload that another node lent. [`SeatMemory::before_write`] must have been called for the target range.
     pub(crate) fn take(&mut self, node: NodeId, to: Place, payload: &Payload) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
         let books = Rc::clone(&self.books);
@@ -146,7 +146,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Write bytes into a node's memory on behalf of another node, without a frame.
+    /// Writes bytes into a node's memory for another node, without a frame.
     pub(crate) fn store(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
         let number = self.node_mut(node).takings.number();
         self.of_turn(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
@@ -155,7 +155,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Copy bytes from one node's memory to another's, without a frame, or what stands in for them.
+    /// Copies bytes from one node's memory to another's, or their stand-in, without a frame.
     pub(crate) fn copy_over(
         &mut self,
         (source, from): (NodeId, Place),
@@ -171,7 +171,7 @@ impl Memories {
         self.store(node, to, &bytes)
     }
 
-    /// Note the fingerprints of bytes that another node has, or only that there are such.
+    /// Notes the fingerprints of another node's bytes, or only that they have arrived.
     fn stand_in(
         &mut self,
         (source, from): (NodeId, Place),
@@ -213,7 +213,7 @@ impl Memories {
         }
     }
 
-    /// Copy bytes that lie outside all memories.
+    /// Copies bytes that are outside all memories.
     fn copy_in(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
         if self.node(node).takings.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
             self.settle(node);
@@ -226,13 +226,13 @@ impl Memories {
         Ok(())
     }
 
-    /// Copy what a node has taken.
+    /// Copies the payloads that a node has taken.
     pub(crate) fn settle(&mut self, node: NodeId) {
         self.open.retain(|open| *open != node);
         self.copy_taken(node);
     }
 
-    /// Copy what all nodes have taken.
+    /// Copies the payloads that all nodes have taken.
     pub(crate) fn settle_all(&mut self) {
         let mut open = std::mem::take(&mut self.open);
         open.drain(..).for_each(|node| self.copy_taken(node));
@@ -249,8 +249,8 @@ impl Memories {
         self.nodes[node.index()].takings.give_room_back(takings);
     }
 
-    /// Copy payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges were there
-    /// when it was taken, and whoever takes regions away has had this done before.
+    /// Copies payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges existed
+    /// when it was taken, and regions are removed only after this call.
     fn copy(&mut self, node: NodeId, taking: &Taking) {
         let Taking { source, from, to, length, payload_bytes, number } = *taking;
         let mut hash = 0_u64;
@@ -268,7 +268,7 @@ impl Memories {
                 target.copy_from_slice(source);
             }
         } else {
-            // To itself.
+            // Copy within one memory.
             let own = &mut self.nodes[node.index()].bytes;
             let there = range(own, from.region, from.offset, length as usize).unwrap_or_default().to_vec();
             there.chunks(payload_bytes).enumerate().for_each(|(at, bytes)| note(at, bytes));
@@ -290,7 +290,7 @@ fn range_mut(memory: &mut VectorMemory, place: Place, length: u64) -> Option<&mu
     memory.bytes_mut(region).get_mut(begin..begin.checked_add(length)?)
 }
 
-/// A payload's hash together with who took it and as which of its own: so mixed that sums of them differ whenever one of them does
+/// Mixes a payload's hash with the node that took it and its number there, so that sums of them differ whenever one of them differs
 /// (the finaliser of SplitMix64).
 const fn stirred(hash: u64, node: NodeId, number: u64) -> u64 {
     let which = (number << 16 | node.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

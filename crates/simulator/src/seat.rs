@@ -1,6 +1,6 @@
-//! One member with its job, and what a turn of it is.
+//! One member with its job, and one poll of it.
 //!
-//! A turn is always the same: frames port by port; then, as long as anything comes of it, the job's own turn, the
+//! A poll has fixed steps: frames port by port; then, until no step has an effect, the job's own poll, the
 //! timeout if it is due, one drain, events to the job. That is also the order of the real event loop, which is why
 //! the two engines put the same frames on the wires.
 
@@ -28,28 +28,28 @@ use crate::queue::QueuedEvent;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
-/// Rounds of job and drain in one turn; a job that wants more goes on in the next turn of the same moment, where the
+/// Maximum number of rounds of job and drain in one poll. A job with more to do continues in the next poll of the same moment, where the
 /// watchdog counts.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// Why a member gets a turn.
+/// Reason for which a member is polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     pub(crate) member: NodeId,
-    /// The frame that came in, and where; `None` for a turn without a frame.
+    /// Frame that arrived, and its port; `None` for a poll without a frame.
     pub(crate) frame: Option<(PortId, FrameId)>,
     /// Order of insertion.
     pub(crate) number: u64,
 }
 
 impl Due {
-    /// Member by member, frames port by port, each in order of insertion.
+    /// Sort key: member by member, frames port by port, each in order of insertion.
     pub(crate) fn order(&self) -> (u16, u16, u64) {
         (self.member.0, self.frame.map_or(u16::MAX, |(port, _)| port.0), self.number)
     }
 }
 
-/// The state machine in a seat.
+/// State machine in a seat.
 #[derive(Debug)]
 pub(crate) enum Body {
     Endpoint(Box<Endpoint>),
@@ -95,26 +95,26 @@ impl Body {
     }
 }
 
-/// Whether a member takes part.
+/// Activity of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     Alive,
-    /// Stands still; what comes in waits.
+    /// Paused; frames that arrive wait.
     Paused,
     Dead,
 }
 
-/// One member of the rack.
+/// A member of the rack.
 pub(crate) struct Seat {
     pub(crate) body: Body,
     pub(crate) node: NodeId,
     pub(crate) job: Option<Box<dyn Job>>,
     pub(crate) life: Life,
-    /// Its path to the memory of nodes of the same server, if it has such peers.
+    /// Path to the memory of nodes of the same server, if it has such peers.
     pub(crate) local: Option<Box<Local>>,
-    /// Operations of the job by path, where other nodes of the server could share memory.
+    /// Operations of the job by path, if other nodes of the server could share memory.
     pub(crate) paths: Option<PathReport>,
-    /// What a fault script makes of its memory.
+    /// Memory faults from a fault script.
     pub(crate) memory_faults: Option<Box<MemoryFaults>>,
     /// The job has ended.
     pub(crate) finished: bool,
@@ -122,30 +122,30 @@ pub(crate) struct Seat {
     pub(crate) timer_at: Instant,
     /// The earliest scheduled wake-up of the job; later ones are stale.
     pub(crate) wake_at: Instant,
-    /// What came in while the member was paused.
+    /// Frames that arrived while the member was paused.
     pub(crate) parked: Vec<Due>,
-    /// The channel that leaves each port.
+    /// Channels that leave the ports, by port.
     pub(crate) outgoing: Vec<ChannelId>,
-    /// The frames that it holds.
+    /// Frames that the member holds.
     pub(crate) leases: Leases,
-    /// A region of its job that others may read.
+    /// Region of its job that others may read.
     pub(crate) probed: Option<RegionConfig>,
-    /// Others had this seat before: frames for them may still come.
+    /// True if the seat had earlier incarnations, whose frames may still arrive.
     pub(crate) has_forebears: bool,
-    /// Events that it has reported.
+    /// Number of events that it has reported.
     pub(crate) told: u64,
     memory_requests: u64,
     job_progress: u64,
 }
 
-/// An endpoint and its local path. The ledger hears of all commands.
+/// An endpoint and its local path. The ledger records all commands.
 struct Overheard<'a> {
     endpoint: &'a mut Endpoint,
     local: Option<&'a mut Local>,
     paths: Option<&'a mut PathReport>,
     books: Rc<Books>,
     node: NodeId,
-    /// Given until now, refused ones included.
+    /// Number of commands until now, refused ones included.
     commands: u32,
 }
 
@@ -166,7 +166,7 @@ impl rackloom_jobs::Seat for Overheard<'_> {
             }
         }
         self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
-        // Without bytes it concerns only this side: a wait, a cancel.
+        // Without bytes it affects only this side: a wait, a cancel.
         let is_direct = taken == Taken::Here && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
     }
@@ -176,16 +176,16 @@ impl rackloom_jobs::Seat for Overheard<'_> {
     }
 }
 
-/// What came of a turn.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
-    /// The job asked to be called again at this time.
+    /// Time at which the job requested its next poll.
     pub(crate) wake_at: Option<Instant>,
-    /// The job has just ended.
+    /// True if the job has just ended.
     pub(crate) finished: bool,
-    /// An operation ended, or memory was touched on behalf of somebody.
+    /// True if an operation ended, or memory was accessed for another node.
     pub(crate) worked: bool,
-    /// The job says that it got further.
+    /// True if the job reports progress.
     pub(crate) job_advanced: bool,
 }
 
@@ -213,7 +213,7 @@ impl Seat {
         }
     }
 
-    /// Whether the run must wait for this member's job.
+    /// Returns true if the run must wait for this member's job.
     pub(crate) fn is_awaited(&self) -> bool {
         self.job.is_some() && !self.finished && self.life != Life::Dead
     }
@@ -227,7 +227,7 @@ impl Seat {
         }
     }
 
-    /// Give the member its turn. What it reports is added to `events`.
+    /// Polls the member. Its events are appended to `events`.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -261,7 +261,7 @@ impl Seat {
         turn
     }
 
-    /// What came in over a link that repeats may have acknowledged frames that are kept for it.
+    /// Forgets kept frames that a frame over a link with replay has acknowledged.
     fn forget_kept(&self, port: PortId, fabric: &mut Fabric) {
         let outgoing = self.outgoing[port.index()];
         if !fabric.channel(outgoing).kept.is_empty() {
@@ -270,7 +270,7 @@ impl Seat {
         }
     }
 
-    /// Frames dropped at a port so far, if the one at hand carries operations for an earlier life of this member.
+    /// Returns the number of frames dropped at a port so far, if the current one carries operations for an earlier incarnation of this member.
     fn drops_if_stale(&self, port: PortId, bytes: &[u8]) -> Option<u64> {
         let Body::Endpoint(endpoint) = &self.body else { return None };
         if !self.has_forebears || FrameKind::peek(bytes) != Some(FrameKind::Data) {
@@ -287,7 +287,7 @@ impl Seat {
         std::mem::replace(&mut self.job_progress, count) != count
     }
 
-    /// The job's turn, the timeout, a drain, events to the job: until nothing more comes of it.
+    /// Repeats the job's poll, the timeout, a drain, and events to the job until there is no further effect.
     fn rounds(
         &mut self,
         now: Instant,
@@ -319,7 +319,7 @@ impl Seat {
             let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
             let mut memory = memories.of_turn(self.node, &mut requests, faults);
             if is_settled && commands == 0 {
-                // A build with assertions asks nevertheless.
+                // A build with assertions polls nevertheless.
                 if !cfg!(debug_assertions) {
                     return turn;
                 }
@@ -339,7 +339,7 @@ impl Seat {
                 return turn;
             }
             debug_assert!(!is_settled || commands > 0, "{:?} at {now:?} had more to do", self.node);
-            // Who has one port has been asked until nothing was left to say; of several, one may have changed what another says.
+            // A member with one port has been polled to the end. With several ports, the poll of one may have changed another.
             let is_simple = matches!(self.body, Body::Endpoint(_)) && self.outgoing.len() == 1;
             is_settled = is_simple && events.len() == told;
             memories.tell(now, self.node, &events[told..]);
@@ -354,14 +354,14 @@ impl Seat {
         turn
     }
 
-    /// Carry out what is due on the local path. Nodes whose memory changes get a turn at the same time.
+    /// Carries out due operations of the local path. Nodes whose memory changes are polled at the same time.
     fn work_locally(&mut self, now: Instant, fabric: &mut Fabric, mut around: Surroundings<'_>) {
         let (Some(local), Body::Endpoint(endpoint)) = (&mut self.local, &mut self.body) else { return };
         local.poll(now, &mut around);
         let Surroundings { events, touched, .. } = around;
         while let Some(flush) = local.take_flush() {
             let (operation, target) = flush;
-            // The flush was taken before: a refusal, which only a lost target brings, is its end.
+            // The flush was accepted before. A refusal, which happens only if the target is lost, is its end.
             if endpoint.handle_command(now, Command::Flush { operation, target }).is_err() {
                 events.push(Event::Completed { operation, result: Err(OperationError::Unreachable) });
             }
@@ -370,7 +370,7 @@ impl Seat {
         touched.drain(..).for_each(|node| fabric.queue.push(now, QueuedEvent::Wake(node)));
     }
 
-    /// The job's turn; how many commands it gave.
+    /// Polls the job and returns the number of its commands.
     fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, turn: &mut Turn) -> u32 {
         let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { return 0 };
         if self.finished && !job.has_last_words() {

@@ -1,7 +1,7 @@
-//! What a node may do with its memory during its turn.
+//! A node's access to memory during its poll.
 //!
-//! Whoever looks at bytes that were taken and not copied yet, or writes over bytes that somebody else has still to copy, has the copies made
-//! first; so nobody can tell that they are made late.
+//! Before bytes are read that were taken and not copied yet, or bytes are written that another node has still to copy, the copies are made.
+//! So it cannot be observed that they are made late.
 
 use rackloom_plan::PayloadMode;
 use rackloom_plan::faults::MemoryFaults;
@@ -15,16 +15,16 @@ use crate::memories::{Memories, NodeMemory};
 use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
 use crate::takings::Place;
 
-/// The memory of one node during its turn.
+/// Memory of one node during its poll.
 #[derive(Debug)]
 pub(crate) struct SeatMemory<'m> {
     pub(crate) node: NodeId,
     pub(crate) memories: &'m mut Memories,
-    /// Counts what is asked on behalf of others: the watchdog's measure of progress.
+    /// Counts requests for other nodes: the watchdog's measure of progress.
     pub(crate) requests: &'m mut u64,
-    /// What a fault script makes of this memory, and the time.
+    /// Memory faults from a fault script, and the time.
     pub(crate) faults: Option<(Instant, &'m mut MemoryFaults)>,
-    /// The bytes that are about to leave cannot be read, as that script says: decided when they were to be lent, which comes first.
+    /// True if the script makes bytes that are about to leave unreadable. Decided when they are to be lent, which comes first.
     pub(crate) cannot_read: bool,
 }
 
@@ -39,7 +39,7 @@ impl SeatMemory<'_> {
         self.memories.books.mode
     }
 
-    /// Somebody is going to look here.
+    /// Must be called before bytes are read.
     #[inline]
     fn before_read(&mut self, region: RegionId, offset: u64, length: u64) {
         if self.own().takings.reach(region, offset, offset.saturating_add(length)) {
@@ -47,7 +47,7 @@ impl SeatMemory<'_> {
         }
     }
 
-    /// Some bytes are going to be written here.
+    /// Must be called before bytes are written.
     #[inline]
     fn before_write(&mut self, region: RegionId, offset: u64, length: u64) {
         match self.mode() {
@@ -60,7 +60,7 @@ impl SeatMemory<'_> {
         }
     }
 
-    /// Bytes here are going to be others: whoever was given these has them first.
+    /// Must be called before bytes are replaced: nodes that took them copy them first.
     #[inline]
     fn before_replacing(&mut self, region: RegionId, offset: u64, length: u64) {
         if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
@@ -97,7 +97,7 @@ impl SeatMemory<'_> {
         self.own().bytes.write(region, offset, bytes)
     }
 
-    /// Take a payload where it lies, or what stands in for it.
+    /// Copies a payload from its owner's memory, or its stand-in.
     fn take(
         &mut self,
         region: RegionId,
@@ -109,7 +109,7 @@ impl SeatMemory<'_> {
         let is_mapped = |own: &NodeMemory| range(&own.bytes, region, offset, length).is_some();
         match self.mode() {
             PayloadMode::Full => {
-                // What was taken before and lies here too is copied in its turn.
+                // A payload taken earlier that overlaps this one is copied in its order.
                 self.before_replacing(region, offset, length as u64);
                 self.memories.take(self.node, Place { region, offset }, payload)
             }
@@ -125,7 +125,7 @@ impl SeatMemory<'_> {
 }
 
 impl SeatMemory<'_> {
-    /// What was asked, whatever a fault script says.
+    /// Carries out the request without faults of a script.
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         match request.access {
             MemoryAccess::Write { ranges, .. } => {

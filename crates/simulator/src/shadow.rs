@@ -1,56 +1,56 @@
-//! What a node knows of bytes that were never moved to it: a fingerprint for every block of them.
+//! Fingerprints of a node's bytes that were never moved to it: one for every block of them.
 //!
-//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes eight. They travel in the payload's place, and
-//! the receiver notes where they would have landed. Whoever wants to check what lies there brings what he expects, whose
-//! fingerprints must be the same. Bytes that were written in the ordinary way lie in the ordinary memory beside it; what came last
+//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes a fingerprint of eight. Fingerprints travel instead of the payload, and
+//! the receiver notes the range of memory that the payload would have got. A check of memory brings the expected bytes, whose
+//! fingerprints must be equal. Bytes that were written as bytes are in the ordinary memory beside it; the last write
 //! counts.
 //!
-//! A block that was written over in part is not known any more, and differs from whatever is expected.
+//! A block that was partly overwritten has no valid fingerprint, and differs from any expected bytes.
 
 use std::collections::BTreeMap;
 
 use rackloom_protocol::RegionId;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes that one fingerprint stands for.
+/// Number of bytes per fingerprint.
 pub(crate) const BLOCK_BYTES: usize = 256;
-/// A fingerprint takes so many.
+/// Length of a fingerprint, in bytes.
 pub(crate) const FINGERPRINT_BYTES: usize = size_of::<u64>();
 
-/// The fingerprints of a payload, in order.
+/// Returns the fingerprints of a payload, in order.
 fn fingerprints(payload: &[u8]) -> impl Iterator<Item = u64> {
     payload.chunks(BLOCK_BYTES).map(xxh3_64)
 }
 
-/// Bytes that stand in for a payload of so many.
+/// Returns the length of the stand-in for a payload of this length, in bytes.
 pub(crate) const fn stand_in_bytes(payload_bytes: usize) -> usize {
     payload_bytes.div_ceil(BLOCK_BYTES) * FINGERPRINT_BYTES
 }
 
-/// Write the fingerprints of a payload.
+/// Writes the fingerprints of a payload.
 pub(crate) fn write_fingerprints(payload: &[u8], out: &mut Vec<u8>) {
     fingerprints(payload).for_each(|one| out.extend_from_slice(&one.to_le_bytes()));
 }
 
-/// Bytes that came together, and what is known of them.
+/// Bytes of one payload, and their fingerprints.
 #[derive(Debug, Default)]
 struct Extent {
     length: u64,
     blocks: Vec<u64>,
-    /// Written over in part.
+    /// True if partly overwritten.
     is_torn: bool,
 }
 
-/// What is known of one node's memory.
+/// Fingerprints of one node's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
     extents: BTreeMap<(RegionId, u64), Extent>,
 }
 
 impl Shadow {
-    /// `length` bytes would have come to this place; these are their fingerprints.
+    /// Notes the fingerprints of `length` bytes at this offset.
     pub(crate) fn note(&mut self, region: RegionId, offset: u64, length: u64, stand_in: &[u8]) {
-        // The same place again, as retransmissions and repetitions bring it, is the common case.
+        // A repeated range, as retransmissions and repetitions bring it, is the common case.
         if self.extents.get(&(region, offset)).is_none_or(|known| known.length != length) {
             self.forget(region, offset, length);
         }
@@ -61,7 +61,7 @@ impl Shadow {
         extent.blocks.extend(fingerprints.iter().map(|bytes| u64::from_le_bytes(*bytes)));
     }
 
-    /// Bytes were written in the ordinary way.
+    /// Forgets fingerprints of bytes that were written as bytes.
     pub(crate) fn forget(&mut self, region: RegionId, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
         while let Some((begin, extent)) = self.last_before(region, end)
@@ -72,7 +72,7 @@ impl Shadow {
                 if let Some(extent) = self.extents.get_mut(&(region, begin)) {
                     extent.is_torn = true;
                 }
-                // What lies before it ends before it begins.
+                // A payload in front of it ends before it begins.
                 if begin <= offset {
                     return;
                 }
@@ -87,8 +87,8 @@ impl Shadow {
         self.extents.range(range).next_back().map(|((_, begin), extent)| (*begin, extent))
     }
 
-    /// Walk over what is expected at `offset`: for each part, whether fingerprints tell of it, and then whether they agree.
-    /// `None`: ordinary memory must be asked.
+    /// Compares the bytes expected at `offset`, part by part: `Some(true)` if fingerprints agree, `Some(false)` if they differ,
+    /// `None` if ordinary memory must be compared.
     pub(crate) fn judge(
         &self,
         region: RegionId,
@@ -117,7 +117,7 @@ impl Shadow {
 }
 
 impl Extent {
-    /// Whether bytes `from..until` of it are these. Parts of blocks cannot be told.
+    /// Returns true if bytes `from..until` of it are these. A part of a block cannot be compared.
     fn agrees(&self, from: u64, expected: &[u8], until: u64) -> bool {
         let is_cut = !from.is_multiple_of(BLOCK_BYTES as u64)
             || (until != self.length && !until.is_multiple_of(BLOCK_BYTES as u64));

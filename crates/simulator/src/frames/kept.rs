@@ -1,25 +1,25 @@
 //! Frames that a link may have to send again.
 //!
-//! A frame that is kept is the one that went under way, which stays after its end; only where its bits are turned over under way it
-//! is a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as under way.
+//! A kept frame is the one that was sent. It stays after its arrival; only if its bits are flipped in flight is the kept frame
+//! a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as in flight.
 
 use super::{FrameId, FrameSlab};
 
 impl FrameSlab {
-    /// A frame that has been sealed stays until it is forgotten.
+    /// Keeps a sealed frame until it is forgotten.
     pub(crate) fn keep(&mut self, id: FrameId) -> FrameId {
         self.frames[id.index()].is_kept = true;
         id
     }
 
-    /// The same of a copy, because the frame itself is about to change.
+    /// Keeps a copy of a sealed frame, because the frame itself is about to change.
     pub(crate) fn keep_copy(&mut self, id: FrameId) -> FrameId {
         let copy = self.copy(id);
         self.frames[copy.index()].is_over = true;
         self.keep(copy)
     }
 
-    /// It will not be sent again.
+    /// Forgets a kept frame, which will not be sent again.
     pub(crate) fn forget(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
         if std::mem::take(&mut frame.is_kept) && frame.is_over {
@@ -27,7 +27,7 @@ impl FrameSlab {
         }
     }
 
-    /// Write a kept frame of this length into a room, and let it carry what the first one carried.
+    /// Writes a kept frame of this length into a room, with the payload that the first one carried.
     pub(crate) fn recall(&mut self, kept: FrameId, room: FrameId, length: usize) {
         let Ok([from, to]) = self.frames.get_disjoint_mut([kept.index(), room.index()]) else { return };
         let stored = usize::from(from.stored);
@@ -60,7 +60,7 @@ mod tests {
     const LENGTH: usize = 1_000;
     const REGION: RegionId = RegionId(1);
 
-    /// A frame that is being written, with 800 lent bytes in it.
+    /// Returns a frame that is being written, with 800 borrowed bytes in it.
     fn written(frames: &mut FrameSlab, books: &Books) -> FrameId {
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
@@ -108,7 +108,7 @@ mod tests {
         assert!(frames.frames[frame.index()].is_free);
     }
 
-    /// Whoever passes a frame on has its bytes, short or whole, and its link still has them, too.
+    /// A frame that is passed on has its bytes, short or whole, and the link's kept frame still has them, too.
     #[test]
     fn a_kept_frame_that_is_handed_over_stays_as_it_was() {
         for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {

@@ -1,8 +1,8 @@
-//! One operation as it was asked for: what it may change, and where.
+//! One operation as it was requested: the bytes and words that it may change.
 
 use rackloom_protocol::{Command, Completion, LocalRange, NodeId, OperationError, OperationId, RegionId};
 
-/// Bytes of somebody's memory that an operation may write.
+/// Range of a node's memory that an operation may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) holder: NodeId,
@@ -11,10 +11,10 @@ pub(super) struct Place {
     pub(super) length: u64,
 }
 
-/// A word that an operation changes as a whole.
+/// Word that an operation changes as a whole.
 pub(super) type Word = (NodeId, RegionId, u64);
 
-/// What must be kept to judge an operation in the end.
+/// Facts about an operation that are needed to judge its end.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Store {
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Put {
         source: LocalRange,
     },
-    /// Loads and gets: they write the asker's own memory.
+    /// Loads and gets: they write the initiator's own memory.
     Fetch,
     Atomic,
     Receive,
@@ -34,23 +34,23 @@ pub(super) enum Kind {
     Other,
 }
 
-/// An operation under way.
+/// An outstanding operation.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) number: u64,
     pub(super) asker: NodeId,
-    /// `None`: a posted store, whose end nobody is told.
+    /// `None`: a posted store, which has no completion.
     pub(super) operation: Option<OperationId>,
     pub(super) target: Option<NodeId>,
     pub(super) kind: Kind,
     pub(super) place: Option<Place>,
     pub(super) word: Option<Word>,
-    /// Its target was lost to the asker since it was asked for.
+    /// True if the initiator has lost the target since the request.
     pub(super) was_lost: bool,
 }
 
 impl Entry {
-    /// `None` for commands that are no operations.
+    /// Returns `None` for commands that are no operations.
     pub(super) fn of(asker: NodeId, command: &Command<'_>, number: u64) -> Option<Self> {
         let entry = |operation, target, kind| Self {
             number,
@@ -101,12 +101,12 @@ impl Entry {
         })
     }
 
-    /// Whether its word is changed after data of its own.
+    /// Returns true if the operation changes its word after its own data.
     pub(super) const fn is_signal(&self) -> bool {
         matches!(self.kind, Kind::Put { .. })
     }
 
-    /// Bytes that must have been written if it ended like this.
+    /// Returns the number of bytes that must have been written if the operation ended with this result.
     pub(super) fn length_of(&self, result: Result<u64, OperationError>, length: u64) -> u64 {
         match (&self.kind, result) {
             (Kind::Receive, Ok(received)) => received,
@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// For findings.
+    /// Returns the operation's name for findings.
     pub(super) fn name(&self) -> String {
         let kind = match self.kind {
             Kind::Store { .. } => "store",

@@ -1,8 +1,8 @@
-//! Places in one node's memory that operations under way may write.
+//! Ranges of one node's memory that outstanding operations may write.
 //!
-//! Extents never overlap. As long as one belongs to a single operation, the bytes written there are counted as its own; once another
-//! one may write some of the same bytes, the two are one extent that belongs to nobody, until all of them have ended. So a
-//! write is found in one look, however many operations there are.
+//! Extents never overlap. As long as one belongs to a single operation, the bytes written there count as that operation's. If a second
+//! operation may write some of the same bytes, the two share one extent without an owner, until all of them have ended. So the
+//! extent of a write is found in one look-up, independent of the number of operations.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rackloom_protocol::{NodeId, RegionId};
 
 use super::entry::Place;
 
-/// Whose extent it is: the asker, and the number of what it asked for.
+/// Owner of an extent: the initiator, and the number of its request.
 type Owner = (NodeId, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -18,26 +18,26 @@ struct Extent {
     end: u64,
     /// `None`: several operations may write here.
     owner: Option<Owner>,
-    /// Operations that have not ended.
+    /// Number of operations that have not ended.
     operations: u64,
     written: u64,
-    /// Somebody else has written here as well.
+    /// True if another writer than the operations has written here as well.
     is_touched: bool,
 }
 
-/// What an operation has written, where that can be told.
+/// Result of an operation's writes, if it can be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) bytes: u64,
     pub(super) is_touched: bool,
 }
 
-/// What a write has met.
+/// Extent that a write has hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Met {
-    /// Somebody may write there.
+    /// True if an operation may write there.
     pub(super) is_covered: bool,
-    /// It has already written as much as it may.
+    /// True if the operation had already written all its bytes.
     pub(super) is_too_much: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Met {
 pub(super) struct Extents(BTreeMap<(RegionId, u64), Extent>);
 
 impl Extents {
-    /// An operation that may write here begins.
+    /// Begins an operation that may write here.
     pub(super) fn open(&mut self, place: &Place, owner: Owner) {
         let fresh = Extent {
             end: place.offset.saturating_add(place.length),
@@ -71,7 +71,7 @@ impl Extents {
         self.0.insert((place.region, begin), joined);
     }
 
-    /// Bytes are written on behalf of an operation.
+    /// Counts bytes that are written for an operation.
     pub(super) fn write(&mut self, region: RegionId, offset: u64, length: u64) -> Met {
         let Some(extent) = self.at_mut(region, offset, length) else {
             return Met { is_covered: length == 0, is_too_much: false };
@@ -81,7 +81,7 @@ impl Extents {
         Met { is_covered: true, is_too_much }
     }
 
-    /// Bytes are written by somebody else who may.
+    /// Notes bytes that another permitted writer has written.
     pub(super) fn touch(&mut self, region: RegionId, offset: u64, length: u64) {
         let (mut end, begin) = (offset.saturating_add(length), offset);
         while let Some((other_begin, other)) = self.last_before(region, end)
@@ -94,13 +94,13 @@ impl Extents {
         }
     }
 
-    /// Whether all bytes of the operation that this place belongs to are written; `None` if it is not its alone.
+    /// Returns true if all bytes of the operation that owns this range are written; `None` if the operation is not the only owner.
     pub(super) fn is_whole(&self, place: &Place) -> Option<bool> {
         let (_, extent) = self.last_before(place.region, place.offset.saturating_add(1))?;
         extent.owner.map(|_| extent.written >= place.length)
     }
 
-    /// An operation has ended. `None` if nobody can tell what it has written.
+    /// Ends an operation. Returns `None` if its writes cannot be separated from others.
     pub(super) fn close(&mut self, place: &Place) -> Option<Written> {
         let (begin, extent) = self.at_mut(place.region, place.offset, place.length)?;
         let written = Written { bytes: extent.written, is_touched: extent.is_touched };
@@ -112,14 +112,14 @@ impl Extents {
         known
     }
 
-    /// An operation has ended, and its bytes may come all the same.
+    /// Ends an operation whose bytes may still arrive.
     pub(super) fn abandon(&mut self, place: &Place) -> Option<Written> {
         let (_, extent) = self.at_mut(place.region, place.offset, place.length)?;
         let written = Written { bytes: extent.written, is_touched: extent.is_touched };
         extent.owner.take().map(|_| written)
     }
 
-    /// The extent that covers these bytes.
+    /// Returns the extent that covers these bytes.
     fn at_mut(&mut self, region: RegionId, offset: u64, length: u64) -> Option<(u64, &mut Extent)> {
         let end = offset.checked_add(length)?;
         let last = (region, offset);

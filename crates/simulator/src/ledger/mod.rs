@@ -1,14 +1,14 @@
-//! Who asked for what, and what memories did about it: the oracle that sees all sides of every operation.
+//! The ledger: an oracle that compares requests, memory writes and completions of all nodes.
 //!
-//! A rank knows that its put has ended and an owner knows what lies in his memory; whether the one follows from the other, at that very
-//! moment, only somebody sees who looks at both. The ledger hears every accepted command, every write that a memory carries
-//! out, and every end. So it can say that an operation which ended well is in memory whole and once, that memory changed nowhere else, that
-//! a signal came after its data, and that who was told "unknown" or "nothing was sent" was told the truth.
+//! An initiator sees that its put has ended, and a target sees its memory. Only an observer of both can check at the moment of
+//! completion that one follows from the other. The ledger records every accepted command, every write that a memory carries
+//! out, and every completion. It checks that a successful operation is in memory completely and once, that memory changed nowhere else, that
+//! a signal came after its data, and that the results "unknown" and "nothing was sent" are true.
 //!
-//! Where several operations under way may write the same bytes, nobody can say whose bytes are there: such places are watched
+//! If several outstanding operations may write the same bytes, their writes cannot be separated. Such ranges are watched
 //! as a whole ([`extents`]), and their operations count as not judged. Sizes and counters are compared, and for puts and stores bytes.
 //!
-//! It changes nothing, and nothing depends on it: runs with and without it are the same to the bit.
+//! The ledger changes nothing, and nothing depends on it: runs with and without it are identical to the bit.
 
 mod entry;
 mod extents;
@@ -27,28 +27,28 @@ use self::extents::Extents;
 use self::words::Words;
 use crate::loans::range;
 
-/// Where the bytes of all nodes are looked up.
+/// Access to the bytes of all nodes.
 pub(crate) trait AllMemories {
-    /// A node's bytes.
+    /// Returns a node's bytes.
     fn bytes(&self, node: NodeId) -> &VectorMemory;
 }
 
 /// The ledger of a rack.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// By node, then by the number that its operations were given in order of asking.
+    /// Open operations by node, then by number in order of request.
     open: Vec<BTreeMap<u64, Entry>>,
-    /// By node: the number of the operation that has this name.
+    /// By node: the number of the operation with this identity.
     numbers: Vec<BTreeMap<OperationId, u64>>,
     next_number: u64,
-    /// By node: places in its memory that operations under way may write.
+    /// By node: ranges of its memory that outstanding operations may write.
     extents: Vec<Extents>,
     words: Words,
-    /// By node: whom it cannot reach.
+    /// By node: the peers that it cannot reach.
     lost: Vec<BTreeSet<NodeId>>,
-    /// Bytes are where they should be, and can be compared.
+    /// True if bytes are at their final offsets and can be compared.
     has_bytes: bool,
-    /// How operations ended that somebody asks for.
+    /// Results of operations that [`Ledger::await_end`] named; `None` until they end.
     awaited: BTreeMap<(NodeId, OperationId), Option<Result<u64, OperationError>>>,
     verdicts: Verdicts,
 }
@@ -68,7 +68,7 @@ impl Ledger {
         }
     }
 
-    /// What it has found until now.
+    /// Returns the findings until now.
     pub(crate) fn verdicts(&self) -> &Verdicts {
         &self.verdicts
     }
@@ -77,24 +77,24 @@ impl Ledger {
         &mut self.verdicts
     }
 
-    /// Somebody will ask how this operation ended.
+    /// Keeps the result of this operation for [`Ledger::end_of`].
     pub(crate) fn await_end(&mut self, node: NodeId, operation: OperationId) {
         self.awaited.insert((node, operation), None);
     }
 
-    /// How it ended, if it has.
+    /// Returns the result of the operation, if it has ended.
     pub(crate) fn end_of(&self, node: NodeId, operation: OperationId) -> Option<Result<u64, OperationError>> {
         self.awaited.get(&(node, operation)).copied().flatten()
     }
 
-    /// A frame that was sent to an earlier life of this node was used.
+    /// Notes a frame that was sent to an earlier incarnation of this node, and whether the node used it.
     pub(crate) fn used_stale(&mut self, now: Instant, node: NodeId, is_used: bool) {
         self.verdicts.judge(Oracle::Lives, !is_used, || {
             format!("{node} used a frame at {now:?} that was sent to an earlier life of it")
         });
     }
 
-    /// A node's endpoint has accepted a command.
+    /// Notes a command that a node's endpoint has accepted.
     pub(crate) fn asked(&mut self, node: NodeId, command: &Command<'_>) {
         let number = self.next_number;
         let Some(mut entry) = Entry::of(node, command, number) else { return };
@@ -114,7 +114,7 @@ impl Ledger {
         self.open[node.index()].insert(number, entry);
     }
 
-    /// A node's memory is written on behalf of an operation.
+    /// Notes a write to a node's memory for an operation.
     pub(crate) fn wrote(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         let Some(extents) = self.extents.get_mut(node.index()) else { return };
         let found = extents.write(region, offset, length);
@@ -129,14 +129,14 @@ impl Ledger {
         }
     }
 
-    /// A node's own job writes into its memory.
+    /// Notes a write of a node's own job to its memory.
     pub(crate) fn wrote_itself(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         if let Some(extents) = self.extents.get_mut(node.index()) {
             extents.touch(region, offset, length);
         }
     }
 
-    /// An atomic or a signal is applied to a word of a node's memory.
+    /// Notes an atomic or a signal that is applied to a word of a node's memory.
     pub(crate) fn applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
         self.wrote_itself(node, region, offset, 8);
         let word = (node, region, offset);
@@ -158,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// What a node's endpoint reports. Losses first: they explain ends that are told in the same breath.
+    /// Takes the events of a node's endpoint. Losses come first: they explain completions of the same batch.
     pub(crate) fn hear(&mut self, now: Instant, node: NodeId, events: &[Event], memories: &impl AllMemories) {
         for event in events {
             match *event {
@@ -185,11 +185,11 @@ impl Ledger {
         concerned.for_each(|entry| entry.was_lost = true);
     }
 
-    /// A new life has taken a node's seat: its memory is new, and nobody may write there for the old one's sake.
+    /// Begins a new incarnation of a node: its memory is new, and operations of the old one may not write there.
     pub(crate) fn bury(&mut self, node: NodeId) {
         self.extents[node.index()] = Extents::default();
         self.words.forget(node);
-        // What the old life has asked of others may still come there: their places stay covered.
+        // Requests of the old incarnation may still arrive at other nodes: their ranges stay covered.
         self.open[node.index()].clear();
         self.numbers[node.index()].clear();
         for entry in self.open.iter_mut().flat_map(BTreeMap::values_mut) {
@@ -222,7 +222,7 @@ impl Ledger {
         self.settle(now, node, &entry, result, memories);
     }
 
-    /// A flush ends the posted stores before it; what it says of them says nothing of each.
+    /// A flush ends the posted stores before it. Its result says nothing about a single store.
     fn end_posted(
         &mut self,
         now: Instant,
@@ -245,7 +245,7 @@ impl Ledger {
         }
     }
 
-    /// Hold what memory has done against how the operation ended.
+    /// Compares the writes to memory with the result of the operation.
     fn settle(
         &mut self,
         now: Instant,
@@ -265,7 +265,7 @@ impl Ledger {
         }
         let written = entry.place.and_then(|place| {
             let extents = self.extents.get_mut(place.holder.index())?;
-            // What may still land of an operation whose outcome is unknown is covered for good.
+            // A range that an operation with an unknown outcome may still write stays covered for good.
             if is_unknown { extents.abandon(&place) } else { extents.close(&place) }
         });
         let must_be_whole = result.is_ok();
@@ -296,7 +296,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the bytes are those that were to be written.
+    /// Compares the bytes in memory with those that were to be written.
     fn compare(&mut self, entry: &Entry, place: &Place, memories: &impl AllMemories) {
         let there = range(memories.bytes(place.holder), place.region, place.offset, place.length as usize);
         let wanted = match &entry.kind {

@@ -1,4 +1,4 @@
-//! Each promise broken once, by hand, and a ledger that says so.
+//! Each promise is broken once, by hand, and the ledger reports it.
 
 use super::*;
 use rackloom_protocol::{Atomic, AtomicKind, Completion, Key, LocalRange, RemoteAddress, Signal, Width};
@@ -135,7 +135,7 @@ fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing
     ledger.asked(ASKER, &store(b"data"));
     let told = [Event::Completed { operation: NAME, result: unknown }, Event::NodeLost { node: TARGET }];
     ledger.hear(NOW, ASKER, &told, &memories);
-    // It may come all the same.
+    // The data may still arrive.
     write(&mut ledger, &mut memories, b"data");
     assert_eq!(broken(&ledger), [""; 0]);
 

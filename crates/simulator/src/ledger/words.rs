@@ -1,7 +1,7 @@
-//! Words that atomics and signals change, each as a whole: how often it was asked for, done, and told.
+//! Words that atomics and signals change as a whole: counts of requested, applied and completed changes.
 //!
-//! Every change counts the same, so two operations on one word need not be told apart: never may a word have been changed more
-//! often than was asked for and not taken back, never less often than was told to have been done.
+//! Every change counts the same, so two operations on one word need not be distinguished. A word must not change more
+//! often than was requested and not undone, and not less often than completions reported.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,34 +13,34 @@ use super::entry::Word;
 struct Changes {
     asked: u64,
     applied: u64,
-    /// Ended well.
+    /// Number of changes whose operation succeeded.
     done: u64,
-    /// Ended in a way that says that nothing has changed.
+    /// Number of changes whose result says that nothing has changed.
     undone: u64,
-    /// Signals that have not been seen yet, by asker and number.
+    /// Signals that have not been seen yet, by initiator and number.
     signals: VecDeque<(NodeId, u64)>,
 }
 
-/// All words of a rack.
+/// The changed words of a rack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words(BTreeMap<Word, Changes>);
 
 impl Words {
-    /// Somebody asks for a change; a signal says whose data it follows.
+    /// Adds a requested change; for a signal, with the operation whose data it follows.
     pub(super) fn asked(&mut self, word: Word, signal: Option<(NodeId, u64)>) {
         let changes = self.0.entry(word).or_default();
         changes.asked += 1;
         changes.signals.extend(signal);
     }
 
-    /// The word is changed. Whether that may be.
+    /// Adds an applied change. Returns false if it exceeds the requests.
     pub(super) fn applied(&mut self, word: Word) -> bool {
         let changes = self.0.entry(word).or_default();
         changes.applied += 1;
         changes.applied + changes.undone <= changes.asked
     }
 
-    /// A change that may be a signal: whether one of those that are awaited had all of its data there. `None` if none is awaited.
+    /// Takes a change that may be a signal. Returns true if one of the awaited signals had all of its data; `None` if none is awaited.
     pub(super) fn take_signal(
         &mut self,
         word: Word,
@@ -55,7 +55,7 @@ impl Words {
         Some(place.is_some())
     }
 
-    /// An operation on the word has ended. Whether that may be.
+    /// Adds the end of an operation on the word. Returns false if it contradicts the applied changes.
     pub(super) fn ended(
         &mut self,
         word: Word,
@@ -73,7 +73,7 @@ impl Words {
         changes.done <= changes.applied && changes.applied + changes.undone <= changes.asked
     }
 
-    /// A node's memory is new.
+    /// Forgets the words of a node whose memory is new.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.0.retain(|(holder, ..), _| *holder != node);
     }

@@ -1,7 +1,7 @@
-//! What operations of the local path do to memory, and how they end.
+//! Effects of local operations on memory, and their completions.
 //!
-//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new life takes the
-//! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and touches nothing.
+//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new incarnation takes the
+//! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and changes nothing.
 
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
@@ -13,20 +13,20 @@ use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed};
 use crate::memories::Memories;
 use crate::takings::Place;
 
-/// What a turn on the local path needs and changes.
+/// Inputs and outputs of one poll of the local path.
 pub(crate) struct Surroundings<'a> {
     pub(crate) memories: &'a mut Memories,
     /// Counts requests to memory: the watchdog's measure of progress.
     pub(crate) requests: &'a mut u64,
-    /// What a fault script makes of the node's own memory.
+    /// Memory faults of the node from a fault script.
     pub(crate) memory_faults: Option<&'a mut MemoryFaults>,
     pub(crate) events: &'a mut Vec<Event>,
-    /// Nodes whose memory has changed, and who may wait for that.
+    /// Nodes whose memory has changed, and that may wait for that.
     pub(crate) touched: &'a mut Vec<NodeId>,
 }
 
 impl Local {
-    /// Carry out what is due, and end the waits whose words have the awaited values.
+    /// Carries out due operations, and ends the waits whose words have the awaited values.
     pub(crate) fn poll(&mut self, now: Instant, around: &mut Surroundings<'_>) {
         while self.next_due() <= now
             && let Some(Pending { what, .. }) = self.pending.pop_front()
@@ -100,7 +100,7 @@ impl Local {
 }
 
 impl Surroundings<'_> {
-    /// Copy bytes from one node's memory to another's.
+    /// Copies bytes from one node's memory to another's.
     fn copy(
         &mut self,
         from: (NodeId, Place),
@@ -133,7 +133,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// How a wait ends, if it does.
+    /// Returns the result of a wait, or `None` if it goes on.
     fn look(&mut self, node: NodeId, wait: &Wait) -> Option<Result<u64, OperationError>> {
         let mut word = [0; WORD_BYTES as usize];
         let mut memory = self.memories.of_turn(node, self.requests, None);

@@ -1,8 +1,8 @@
-//! After a run: everything is healed, and then there must be progress, and all credits must come home.
+//! After a run: all faults are healed, and then there must be progress, and all credits must return.
 //!
-//! A fabric may stop under faults; it may not stay stopped when they are over. So links are made whole and who stood still goes on; only
-//! the dead stay dead. Then every living node reads a word of each living neighbour, and has it within a bound. What this adds
-//! to a rack's history comes after the job's end and after whatever was measured.
+//! A fabric may stop under faults; it may not stay stopped when they are over. So links are repaired and paused members continue; only
+//! dead members stay dead. Then every living node loads a word of each living neighbour, and must get it within a bound. These
+//! events come after the job's end and after all measurements.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ use super::actions::Action;
 use crate::link::ChannelId;
 use crate::seat::{Body, Life};
 
-/// Names of the probes: far from those of any job.
+/// Identity of the first probe; a job does not use numbers that large.
 const FIRST_PROBE: u64 = 1 << 63;
-/// The first look at a rack that is coming back comes so soon; each one takes twice as long, up to the rack's slowest timer.
+/// Time until the first check of a recovering rack, in nanoseconds. Each check waits twice as long, up to the rack's slowest timer.
 const FIRST_LOOK_NS: u64 = 20_000;
-/// So many of the longest looks, and it must be back.
+/// Number of the longest waits after which the rack must have recovered.
 const LOOKS_MAX: u64 = 40;
 const PROBE_BYTES: u64 = 8;
 
-/// A word that one node reads of another.
+/// A word that one node loads from another.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     asker: NodeId,
@@ -37,20 +37,20 @@ struct Probe {
 }
 
 impl Simulation {
-    /// Watch over what must never happen, from now on. To be called before the run.
+    /// Keeps a ledger of all operations from now on. Call it before the run.
     pub fn watch(&mut self) {
         self.is_watched = true;
         self.memories.keep_ledger();
     }
 
-    /// What has been seen until now; nothing, if nobody watches.
+    /// Returns the findings until now; empty if [`Self::watch`] was not called.
     #[must_use]
     pub fn verdicts(&self) -> Verdicts {
         self.memories.with_ledger(|ledger| ledger.verdicts().clone()).unwrap_or_default()
     }
 
-    /// Heal everything, and see whether the living come together again and whether credits come home. To be called after the run, by
-    /// somebody who has asked for everything else already.
+    /// Heals all faults, and checks that the living members reach each other again and that credits return. Call it after the run, after all
+    /// other results have been read.
     pub fn heal_and_probe(&mut self) {
         if !self.is_watched {
             return;
@@ -69,7 +69,7 @@ impl Simulation {
         let mut next_ns = FIRST_LOOK_NS;
         for look in 0.. {
             probes.iter_mut().for_each(|probe| self.ask(look, probe));
-            // What stands still for ever is told below, as what did not answer.
+            // A rack that stalls is reported below, as peers that did not answer.
             let _ = self.step_until(self.now + next_ns);
             next_ns = next_ns.saturating_mul(2).min(look_ns);
             let is_over = self.now >= until;
@@ -107,7 +107,7 @@ impl Simulation {
         self.seats.get(node.index()).is_some_and(|seat| seat.life != Life::Dead)
     }
 
-    /// Every living node with each living one that it has to ask.
+    /// Returns a probe for each pair of living nodes that must reach each other.
     fn probes(&self) -> Vec<Probe> {
         let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
         let living =
@@ -123,8 +123,8 @@ impl Simulation {
         (0..).zip(probes).map(probe).collect()
     }
 
-    /// Read a word of the target, unless that is under way or the asker has no memory to read it into. What was lost because its link was still
-    /// coming back is asked again.
+    /// Loads a word of the target, unless a load is outstanding or the initiator has no memory for the result. A load that was lost because its link was still
+    /// recovering is repeated.
     fn ask(&mut self, look: u64, probe: &mut Probe) {
         let Probe { asker, target, operation, .. } = *probe;
         let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
@@ -133,7 +133,7 @@ impl Simulation {
         }
         let operation = OperationId(FIRST_PROBE + (look << 20) + (operation.0 & ((1 << 20) - 1)));
         *probe = Probe { operation, is_asked: false, ..*probe };
-        // Who has no job's memory says that there is none, and has heard the question.
+        // A node without a job's memory refuses the request, and has received it.
         let from = self.seats[target.index()].probed.as_ref().map(|region| (region.region, region.key));
         let Some(into) = &self.seats[asker.index()].probed else { return };
         let (region, key) = from.unwrap_or((into.region, into.key));
@@ -141,7 +141,7 @@ impl Simulation {
         let into = LocalRange { region: into.region, offset: 0, length: PROBE_BYTES };
         match self.command(asker, Command::Load { operation, target, into }) {
             Ok(()) => probe.is_asked = true,
-            // Not yet.
+            // Retry at the next check.
             Err(CommandRefused::Unreachable(_) | CommandRefused::Busy) => {}
             Err(_) => probe.is_asked = true,
         }
@@ -154,7 +154,7 @@ impl Simulation {
         let Probe { asker, target, operation, .. } = *probe;
         if probe.is_asked {
             let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
-            // Whoever says no has heard the question.
+            // A refusal shows that the request has arrived.
             return end.is_some_and(|end| !is_lost(end));
         }
         match &self.seats[asker.index()].body {
@@ -163,7 +163,7 @@ impl Simulation {
         }
     }
 
-    /// How everybody who lives is now.
+    /// Returns the resting state of each living member.
     fn rests(&self, probes: &[Probe]) -> Vec<Option<Rest>> {
         let of_member = |node: NodeId| {
             let own = probes.iter().filter(|probe| probe.asker == node);

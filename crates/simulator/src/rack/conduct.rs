@@ -1,7 +1,7 @@
-//! A fault script, played: one conductor per member, asked after each of its turns, and what it says done to the rack.
+//! A fault script, played: one conductor per member, polled after each poll of the member, whose actions are applied to the rack.
 //!
-//! The conductors are those that real members ask. So a member that stands still or is dead changes nothing on its links until
-//! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
+//! Real members use the same conductors. So a member that is paused or dead changes nothing on its links until
+//! it continues. A trigger of another member takes effect at once here; real members need a moment for it.
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::{
@@ -18,48 +18,48 @@ use crate::local::Owner;
 use crate::queue::QueuedEvent;
 use crate::seat::{Body, Life, Seat};
 
-/// A fault began or ended somewhere.
+/// Begin or end of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Happening {
-    /// When.
+    /// Virtual time.
     pub at: Instant,
     /// The member that applied it.
     pub member: NodeId,
-    /// Which event of the script.
+    /// Index of the event in the script.
     pub event: usize,
-    /// It began, or ended.
+    /// True if the fault began, false if it ended.
     pub begins: bool,
-    /// Which beginning of the event it is, counted from one.
+    /// Number of the event's repetition, counted from one.
     pub time: u64,
 }
 
-/// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
+/// A dead member whose seat gets a successor soon, or got one. The run waits until the successor's links are up.
 struct Return {
     member: NodeId,
-    /// The event that killed it.
+    /// Index of the event that killed it.
     event: usize,
-    /// Who follows is not waited for any longer than this.
+    /// Deadline for the successor; `None` before it starts.
     until: Option<Instant>,
 }
 
-/// The script in this rack.
+/// State of the script in this rack.
 pub(super) struct Script {
-    /// By member.
+    /// Conductors by member.
     conductors: Vec<Option<Conductor>>,
-    /// When the conductor's next look is scheduled; later ones are stale.
+    /// Time of the conductor's scheduled poll; later ones are stale.
     due_at: Vec<Instant>,
     happenings: Vec<Happening>,
-    /// Members that are to be followed, or were and are not taken back yet.
+    /// Members that are to get a successor, or whose successor is not up yet.
     returns: Vec<Return>,
-    /// How long the run waits for the links of who follows.
+    /// Maximum time for which the run waits for the links of a successor, in nanoseconds.
     patience_ns: u64,
-    /// The plan of whoever takes a dead member's place: the same rack without a job.
+    /// Plan of a successor: the same rack without a job.
     successors: Plan,
     seed: u64,
 }
 
 impl Simulation {
-    /// Let these faults befall the rack of this plan. To be called before the run.
+    /// Plays a fault script in the rack of this plan. Call it before the run.
     pub fn play(&mut self, script: &FaultScript, plan: &Plan, seed: u64) {
         let members = 0..plan.members.len() as u16;
         let conductors: Vec<_> = members.map(|member| Conductor::new(script, plan, NodeId(member))).collect();
@@ -74,7 +74,7 @@ impl Simulation {
             }
         }
         let due_at = vec![Instant::NEVER; conductors.len()];
-        // What identifies the rack on the wire stays what the whole plan made it.
+        // The identity of the rack on the wire stays that of the whole plan.
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
         let (happenings, returns) = (Vec::new(), Vec::new());
@@ -83,13 +83,13 @@ impl Simulation {
         self.script = Some(Box::new(script));
     }
 
-    /// What the script has done until now, in order.
+    /// Returns all begins and ends of faults until now, in order.
     #[must_use]
     pub fn happenings(&self) -> &[Happening] {
         self.script.as_ref().map_or(&[], |script| &script.happenings)
     }
 
-    /// A member had its turn and reported these events.
+    /// Runs a member's conductor after a poll in which the member reported `events`.
     pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
         let mut tells = Vec::new();
@@ -120,7 +120,7 @@ impl Simulation {
         }
     }
 
-    /// Do what a member's conductor says, and see to it that it is asked again in time.
+    /// Applies the actions of a member's conductor, and schedules its next poll.
     fn obey(&mut self, script: &mut Script, member: NodeId) {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
         while let Some(action) = conductor.poll() {
@@ -164,7 +164,7 @@ impl Simulation {
         }
     }
 
-    /// The sender's carrier goes and comes with the cable.
+    /// Sets the conditions of a link. The sender's carrier follows the cable.
     fn set_conditions(&mut self, member: NodeId, way: Way, conditions: &Conditions) {
         let id = channel_of(way);
         let Some(channel) = self.fabric.channel_mut(id) else { return };
@@ -178,7 +178,7 @@ impl Simulation {
         }
     }
 
-    /// The job's keys open nothing any more; what peers meet by keeps its own.
+    /// Revokes the keys of the job's regions. The region by which peers meet keeps its key.
     fn revoke(&mut self, member: NodeId) {
         self.owner(member).into_iter().for_each(Owner::revoke);
         let seat = &mut self.seats[member.index()];
@@ -186,7 +186,7 @@ impl Simulation {
         rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
     }
 
-    /// Who follows is waited for no longer once its links are up, or have had the time.
+    /// Ends the wait for a successor once its links are up, or its deadline has passed.
     fn take_back(&mut self, script: &mut Script, member: NodeId) {
         let is_lit = script.conductors[member.index()].as_ref().is_some_and(Conductor::is_lit);
         let now = self.now;
@@ -197,7 +197,7 @@ impl Simulation {
         self.awaited -= awaited - script.returns.len();
     }
 
-    /// A new life in a member's seat: nothing of the old one is left, and the script has nothing more to say to it.
+    /// Starts a new incarnation in a member's seat, without state of the old one. The script does not affect it any more.
     pub(super) fn restart(&mut self, member: NodeId) {
         let Some(mut script) = self.script.take() else { return };
         if self.seats.get(member.index()).is_some_and(|seat| seat.life == Life::Dead) {

@@ -1,4 +1,4 @@
-//! The engine, held against members so simple that every frame's time can be told in advance.
+//! Tests of the engine with members so simple that every frame's time can be calculated.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn profile(rate_bits_per_s: Option<u64>, delay_ns: u64) -> LinkProfile {
     LinkProfile { rate_bits_per_s, delay_ns, ..LinkProfile::default() }
 }
 
-/// A star of toys without a switch: member 0 in the centre, one link to each of the others.
+/// Returns a star of toys without a switch: member 0 in the centre, one link to each of the others.
 fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)) -> (Simulation, Log) {
     let log = Log::default();
     let links: Vec<_> = (0..leaves)
@@ -55,7 +55,7 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
     (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, books), log)
 }
 
-/// Two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
+/// Returns two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
 fn pair(profile: &LinkProfile, seed: u64, frames: u8, spacing_ns: u64) -> (Simulation, Log) {
     star(1, profile, seed, |toy| {
         if toy.node == A {
@@ -113,7 +113,7 @@ fn a_ping_pong_uses_two_rooms_however_long_it_lasts() {
     });
     rack.step_until(Instant(100_000)).unwrap();
     assert_eq!(log.borrow().len(), 10_000);
-    // One under way, and one being written.
+    // One in flight, and one being written.
     assert_eq!(rack.statistics().frames_alive_max, 2);
 }
 
