@@ -160,15 +160,15 @@ fn count(what: &str) {
     let seconds = rack.timed(case.distance, rounds).as_secs_f64();
     let after = rack.simulation.statistics();
     let frames = case.frames() * u64::from(rounds);
-    let (hops, events_handled, turns) = (
+    let (hops, events_handled, polls) = (
         after.frames_delivered - before.frames_delivered,
         after.events_handled - before.events_handled,
-        after.turns - before.turns,
+        after.polls - before.polls,
     );
     let millions = |count: u64| count as f64 / seconds / 1e6;
     println!(
         "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {events_handled} \
-         occurrences ({:.3} M/s) in {turns} turns, {seconds:.3} s, {} frames alive at most, trace {:016x}",
+         events ({:.3} M/s) in {polls} polls, {seconds:.3} s, {} frames alive at most, trace {:016x}",
         millions(frames),
         millions(hops),
         millions(events_handled),

@@ -19,7 +19,7 @@ use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{Fate, Trace};
 
 /// Minimum number of events between two calls of `tidy`.
-const OCCURRENCES_TO_TIDYING: u64 = 1 << 14;
+const TIDY_INTERVAL_EVENTS_MIN: u64 = 1 << 14;
 
 /// Called for every frame that a member commits, before faults are applied: time, edge of the graph, direction,
 /// and bytes of the frame.
@@ -105,15 +105,15 @@ impl Fabric {
     /// Puts a kept frame into the channel's room.
     pub(crate) fn recall(&mut self, id: ChannelId, behind: usize) {
         let channel = &self.channels[id.index()];
-        let place = channel.kept.len().checked_sub(behind + 1);
+        let kept_index = channel.kept.len().checked_sub(behind + 1);
         if let (Some(room), Some((kept, length))) =
-            (channel.room, place.and_then(|place| channel.kept.get(place)))
+            (channel.room, kept_index.and_then(|kept_index| channel.kept.get(kept_index)))
         {
             self.frames.recall(*kept, room, usize::from(*length));
         }
     }
 
-    /// Gives up memory that is not needed any more. Call it between turns. Returns the number of events after which
+    /// Gives up memory that is not needed any more. Call it between polls. Returns the number of events after which
     /// the next call is useful.
     pub(crate) fn tidy(&mut self) -> u64 {
         // Rooms that senders requested and did not write to.
@@ -122,7 +122,7 @@ impl Fabric {
         }
         self.frames.tidy();
         self.queue.tidy();
-        OCCURRENCES_TO_TIDYING.max(4 * self.frames.len() as u64)
+        TIDY_INTERVAL_EVENTS_MIN.max(4 * self.frames.len() as u64)
     }
 
     /// Stores complete frames from now on: a reader or a fault needs frames in flight with all their bytes.
@@ -208,7 +208,7 @@ impl Fabric {
         }
         let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
-        let frame = self.frames.seal(room, length, channel.life);
+        let frame = self.frames.seal(room, length, channel.incarnation);
         if std::mem::take(&mut channel.keeps_next) {
             let is_damaged = verdict.corrupt_bit.is_some();
             let kept = if is_damaged { self.frames.keep_copy(frame) } else { self.frames.keep(frame) };
@@ -274,9 +274,9 @@ impl Fabric {
 
     /// Returns where a frame arrives; `None` if the link was cut while the frame was in flight. The frame is then lost.
     pub(crate) fn arrive(&mut self, now: Instant, frame: FrameId) -> Option<(NodeId, PortId)> {
-        let (id, life) = self.frames.carrier(frame);
+        let (id, incarnation) = self.frames.carrier(frame);
         let channel = self.channel(id);
-        if channel.life == life {
+        if channel.incarnation == incarnation {
             return Some((channel.receiver, channel.receiver_port));
         }
         self.lose(now, frame, Fate::CutOff);

@@ -59,7 +59,7 @@ struct Frame {
     stored: u16,
     channel: ChannelId,
     /// Incarnation of the channel that carries the frame; a cut begins a new one.
-    channel_life: u32,
+    channel_incarnation: u32,
     kind: u8,
     is_free: bool,
     /// True if the link may have to send the frame again.
@@ -149,7 +149,7 @@ impl FrameSlab {
             length: 0,
             stored: 0,
             channel,
-            channel_life: 0,
+            channel_incarnation: 0,
             kind: kind as u8,
             is_free: false,
             is_kept: false,
@@ -183,7 +183,7 @@ impl FrameSlab {
     }
 
     /// Finishes a written frame: fixes its length and the incarnation of the channel that carries it. Its number may change.
-    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
+    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_incarnation: u32) -> FrameId {
         let length = length.min(self.large_room_bytes);
         let left_out = self.left_out(written);
         let stored = length - left_out.len();
@@ -199,7 +199,7 @@ impl FrameSlab {
         }
         let frame = &mut self.frames[id.index()];
         frame.stored = if kind == LARGE { length as u16 } else { stored as u16 };
-        (frame.length, frame.channel_life) = (length as u16, channel_life);
+        (frame.length, frame.channel_incarnation) = (length as u16, channel_incarnation);
         self.note_alive();
         // Now, while the sender's bytes are in cache: thousands of other frames are looked at before this one arrives.
         self.body_hash(id);
@@ -242,7 +242,7 @@ impl FrameSlab {
     /// Returns the channel that carries the frame, and the incarnation of the channel.
     pub(crate) fn carrier(&self, id: FrameId) -> (ChannelId, u32) {
         let frame = &self.frames[id.index()];
-        (frame.channel, frame.channel_life)
+        (frame.channel, frame.channel_incarnation)
     }
 
     /// Flips one bit of the frame.
@@ -299,7 +299,8 @@ impl FrameSlab {
         if let Ok([frame, copy]) = self.frames.get_disjoint_mut([id.index(), copy.index()]) {
             let stored = usize::from(frame.stored);
             copy.room[..stored].copy_from_slice(&frame.room[..stored]);
-            (copy.length, copy.stored, copy.channel_life) = (frame.length, frame.stored, frame.channel_life);
+            (copy.length, copy.stored, copy.channel_incarnation) =
+                (frame.length, frame.stored, frame.channel_incarnation);
             (copy.payload, copy.body) = (frame.payload, frame.body);
             self.books.share(&frame.payload);
         }
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_are_used_again_and_never_twice_at_once() {
+    fn rooms_are_reused_and_never_shared() {
         let mut frames = slab(128);
         let first = frames.take(CHANNEL);
         let second = frames.take(CHANNEL);
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_body_goes_along_until_it_changes() {
+    fn the_hash_of_a_body_is_passed_along_until_the_body_changes() {
         let mut frames = slab(4_096);
         let whole: Vec<u8> = (0..4_000).map(|at| at as u8).collect();
         let expected = crc64_nvme(&whole[HEAD_BYTES..]);

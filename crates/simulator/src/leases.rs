@@ -25,7 +25,7 @@ impl Leases {
     pub(crate) fn give(&mut self, frame: FrameId) -> LeaseId {
         let lease = self.free.pop().unwrap_or(LeaseId(self.frames.len() as u32));
         match self.frames.get_mut(lease.0 as usize) {
-            Some(place) => *place = Some(frame),
+            Some(slot) => *slot = Some(frame),
             None => self.frames.push(Some(frame)),
         }
         lease
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_used_again_and_frames_are_given_back_once() {
+    fn numbers_are_reused_and_frames_are_returned_once() {
         let mut leases = Leases::default();
         let [first, second] = [70, 80].map(|frame| leases.give(FrameId(frame)));
         assert_eq!((first, second), (LeaseId(0), LeaseId(1)));

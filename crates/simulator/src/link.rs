@@ -125,7 +125,7 @@ pub(crate) struct Channel {
     pub(crate) tampering: Tampering,
     pub(crate) statistics: LinkStatistics,
     /// Incarnation of the channel. Every cut begins a new one, so that frames that were in flight are recognised as lost.
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     rate_bits_per_s: Option<u64>,
     latency_ps: u64,
     headers: HeaderProfile,
@@ -174,7 +174,7 @@ impl Channel {
             opening_awaited: false,
             tampering: Tampering::default(),
             statistics: LinkStatistics::default(),
-            life: 0,
+            incarnation: 0,
             rate_bits_per_s: profile.rate_bits_per_s,
             latency_ps: profile.latency_ps(),
             headers: profile.headers,
@@ -198,7 +198,7 @@ impl Channel {
         let before = self.conditions.get_or_insert_default();
         let carrier_changes = conditions.is_unplugged != before.is_unplugged;
         if conditions.is_cut && !before.is_cut {
-            self.life += 1;
+            self.incarnation += 1;
         }
         **before = *conditions;
         if let Some(judge) = &mut self.judge {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_passed_on_is_seen_when_it_begins_and_takes_its_time_on_the_next_link() {
+    fn a_forwarded_frame_is_seen_when_it_begins_and_is_delayed_on_the_next_link() {
         let crossing =
             ForwardingPlan { mode: ForwardingMode::CutThrough, latency_ns: 250, ..ForwardingPlan::default() };
         let profile =
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_headers_is_what_the_rate_is_divided_by_and_both_counts_are_kept() {
+    fn the_rate_is_divided_by_the_header_profile_and_both_counts_are_kept() {
         let profile = LinkProfile {
             rate_bits_per_s: Some(1_000_000_000),
             delay_ns: 0,
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_frame_that_nobody_overtakes_goes_when_its_time_is_over() {
+    fn a_held_frame_that_is_not_overtaken_leaves_at_its_deadline() {
         let mut channel = channel(None, 0);
         let until = channel.hold(FrameId(7), 3, Instant(10));
         assert!(!channel.hold_is_over(FrameId(7), Instant(11)));

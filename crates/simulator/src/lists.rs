@@ -108,13 +108,13 @@ mod tests {
         assert_eq!(lists.first(0), Some(&10));
         assert_eq!((lists.pop(0), lists.pop(0)), (Some(10), Some(11)));
         assert!(!lists.push(2, 21) && !lists.push(0, 13) && lists.push(1, 30));
-        assert_eq!(lists.entries.len(), 5, "the places of two were used again");
+        assert_eq!(lists.entries.len(), 5, "the entries of two were reused");
         let rest = |list| std::iter::from_fn(|| lists.pop(list)).collect::<Vec<_>>();
         assert_eq!([0, 1, 2].map(rest), [vec![12, 13], vec![30], vec![20, 21]]);
     }
 
     #[test]
-    fn what_is_left_of_many_needs_little_room() {
+    fn few_remaining_values_need_little_room() {
         let mut lists = Lists::new(2);
         for value in 0..1_000 {
             lists.push(value % 2, value);

@@ -11,7 +11,7 @@ use rackloom_protocol::RegionId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::spans::Spans;
-use crate::takings::Place;
+use crate::takings::RegionOffset;
 
 /// Bytes that were lent.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Loans {
     /// Returns where the bytes are, as they were lent.
     pub(crate) fn loaned(&self, number: u32) -> Option<Loaned<'_>> {
         let lent = self.lent.get(number as usize).filter(|lent| lent.holders > 0)?;
-        let place = Place { region: lent.region, offset: lent.offset };
+        let place = RegionOffset { region: lent.region, offset: lent.offset };
         Some(lent.kept.as_deref().map_or(Loaned::At(place), Loaned::Kept))
     }
 }
@@ -114,7 +114,7 @@ impl Loans {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loaned<'a> {
     /// Still in their owner's memory.
-    At(Place),
+    At(RegionOffset),
     /// Kept aside.
     Kept(&'a [u8]),
 }
@@ -139,11 +139,11 @@ mod tests {
     }
 
     const fn in_memory(offset: u64) -> Loaned<'static> {
-        Loaned::At(Place { region: REGION, offset })
+        Loaned::At(RegionOffset { region: REGION, offset })
     }
 
     #[test]
-    fn what_is_written_over_stays_as_it_was_lent() {
+    fn overwritten_bytes_stay_as_lent() {
         let (mut memory, mut loans) = (memory(), Loans::default());
         let [early, late] = [loans.lend(REGION, 10, 4), loans.lend(REGION, 50, 4)];
         loans.before_write(&memory, REGION, 12, 1);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loan_ends_with_its_last_holder_and_its_place_is_used_again() {
+    fn a_loan_ends_with_its_last_holder_and_its_slot_is_reused() {
         let mut loans = Loans::default();
         let number = loans.lend(REGION, 0, 8);
         loans.share(number);

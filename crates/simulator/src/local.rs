@@ -75,7 +75,7 @@ pub(crate) struct Local {
     /// Peers to which a posted store has failed since the last flush.
     failed: Vec<NodeId>,
     /// Regions in which memory has refused an access of another node, so that a read of their words may fail as well.
-    doubted: Vec<RegionId>,
+    refused_regions: Vec<RegionId>,
     /// Completions that are not reported yet.
     ended: Vec<Event>,
     /// Flushes that the endpoint has to judge now.
@@ -208,7 +208,7 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
             pending: VecDeque::new(),
             waits: Vec::new(),
             failed: Vec::new(),
-            doubted: Vec::new(),
+            refused_regions: Vec::new(),
             ended: Vec::new(),
             flushes: VecDeque::new(),
         })
@@ -336,9 +336,9 @@ impl Local {
     }
 
     /// Takes an event of the endpoint about a peer.
-    pub(crate) fn hear(&mut self, event: &Event) {
+    pub(crate) fn handle_event(&mut self, event: &Event) {
         if let Event::AccessRefused { region, error: OperationError::MemoryFailed, .. } = *event {
-            self.doubted.push(region);
+            self.refused_regions.push(region);
         }
         let (Event::NodeLost { node } | Event::NodeRestarted { node }) = *event else { return };
         self.waits

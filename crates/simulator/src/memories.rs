@@ -19,7 +19,7 @@ use crate::payload::{Books, PAYLOAD_BYTES_MIN, Payload};
 use crate::seat_memory::SeatMemory;
 use crate::shadow::{Shadow, write_fingerprints};
 use crate::spans::Spans;
-use crate::takings::{Place, Taking, Takings};
+use crate::takings::{RegionOffset, Taking, Takings};
 
 /// Bytes that may be noted before they are copied. Several times the second-level cache: the copies evict the cache
 /// once for thousands of frames. Small compared with the memories themselves.
@@ -89,16 +89,16 @@ impl Memories {
     }
 
     /// Passes an endpoint's events to the ledger. It compares bytes where operations have ended.
-    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, events: &[Event]) {
+    pub(crate) fn report_to_ledger(&mut self, now: Instant, node: NodeId, events: &[Event]) {
         let has_ends = events.iter().any(|event| matches!(event, Event::Completed { .. }));
         if has_ends && self.with_ledger(|_| ()).is_some() {
             self.settle_all();
         }
-        self.with_ledger(|ledger| ledger.hear(now, node, events, self));
+        self.with_ledger(|ledger| ledger.handle_events(now, node, events, self));
     }
 
     /// Returns a node's memory as the node sees it during its poll.
-    pub(crate) fn of_turn<'m>(
+    pub(crate) fn during_poll<'m>(
         &'m mut self,
         node: NodeId,
         requests: &'m mut u64,
@@ -121,7 +121,12 @@ impl Memories {
     }
 
     /// Takes a payload that another node lent. [`SeatMemory::before_write`] must have been called for the target range.
-    pub(crate) fn take(&mut self, node: NodeId, to: Place, payload: &Payload) -> Result<(), MemoryFault> {
+    pub(crate) fn take(
+        &mut self,
+        node: NodeId,
+        to: RegionOffset,
+        payload: &Payload,
+    ) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
         let books = Rc::clone(&self.books);
         let loans = books.loans.borrow();
@@ -147,10 +152,10 @@ impl Memories {
     }
 
     /// Writes bytes into a node's memory for another node, without a frame.
-    pub(crate) fn store(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(crate) fn store(&mut self, node: NodeId, to: RegionOffset, bytes: &[u8]) -> Result<(), MemoryFault> {
         let number = self.node_mut(node).takings.number();
-        self.of_turn(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
-        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, bytes.len() as u64));
+        self.during_poll(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
+        self.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, bytes.len() as u64));
         self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
         Ok(())
     }
@@ -158,8 +163,8 @@ impl Memories {
     /// Copies bytes from one node's memory to another's, or their stand-in, without a frame.
     pub(crate) fn copy_over(
         &mut self,
-        (source, from): (NodeId, Place),
-        (node, to): (NodeId, Place),
+        (source, from): (NodeId, RegionOffset),
+        (node, to): (NodeId, RegionOffset),
         length: u64,
     ) -> Result<(), MemoryFault> {
         let is_moved = self.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
@@ -167,15 +172,15 @@ impl Memories {
             return self.stand_in((source, from), (node, to), length);
         }
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
-        self.of_turn(source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
+        self.during_poll(source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
         self.store(node, to, &bytes)
     }
 
     /// Notes the fingerprints of another node's bytes, or only that they have arrived.
     fn stand_in(
         &mut self,
-        (source, from): (NodeId, Place),
-        (node, to): (NodeId, Place),
+        (source, from): (NodeId, RegionOffset),
+        (node, to): (NodeId, RegionOffset),
         length: u64,
     ) -> Result<(), MemoryFault> {
         let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
@@ -189,7 +194,7 @@ impl Memories {
         if self.books.mode == PayloadMode::Shadow {
             self.node_mut(node).shadow.note(to.region, to.offset, length, &stand_in);
         }
-        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, length));
+        self.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, length));
         Ok(())
     }
 
@@ -214,7 +219,7 @@ impl Memories {
     }
 
     /// Copies bytes that are outside all memories.
-    fn copy_in(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
+    fn copy_in(&mut self, node: NodeId, to: RegionOffset, bytes: &[u8]) -> Result<(), MemoryFault> {
         if self.node(node).takings.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
             self.settle(node);
         }
@@ -284,8 +289,8 @@ impl AllMemories for Memories {
     }
 }
 
-fn range_mut(memory: &mut VectorMemory, place: Place, length: u64) -> Option<&mut [u8]> {
-    let Place { region, offset } = place;
+fn range_mut(memory: &mut VectorMemory, place: RegionOffset, length: u64) -> Option<&mut [u8]> {
+    let RegionOffset { region, offset } = place;
     let (begin, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
     memory.bytes_mut(region).get_mut(begin..begin.checked_add(length)?)
 }

@@ -21,7 +21,7 @@ pub struct Statistics {
     /// Events taken from the queue.
     pub events_handled: u64,
     /// Polls of members.
-    pub turns: u64,
+    pub polls: u64,
     /// Events that members reported.
     pub events: u64,
     /// Events of members that [`crate::Simulation::events`] does not hold, for lack of room.

@@ -132,7 +132,7 @@ impl EventQueue {
 
     /// Ends running ahead.
     pub(crate) fn run_together(&mut self) {
-        debug_assert!(self.own.is_empty(), "what is left was put back");
+        debug_assert!(self.own.is_empty(), "remaining events were put back");
         self.ahead_until = Instant::ZERO;
     }
 
@@ -179,17 +179,17 @@ impl EventQueue {
     /// Removes and returns the next event if it is due at `at` or earlier.
     pub(crate) fn pop_due(&mut self, at: Instant) -> Option<Scheduled> {
         let next_at = self.next_at().filter(|next_at| *next_at <= at)?;
-        self.turn(next_at);
-        let place = place(next_at);
-        let next = self.shown.pop(place)?;
-        if self.shown.first(place).is_none() {
-            self.occupied[place / WORD_BITS as usize] &= !(1 << (place as u64 % WORD_BITS));
+        self.advance_to(next_at);
+        let slot = slot(next_at);
+        let next = self.shown.pop(slot)?;
+        if self.shown.first(slot).is_none() {
+            self.occupied[slot / WORD_BITS as usize] &= !(1 << (slot as u64 % WORD_BITS));
         }
         Some(next)
     }
 
     /// Moves the wheel to this nanosecond, before which nothing is due.
-    fn turn(&mut self, begin: Instant) {
+    fn advance_to(&mut self, begin: Instant) {
         if begin == self.begin {
             return;
         }
@@ -203,9 +203,9 @@ impl EventQueue {
 
     /// Appends an event to its nanosecond's list.
     fn show(&mut self, scheduled: Scheduled) {
-        let place = place(scheduled.at);
-        if self.shown.push(place, scheduled) {
-            self.occupied[place / WORD_BITS as usize] |= 1 << (place as u64 % WORD_BITS);
+        let slot = slot(scheduled.at);
+        if self.shown.push(slot, scheduled) {
+            self.occupied[slot / WORD_BITS as usize] |= 1 << (slot as u64 % WORD_BITS);
         }
     }
 
@@ -220,7 +220,7 @@ impl EventQueue {
 
     /// Returns the first nanosecond on the wheel that has an event.
     fn next_shown(&self) -> Option<Instant> {
-        let begin = place(self.begin) as u64;
+        let begin = slot(self.begin) as u64;
         let (word, bit) = ((begin / WORD_BITS) as usize, begin % WORD_BITS);
         let ahead = self.occupied[word] >> bit;
         if ahead != 0 {
@@ -240,7 +240,7 @@ impl EventQueue {
 }
 
 /// Returns the slot of a nanosecond on the wheel.
-fn place(at: Instant) -> usize {
+fn slot(at: Instant) -> usize {
     (at.0 % SHOWN_NS) as usize
 }
 
@@ -270,7 +270,7 @@ mod tests {
 
     /// The order equals that of sorting by time and insertion, with distances on the wheel, beyond it and at its edges.
     #[test]
-    fn near_and_far_leave_in_one_order() {
+    fn events_on_and_beyond_the_wheel_leave_in_one_order() {
         let mut queue = EventQueue::default();
         let mut expected = std::collections::BTreeMap::new();
         let (mut now, mut number, mut state) = (0, 0, 0x2545_f491_4f6c_dd1d_u64);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_before_its_time() {
+    fn no_event_leaves_before_its_time() {
         let mut queue = EventQueue::default();
         queue.push(Instant(7), QueuedEvent::Timer(NodeId(0)));
         assert!(queue.pop_due(Instant(6)).is_none());
@@ -316,7 +316,7 @@ mod tests {
 
     /// With the index of the next entry it fills half a cache line.
     #[test]
-    fn an_occurrence_is_small() {
+    fn an_event_is_small() {
         assert!(size_of::<Scheduled>() <= 24, "{}", size_of::<Scheduled>());
     }
 }

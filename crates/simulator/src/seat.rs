@@ -97,7 +97,7 @@ impl Body {
 
 /// Activity of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Activity {
     Alive,
     /// Paused; frames that arrive wait.
     Paused,
@@ -109,7 +109,7 @@ pub(crate) struct Seat {
     pub(crate) body: Body,
     pub(crate) node: NodeId,
     pub(crate) job: Option<Box<dyn Job>>,
-    pub(crate) life: Life,
+    pub(crate) activity: Activity,
     /// Path to the memory of nodes of the same server, if it has such peers.
     pub(crate) local: Option<Box<Local>>,
     /// Operations of the job by path, if other nodes of the server could share memory.
@@ -131,15 +131,15 @@ pub(crate) struct Seat {
     /// Region of its job that others may read.
     pub(crate) probed: Option<RegionConfig>,
     /// True if the seat had earlier incarnations, whose frames may still arrive.
-    pub(crate) has_forebears: bool,
+    pub(crate) has_predecessors: bool,
     /// Number of events that it has reported.
-    pub(crate) told: u64,
+    pub(crate) events_reported: u64,
     memory_requests: u64,
     job_progress: u64,
 }
 
 /// An endpoint and its local path. The ledger records all commands.
-struct Overheard<'a> {
+struct ObservedSeat<'a> {
     endpoint: &'a mut Endpoint,
     local: Option<&'a mut Local>,
     paths: Option<&'a mut PathReport>,
@@ -149,7 +149,7 @@ struct Overheard<'a> {
     commands: u32,
 }
 
-impl rackloom_jobs::Seat for Overheard<'_> {
+impl rackloom_jobs::Seat for ObservedSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         self.commands += 1;
         let taken = match &mut self.local {
@@ -165,7 +165,7 @@ impl rackloom_jobs::Seat for Overheard<'_> {
                 Taken::NotHere => paths.count_frames(&command),
             }
         }
-        self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
+        self.books.with_ledger(|ledger| ledger.note_command(self.node, &command));
         // Without bytes it affects only this side: a wait, a cancel.
         let is_direct = taken == Taken::Here && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
@@ -178,7 +178,7 @@ impl rackloom_jobs::Seat for Overheard<'_> {
 
 /// Result of a poll.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct PollResult {
     /// Time at which the job requested its next poll.
     pub(crate) wake_at: Option<Instant>,
     /// True if the job has just ended.
@@ -195,7 +195,7 @@ impl Seat {
             body,
             node,
             job: None,
-            life: Life::Alive,
+            activity: Activity::Alive,
             local: None,
             paths: None,
             memory_faults: None,
@@ -206,8 +206,8 @@ impl Seat {
             outgoing,
             leases: Leases::default(),
             probed: None,
-            has_forebears: false,
-            told: 0,
+            has_predecessors: false,
+            events_reported: 0,
             memory_requests: 0,
             job_progress: 0,
         }
@@ -215,27 +215,27 @@ impl Seat {
 
     /// Returns true if the run must wait for this member's job.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.job.is_some() && !self.finished && self.life != Life::Dead
+        self.job.is_some() && !self.finished && self.activity != Activity::Dead
     }
 
     pub(crate) fn state(&self) -> MemberState {
-        match self.life {
-            Life::Dead => MemberState::Killed,
-            Life::Alive | Life::Paused if self.finished => MemberState::Finished,
-            Life::Paused => MemberState::Paused,
-            Life::Alive => MemberState::Running,
+        match self.activity {
+            Activity::Dead => MemberState::Killed,
+            Activity::Alive | Activity::Paused if self.finished => MemberState::Finished,
+            Activity::Paused => MemberState::Paused,
+            Activity::Alive => MemberState::Running,
         }
     }
 
     /// Polls the member. Its events are appended to `events`.
-    pub(crate) fn turn(
+    pub(crate) fn poll(
         &mut self,
         now: Instant,
         due: &[Due],
         fabric: &mut Fabric,
         memories: &mut Memories,
         events: &mut Vec<Event>,
-    ) -> Turn {
+    ) -> PollResult {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
             let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
             let bytes = fabric.deliver(now, frame);
@@ -245,7 +245,7 @@ impl Seat {
             let counters = self.body.member().port_counters(port);
             if let Some(dropped) = stale {
                 let is_used = counters.dropped.iter().sum::<u64>() == dropped;
-                memories.with_ledger(|ledger| ledger.used_stale(now, self.node, is_used));
+                memories.with_ledger(|ledger| ledger.note_stale_frame(now, self.node, is_used));
             }
             if let Some(reason) = before.and_then(|before| counters.dropped_since(&before)) {
                 fabric.not_used(now, frame, reason);
@@ -253,12 +253,12 @@ impl Seat {
         }
         let memory_requests = self.memory_requests;
         let mut memory_faults = self.memory_faults.take();
-        let mut turn = self.rounds(now, fabric, memories, memory_faults.as_deref_mut(), events);
+        let mut result = self.rounds(now, fabric, memories, memory_faults.as_deref_mut(), events);
         self.memory_faults = memory_faults;
-        turn.worked = self.memory_requests > memory_requests
+        result.worked = self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
-        turn.job_advanced = turn.finished || self.job_has_advanced();
-        turn
+        result.job_advanced = result.finished || self.job_has_advanced();
+        result
     }
 
     /// Forgets kept frames that a frame over a link with replay has acknowledged.
@@ -273,7 +273,7 @@ impl Seat {
     /// Returns the number of frames dropped at a port so far, if the current one carries operations for an earlier incarnation of this member.
     fn drops_if_stale(&self, port: PortId, bytes: &[u8]) -> Option<u64> {
         let Body::Endpoint(endpoint) = &self.body else { return None };
-        if !self.has_forebears || FrameKind::peek(bytes) != Some(FrameKind::Data) {
+        if !self.has_predecessors || FrameKind::peek(bytes) != Some(FrameKind::Data) {
             return None;
         }
         let header = FabricHeader::of(bytes).ok()?;
@@ -295,15 +295,15 @@ impl Seat {
         memories: &mut Memories,
         mut faults: Option<&mut MemoryFaults>,
         events: &mut Vec<Event>,
-    ) -> Turn {
-        let mut turn = Turn::default();
+    ) -> PollResult {
+        let mut result = PollResult::default();
         let mut requests = self.memory_requests;
         let mut is_settled = false;
         for _ in 0..ROUNDS_MAX {
-            let told = events.len();
+            let reported = events.len();
             let of_advance = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = memories.of_turn(self.node, &mut requests, of_advance);
-            let commands = self.advance(now, &mut memory, &mut turn);
+            let mut memory = memories.during_poll(self.node, &mut requests, of_advance);
+            let commands = self.advance(now, &mut memory, &mut result);
             if self.local.is_some() {
                 is_settled = false;
                 let around = Surroundings {
@@ -315,13 +315,13 @@ impl Seat {
                 };
                 self.work_locally(now, fabric, around);
             }
-            let has_ended = events.len() > told;
+            let has_ended = events.len() > reported;
             let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = memories.of_turn(self.node, &mut requests, faults);
+            let mut memory = memories.during_poll(self.node, &mut requests, faults);
             if is_settled && commands == 0 {
                 // A build with assertions polls nevertheless.
                 if !cfg!(debug_assertions) {
-                    return turn;
+                    return result;
                 }
             } else if self.body.member().poll_timeout() <= now {
                 self.body.member_mut().handle_timeout(now);
@@ -336,22 +336,22 @@ impl Seat {
             let progress = self.body.drain(now, &mut wires, &mut memory, events) || has_ended;
             self.memory_requests = requests;
             if !progress {
-                return turn;
+                return result;
             }
             debug_assert!(!is_settled || commands > 0, "{:?} at {now:?} had more to do", self.node);
             // A member with one port has been polled to the end. With several ports, the poll of one may have changed another.
             let is_simple = matches!(self.body, Body::Endpoint(_)) && self.outgoing.len() == 1;
-            is_settled = is_simple && events.len() == told;
-            memories.tell(now, self.node, &events[told..]);
+            is_settled = is_simple && events.len() == reported;
+            memories.report_to_ledger(now, self.node, &events[reported..]);
             if let Some(local) = &mut self.local {
-                events[told..].iter().for_each(|event| local.hear(event));
+                events[reported..].iter().for_each(|event| local.handle_event(event));
             }
             if let Some(job) = &mut self.job {
-                events[told..].iter().for_each(|event| job.handle_event(now, event));
+                events[reported..].iter().for_each(|event| job.handle_event(now, event));
             }
         }
-        turn.wake_at = Some(now);
-        turn
+        result.wake_at = Some(now);
+        result
     }
 
     /// Carries out due operations of the local path. Nodes whose memory changes are polled at the same time.
@@ -371,21 +371,21 @@ impl Seat {
     }
 
     /// Polls the job and returns the number of its commands.
-    fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, turn: &mut Turn) -> u32 {
+    fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, result: &mut PollResult) -> u32 {
         let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { return 0 };
         if self.finished && !job.has_last_words() {
             return 0;
         }
         let books = Rc::clone(&memory.memories.books);
         let (local, paths) = (self.local.as_deref_mut(), self.paths.as_mut());
-        let mut overheard = Overheard { endpoint, local, paths, books, node: self.node, commands: 0 };
-        match job.advance(now, &mut overheard, memory) {
-            Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
+        let mut observed = ObservedSeat { endpoint, local, paths, books, node: self.node, commands: 0 };
+        match job.advance(now, &mut observed, memory) {
+            Progress::Running(wake_at) => result.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {
-                turn.finished |= !self.finished;
-                (self.finished, turn.wake_at) = (true, None);
+                result.finished |= !self.finished;
+                (self.finished, result.wake_at) = (true, None);
             }
         }
-        overheard.commands
+        observed.commands
     }
 }

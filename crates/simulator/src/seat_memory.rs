@@ -13,7 +13,7 @@ use rackloom_protocol::{
 use crate::loans::range;
 use crate::memories::{Memories, NodeMemory};
 use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
-use crate::takings::Place;
+use crate::takings::RegionOffset;
 
 /// Memory of one node during its poll.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl SeatMemory<'_> {
                 self.put_in(region, range.region_offset, &frame[at..at + length])?;
             }
             let (node, offset, length) = (self.node, range.region_offset, u64::from(range.length));
-            self.memories.with_ledger(|ledger| ledger.wrote(node, region, offset, length));
+            self.memories.with_ledger(|ledger| ledger.note_write(node, region, offset, length));
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl SeatMemory<'_> {
             PayloadMode::Full => {
                 // A payload taken earlier that overlaps this one is copied in its order.
                 self.before_replacing(region, offset, length as u64);
-                self.memories.take(self.node, Place { region, offset }, payload)
+                self.memories.take(self.node, RegionOffset { region, offset }, payload)
             }
             PayloadMode::Shadow if is_mapped(self.own()) => {
                 let stand_in = &frame[at..at + self.memories.books.stand_in_bytes(length)];
@@ -136,7 +136,7 @@ impl SeatMemory<'_> {
             }
             MemoryAccess::Atomic { offset, atomic } => {
                 self.before_write(request.region, offset, atomic.width.bytes());
-                self.memories.with_ledger(|ledger| ledger.applied(self.node, request.region, offset));
+                self.memories.with_ledger(|ledger| ledger.note_applied(self.node, request.region, offset));
                 self.own().bytes.execute(request, frame)
             }
             MemoryAccess::Read { offset, length } => {
@@ -189,7 +189,7 @@ impl Memory for SeatMemory<'_> {
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let length = bytes.len() as u64;
-        self.memories.with_ledger(|ledger| ledger.wrote_itself(self.node, region, offset, length));
+        self.memories.with_ledger(|ledger| ledger.note_own_write(self.node, region, offset, length));
         self.put_in(region, offset, bytes)
     }
 

@@ -87,14 +87,14 @@ impl Shadow {
         self.extents.range(range).next_back().map(|((_, begin), extent)| (*begin, extent))
     }
 
-    /// Compares the bytes expected at `offset`, part by part: `Some(true)` if fingerprints agree, `Some(false)` if they differ,
+    /// Compares the bytes expected at `offset`. Calls `report` for each part: `Some(true)` if fingerprints agree, `Some(false)` if they differ,
     /// `None` if ordinary memory must be compared.
     pub(crate) fn judge(
         &self,
         region: RegionId,
         offset: u64,
         expected: &[u8],
-        mut tell: impl FnMut(std::ops::Range<usize>, Option<bool>),
+        mut report: impl FnMut(std::ops::Range<usize>, Option<bool>),
     ) {
         let end = offset + expected.len() as u64;
         let mut at = offset;
@@ -104,13 +104,13 @@ impl Shadow {
             let Some((begin, extent)) = here else {
                 let next = self.extents.range((region, at)..(region, end)).next();
                 let until = next.map_or(end, |((_, begin), _)| *begin);
-                tell(part(until), None);
+                report(part(until), None);
                 at = until;
                 continue;
             };
             let until = end.min(begin + extent.length);
             let agrees = !extent.is_torn && extent.agrees(at - begin, &expected[part(until)], until - begin);
-            tell(part(until), Some(agrees));
+            report(part(until), Some(agrees));
             at = until;
         }
     }
@@ -144,46 +144,50 @@ mod tests {
         shadow.note(REGION, offset, payload.len() as u64, &stand_in);
     }
 
-    fn told(shadow: &Shadow, offset: u64, expected: &[u8]) -> Vec<(usize, Option<bool>)> {
+    fn judged(shadow: &Shadow, offset: u64, expected: &[u8]) -> Vec<(usize, Option<bool>)> {
         let mut parts = Vec::new();
         shadow.judge(REGION, offset, expected, |part, agrees| parts.push((part.len(), agrees)));
         parts
     }
 
     #[test]
-    fn what_came_agrees_and_one_wrong_byte_does_not() {
+    fn equal_bytes_agree_and_one_wrong_byte_does_not() {
         let (mut shadow, mut payload) = (Shadow::default(), bytes(1, 1_000));
         note(&mut shadow, 500, &payload);
-        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(true))]);
-        assert_eq!(told(&shadow, 500, &payload[..512]), [(512, Some(true))], "whole blocks of it");
-        assert_eq!(told(&shadow, 756, &payload[256..]), [(744, Some(true))]);
-        assert_eq!(told(&shadow, 500, &payload[..500]), [(500, Some(false))], "half a block tells nothing");
+        assert_eq!(judged(&shadow, 500, &payload), [(1_000, Some(true))]);
+        assert_eq!(judged(&shadow, 500, &payload[..512]), [(512, Some(true))], "whole blocks of it");
+        assert_eq!(judged(&shadow, 756, &payload[256..]), [(744, Some(true))]);
+        assert_eq!(
+            judged(&shadow, 500, &payload[..500]),
+            [(500, Some(false))],
+            "half a block cannot be compared"
+        );
         payload[999] ^= 1;
-        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(false))]);
+        assert_eq!(judged(&shadow, 500, &payload), [(1_000, Some(false))]);
     }
 
     #[test]
-    fn between_transfers_ordinary_memory_is_asked() {
+    fn between_transfers_ordinary_memory_is_compared() {
         let (mut shadow, all) = (Shadow::default(), bytes(2, 1_200));
         note(&mut shadow, 100, &all[100..356]);
         note(&mut shadow, 600, &all[600..1_112]);
         let expected = [(100, None), (256, Some(true)), (244, None), (512, Some(true)), (88, None)];
-        assert_eq!(told(&shadow, 0, &all), expected);
+        assert_eq!(judged(&shadow, 0, &all), expected);
         shadow.forget(REGION, 100, 256);
-        assert_eq!(told(&shadow, 0, &all[..600]), [(600, None)]);
+        assert_eq!(judged(&shadow, 0, &all[..600]), [(600, None)]);
     }
 
     #[test]
-    fn what_is_written_over_in_part_is_not_known_and_comes_back_with_the_next_transfer() {
+    fn a_partly_overwritten_block_is_unknown_until_the_next_transfer() {
         let (mut shadow, payload) = (Shadow::default(), bytes(3, 512));
         note(&mut shadow, 0, &payload);
         note(&mut shadow, 512, &payload);
         shadow.forget(REGION, 500, 20);
-        assert_eq!(told(&shadow, 0, &payload), [(512, Some(false))]);
-        assert_eq!(told(&shadow, 512, &payload), [(512, Some(false))]);
+        assert_eq!(judged(&shadow, 0, &payload), [(512, Some(false))]);
+        assert_eq!(judged(&shadow, 512, &payload), [(512, Some(false))]);
         note(&mut shadow, 0, &payload);
-        assert_eq!(told(&shadow, 0, &payload), [(512, Some(true))]);
+        assert_eq!(judged(&shadow, 0, &payload), [(512, Some(true))]);
         note(&mut shadow, 0, &bytes(4, 1_024));
-        assert_eq!(told(&shadow, 0, &bytes(4, 1_024)), [(1_024, Some(true))], "a longer one covers both");
+        assert_eq!(judged(&shadow, 0, &bytes(4, 1_024)), [(1_024, Some(true))], "a longer one covers both");
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_holds_what_is_noted_until_nothing_is() {
+    fn a_range_covers_all_references_until_none_is_left() {
         let (one, other) = (RegionId(1), RegionId(2));
         let mut spans = Spans::default();
         assert!(!spans.reaches(one, 0, u64::MAX));
@@ -70,7 +70,7 @@ mod tests {
         assert!(spans.reaches(one, 19, 20) && spans.reaches(one, 45, 60) && !spans.reaches(other, 0, 100));
         assert!(!spans.reaches(one, 0, 10) && !spans.reaches(one, 50, 60), "up to its ends and no further");
         spans.remove(one);
-        assert!(spans.reaches(one, 10, 11), "one is left, nobody knows which");
+        assert!(spans.reaches(one, 10, 11), "one reference is left, and it is not known which");
         spans.widen(one, 50, 60);
         assert!(spans.reaches(one, 59, 60));
         spans.remove(one);

@@ -15,12 +15,12 @@ use crate::spans::Spans;
 
 /// Offset of the first byte in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RegionOffset {
     pub(crate) region: RegionId,
     pub(crate) offset: u64,
 }
 
-impl Place {
+impl RegionOffset {
     fn end(self, length: u64) -> u64 {
         self.offset + length
     }
@@ -35,8 +35,8 @@ impl Place {
 pub(crate) struct Taking {
     /// Node that lent them.
     pub(crate) source: NodeId,
-    pub(crate) from: Place,
-    pub(crate) to: Place,
+    pub(crate) from: RegionOffset,
+    pub(crate) to: RegionOffset,
     /// Length of all payloads, in bytes.
     pub(crate) length: u64,
     /// Length of each payload, in bytes; the last one may be shorter.
@@ -122,7 +122,8 @@ mod tests {
     const REGION: RegionId = RegionId(1);
 
     fn taking(takings: &mut Takings, from: u64, to: u64, length: u64) -> Taking {
-        let (from, to) = (Place { region: REGION, offset: from }, Place { region: REGION, offset: to });
+        let (from, to) =
+            (RegionOffset { region: REGION, offset: from }, RegionOffset { region: REGION, offset: to });
         let (source, number) = (NodeId(3), takings.number());
         Taking { source, from, to, length, payload_bytes: length, number }
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_to_be_copied_is_known_to_the_byte() {
+    fn pending_copies_are_known_to_the_byte() {
         let mut takings = Takings::default();
         for to in [100, 200] {
             let next = taking(&mut takings, 0, to, 10);

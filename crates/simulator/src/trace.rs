@@ -120,10 +120,10 @@ const FACTORS: [u64; 5] = [
 ];
 
 /// Returns the seed of a record: kind of event, time, link or member, and number there.
-const fn seed(now: Instant, what: u8, (place, length): (u32, u32), number: u64) -> u64 {
-    let place = (place as u64) << 32 | length as u64;
+const fn seed(now: Instant, what: u8, (location, length): (u32, u32), number: u64) -> u64 {
+    let location = (location as u64) << 32 | length as u64;
     let when = folded(now.0 ^ FACTORS[0], number ^ FACTORS[1]);
-    folded(when ^ FACTORS[2], place ^ (what as u64).rotate_right(8) ^ FACTORS[3])
+    folded(when ^ FACTORS[2], location ^ (what as u64).rotate_right(8) ^ FACTORS[3])
 }
 
 /// Combines both halves of a product.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_shows() {
+    fn every_difference_changes_the_hash() {
         let base =
             |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), whole(b"abc"));
         let variants = [

@@ -17,7 +17,7 @@ const BATCHES_PER_INSTANT_MAX: u64 = 1_000_000;
 
 /// A job may take this many times the limit for work until its next progress, as long as there is work: one large transfer
 /// over a slow link is a single step of a job.
-const JOB_PATIENCE: u64 = 20;
+const JOB_LIMIT_FACTOR: u64 = 20;
 
 /// Reason for which a run was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -41,7 +41,7 @@ pub enum StallCause {
     #[error("time stands still")]
     TimeStandsStill,
     /// More events than the limit.
-    #[error("more than {limit} occurrences; hint: raise the limit if the run is meant to be this long")]
+    #[error("more than {limit} events; hint: raise the limit if the run is meant to be this long")]
     TooManyOccurrences {
         /// Maximum number of events.
         limit: u64,
@@ -148,12 +148,13 @@ impl Watchdog {
     }
 
     /// Returns the deadline for the jobs' progress, as far as is known now; before then no check is needed.
-    pub(crate) fn bites_at(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         if self.limit_ns == 0 {
             return Instant::NEVER;
         }
         let after = |at: Instant, ns: u64| Instant(at.0.saturating_add(ns).saturating_add(1));
-        after(self.work_at, self.limit_ns).min(after(self.job_at, self.limit_ns.saturating_mul(JOB_PATIENCE)))
+        after(self.work_at, self.limit_ns)
+            .min(after(self.job_at, self.limit_ns.saturating_mul(JOB_LIMIT_FACTOR)))
     }
 
     /// Returns an error if the jobs make no progress. A limit of 0 disables the check.
@@ -164,7 +165,7 @@ impl Watchdog {
         if now.since(self.work_at) > self.limit_ns {
             return Err(StallCause::NoProgress { since: self.work_at });
         }
-        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_PATIENCE) {
+        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_LIMIT_FACTOR) {
             return Err(StallCause::NoJobProgress { since: self.job_at });
         }
         Ok(())
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_bites_after_the_limit_and_work_soothes_it() {
+    fn it_stops_after_the_limit_and_work_restarts_it() {
         let mut watchdog = Watchdog::new(100);
         assert_eq!(watchdog.check_progress(Instant(100)), Ok(()));
         assert_eq!(
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn work_alone_soothes_it_only_so_long() {
+    fn work_without_job_progress_stops_after_a_longer_limit() {
         let mut watchdog = Watchdog::new(100);
         watchdog.job_progress(Instant(30));
         watchdog.work(Instant(2_030));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn time_may_not_stand_still() {
+    fn time_must_advance() {
         let mut watchdog = Watchdog::new(0);
         for moment in 0..3 {
             for _ in 0..BATCHES_PER_INSTANT_MAX {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn occurrences_are_limited() {
+    fn events_are_limited() {
         let mut watchdog = Watchdog::new(0);
         watchdog.limit_occurrences(10);
         assert_eq!(watchdog.check_engine(Instant(1), 10), Ok(()));
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_who_waits_for_what() {
+    fn the_error_names_waiting_members_and_their_reasons() {
         let stalled = Stalled {
             at: Instant(9),
             cause: StallCause::NothingScheduled,

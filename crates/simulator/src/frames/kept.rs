@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_frame_leaves_again_as_it_was_with_its_loan_and_is_none_under_way() {
+    fn a_kept_frame_is_sent_again_unchanged_with_its_loan_and_does_not_count_as_in_flight() {
         let books = Rc::new(Books::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
         let room = written(&mut frames, &books);
@@ -89,28 +89,28 @@ mod tests {
         assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], loan));
         frames.forget(first);
         let is_lent = || books.loans.borrow()[0].loaned(loan.loan).is_some();
-        assert!(is_lent(), "the frame under way still carries it");
+        assert!(is_lent(), "the frame in flight still carries it");
         frames.release(again);
         assert!(!is_lent());
         assert_eq!(frames.alive_max(), 1);
     }
 
     #[test]
-    fn what_is_forgotten_under_way_goes_when_it_is_there() {
+    fn a_frame_forgotten_in_flight_is_freed_on_arrival() {
         let books = Rc::new(Books::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
         let room = written(&mut frames, &books);
         let frame = frames.seal(room, LENGTH, 0);
         frames.keep(frame);
         frames.forget(frame);
-        assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still under way");
+        assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still in flight");
         frames.release(frame);
         assert!(frames.frames[frame.index()].is_free);
     }
 
     /// A frame that is passed on has its bytes, short or whole, and the link's kept frame still has them, too.
     #[test]
-    fn a_kept_frame_that_is_handed_over_stays_as_it_was() {
+    fn a_kept_frame_that_is_handed_over_stays_unchanged() {
         for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
             let books = Rc::new(Books::new(PayloadMode::Full, 1));
             let mut frames = FrameSlab::new(1_024, Rc::clone(&books));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_damaged_under_way_is_kept_as_it_was() {
+    fn a_frame_damaged_in_flight_is_kept_undamaged() {
         let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..100].fill(7);

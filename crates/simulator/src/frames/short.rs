@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_the_ends_of_a_frame_there_is_nothing_left_of_others() {
+    fn the_left_out_part_of_a_frame_reads_as_zeros() {
         let mut blank = Blank::new(100);
         let stored: Vec<u8> = (1..=30).collect();
         for (head, tail) in [(10, 80..100), (25, 30..35), (5, 75..100), (30, 60..60), (10, 80..100)] {

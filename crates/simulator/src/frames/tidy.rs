@@ -32,11 +32,11 @@ impl FrameSlab {
     /// Exchanges free frames that have a room with frames in front of them that have none. A free frame is not referred to by number.
     fn move_to_the_front(&mut self) {
         self.bare.sort_unstable();
-        let mut places = self.bare.iter_mut().peekable();
+        let mut slots = self.bare.iter_mut().peekable();
         for free in self.free.iter_mut().flatten() {
-            if let Some(place) = places.next_if(|place| **place < *free) {
-                self.frames.swap(*place as usize, *free as usize);
-                std::mem::swap(place, free);
+            if let Some(slot) = slots.next_if(|slot| **slot < *free) {
+                self.frames.swap(*slot as usize, *free as usize);
+                std::mem::swap(slot, free);
             }
         }
     }
@@ -70,7 +70,7 @@ mod tests {
     use crate::payload::Books;
 
     #[test]
-    fn rooms_that_nobody_needs_are_given_up_and_come_back_when_they_are_needed() {
+    fn unused_rooms_are_given_up_and_return_on_demand() {
         let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
         let channel = ChannelId(1);
         let crowd = |frames: &mut FrameSlab, count: usize| -> Vec<_> {

@@ -4,7 +4,7 @@ use rackloom_protocol::{Command, Completion, LocalRange, NodeId, OperationError,
 
 /// Range of a node's memory that an operation may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Destination {
     pub(super) holder: NodeId,
     pub(super) region: RegionId,
     pub(super) offset: u64,
@@ -38,12 +38,12 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) number: u64,
-    pub(super) asker: NodeId,
+    pub(super) initiator: NodeId,
     /// `None`: a posted store, which has no completion.
     pub(super) operation: Option<OperationId>,
     pub(super) target: Option<NodeId>,
     pub(super) kind: Kind,
-    pub(super) place: Option<Place>,
+    pub(super) destination: Option<Destination>,
     pub(super) word: Option<Word>,
     /// True if the initiator has lost the target since the request.
     pub(super) was_lost: bool,
@@ -51,19 +51,19 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Returns `None` for commands that are no operations.
-    pub(super) fn of(asker: NodeId, command: &Command<'_>, number: u64) -> Option<Self> {
+    pub(super) fn of(initiator: NodeId, command: &Command<'_>, number: u64) -> Option<Self> {
         let entry = |operation, target, kind| Self {
             number,
-            asker,
+            initiator,
             operation: Some(operation),
             target,
             kind,
-            place: None,
+            destination: None,
             word: None,
             was_lost: false,
         };
-        let own = |into: LocalRange| Place {
-            holder: asker,
+        let own = |into: LocalRange| Destination {
+            holder: initiator,
             region: into.region,
             offset: into.offset,
             length: into.length,
@@ -72,27 +72,28 @@ impl Entry {
             Command::Store { operation, target, data, completion } => {
                 let (region, offset, length) = (target.region, target.offset, data.len() as u64);
                 let mut store = entry(operation, Some(target.node), Kind::Store { data: data.into() });
-                store.place = Some(Place { holder: target.node, region, offset, length });
+                store.destination = Some(Destination { holder: target.node, region, offset, length });
                 store.operation = (completion == Completion::Visible).then_some(operation);
                 store
             }
             Command::Put { operation, target, source, signal } => {
                 let (region, offset, length) = (target.region, target.offset, source.length);
-                let place = (length > 0).then_some(Place { holder: target.node, region, offset, length });
+                let destination =
+                    (length > 0).then_some(Destination { holder: target.node, region, offset, length });
                 let word = signal.map(|signal| (target.node, signal.region, signal.offset));
-                Self { place, word, ..entry(operation, Some(target.node), Kind::Put { source }) }
+                Self { destination, word, ..entry(operation, Some(target.node), Kind::Put { source }) }
             }
             Command::Load { operation, target, into } | Command::Get { operation, target, into } => {
-                let place = (into.length > 0).then(|| own(into));
-                Self { place, ..entry(operation, Some(target.node), Kind::Fetch) }
+                let destination = (into.length > 0).then(|| own(into));
+                Self { destination, ..entry(operation, Some(target.node), Kind::Fetch) }
             }
             Command::Atomic { operation, target, .. } => {
                 let word = Some((target.node, target.region, target.offset));
                 Self { word, ..entry(operation, Some(target.node), Kind::Atomic) }
             }
             Command::Receive { operation, into, .. } => {
-                let place = (into.length > 0).then(|| own(into));
-                Self { place, ..entry(operation, None, Kind::Receive) }
+                let destination = (into.length > 0).then(|| own(into));
+                Self { destination, ..entry(operation, None, Kind::Receive) }
             }
             Command::Send { operation, target, .. } => entry(operation, Some(target), Kind::Other),
             Command::WaitUntil { operation, .. } => entry(operation, None, Kind::Other),

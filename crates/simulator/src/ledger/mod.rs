@@ -22,7 +22,7 @@ use rackloom_jobs::{Oracle, Verdicts};
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Command, Event, Instant, NodeId, OperationError, OperationId, RegionId};
 
-use self::entry::{Entry, Kind, Place};
+use self::entry::{Destination, Entry, Kind};
 use self::extents::Extents;
 use self::words::Words;
 use crate::loans::range;
@@ -88,25 +88,25 @@ impl Ledger {
     }
 
     /// Notes a frame that was sent to an earlier incarnation of this node, and whether the node used it.
-    pub(crate) fn used_stale(&mut self, now: Instant, node: NodeId, is_used: bool) {
+    pub(crate) fn note_stale_frame(&mut self, now: Instant, node: NodeId, is_used: bool) {
         self.verdicts.judge(Oracle::Lives, !is_used, || {
-            format!("{node} used a frame at {now:?} that was sent to an earlier life of it")
+            format!("{node} used a frame at {now:?} that was sent to an earlier incarnation of it")
         });
     }
 
     /// Notes a command that a node's endpoint has accepted.
-    pub(crate) fn asked(&mut self, node: NodeId, command: &Command<'_>) {
+    pub(crate) fn note_command(&mut self, node: NodeId, command: &Command<'_>) {
         let number = self.next_number;
         let Some(mut entry) = Entry::of(node, command, number) else { return };
         self.next_number += 1;
         entry.was_lost = entry.target.is_some_and(|target| self.lost[node.index()].contains(&target));
-        if let Some(place) = entry.place
-            && let Some(extents) = self.extents.get_mut(place.holder.index())
+        if let Some(destination) = entry.destination
+            && let Some(extents) = self.extents.get_mut(destination.holder.index())
         {
-            extents.open(&place, (node, number));
+            extents.open(&destination, (node, number));
         }
         if let Some(word) = entry.word {
-            self.words.asked(word, entry.is_signal().then_some((node, number)));
+            self.words.request(word, entry.is_signal().then_some((node, number)));
         }
         if let Some(operation) = entry.operation {
             self.numbers[node.index()].insert(operation, number);
@@ -115,12 +115,12 @@ impl Ledger {
     }
 
     /// Notes a write to a node's memory for an operation.
-    pub(crate) fn wrote(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+    pub(crate) fn note_write(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         let Some(extents) = self.extents.get_mut(node.index()) else { return };
         let found = extents.write(region, offset, length);
         let where_to = || format!("{length} bytes at {offset} of {region} of {node}");
         self.verdicts.judge(Oracle::Untouched, found.is_covered, || {
-            format!("{} were written, and no operation under way may write there", where_to())
+            format!("{} were written, and no outstanding operation may write there", where_to())
         });
         if found.is_too_much {
             self.verdicts.find(Oracle::ExactlyOnce, || {
@@ -130,26 +130,26 @@ impl Ledger {
     }
 
     /// Notes a write of a node's own job to its memory.
-    pub(crate) fn wrote_itself(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+    pub(crate) fn note_own_write(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         if let Some(extents) = self.extents.get_mut(node.index()) {
             extents.touch(region, offset, length);
         }
     }
 
     /// Notes an atomic or a signal that is applied to a word of a node's memory.
-    pub(crate) fn applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
-        self.wrote_itself(node, region, offset, 8);
+    pub(crate) fn note_applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
+        self.note_own_write(node, region, offset, 8);
         let word = (node, region, offset);
-        let is_right = self.words.applied(word);
+        let is_right = self.words.apply(word);
         self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
-            format!(
-                "the word at {offset} of {region} of {node} was changed more often than anybody asked for"
-            )
+            format!("the word at {offset} of {region} of {node} was changed more often than was requested")
         });
         let Self { words, open, extents, .. } = self;
-        let is_whole = |(asker, number): (NodeId, u64)| {
-            let place = open.get(asker.index()).and_then(|open| open.get(&number)?.place);
-            place.is_none_or(|place| extents[place.holder.index()].is_whole(&place).unwrap_or(true))
+        let is_whole = |(initiator, number): (NodeId, u64)| {
+            let destination = open.get(initiator.index()).and_then(|open| open.get(&number)?.destination);
+            destination.is_none_or(|destination| {
+                extents[destination.holder.index()].is_whole(&destination).unwrap_or(true)
+            })
         };
         if let Some(is_right) = words.take_signal(word, is_whole) {
             self.verdicts.judge(Oracle::Order, is_right, || {
@@ -159,7 +159,13 @@ impl Ledger {
     }
 
     /// Takes the events of a node's endpoint. Losses come first: they explain completions of the same batch.
-    pub(crate) fn hear(&mut self, now: Instant, node: NodeId, events: &[Event], memories: &impl AllMemories) {
+    pub(crate) fn handle_events(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        events: &[Event],
+        memories: &impl AllMemories,
+    ) {
         for event in events {
             match *event {
                 Event::NodeLost { node: lost } => {
@@ -186,14 +192,14 @@ impl Ledger {
     }
 
     /// Begins a new incarnation of a node: its memory is new, and operations of the old one may not write there.
-    pub(crate) fn bury(&mut self, node: NodeId) {
+    pub(crate) fn begin_incarnation(&mut self, node: NodeId) {
         self.extents[node.index()] = Extents::default();
         self.words.forget(node);
         // Requests of the old incarnation may still arrive at other nodes: their ranges stay covered.
         self.open[node.index()].clear();
         self.numbers[node.index()].clear();
         for entry in self.open.iter_mut().flat_map(BTreeMap::values_mut) {
-            entry.place = entry.place.filter(|place| place.holder != node);
+            entry.destination = entry.destination.filter(|destination| destination.holder != node);
             entry.word = entry.word.filter(|(holder, ..)| *holder != node);
         }
     }
@@ -254,60 +260,65 @@ impl Ledger {
         result: Result<u64, OperationError>,
         memories: &impl AllMemories,
     ) {
-        let told = || format!("{} of {node} at {now:?}", entry.name());
+        let name = || format!("{} of {node} at {now:?}", entry.name());
         let is_unknown =
             matches!(result, Err(OperationError::OutcomeUnknown | OperationError::EarlierFailure));
         let is_undone = matches!(result, Err(OperationError::Unreachable));
         if result == Err(OperationError::OutcomeUnknown) && entry.target.is_some() {
             self.verdicts.judge(Oracle::UnknownIfTrue, entry.was_lost, || {
-                format!("{} ended with an unknown outcome, and its target was never lost", told())
+                format!("{} ended with an unknown outcome, and its target was never lost", name())
             });
         }
-        let written = entry.place.and_then(|place| {
-            let extents = self.extents.get_mut(place.holder.index())?;
+        let written = entry.destination.and_then(|destination| {
+            let extents = self.extents.get_mut(destination.holder.index())?;
             // A range that an operation with an unknown outcome may still write stays covered for good.
-            if is_unknown { extents.abandon(&place) } else { extents.close(&place) }
+            if is_unknown { extents.abandon(&destination) } else { extents.close(&destination) }
         });
         let must_be_whole = result.is_ok();
-        match (entry.place, written) {
-            (Some(place), Some(written)) if must_be_whole => {
-                let length = entry.length_of(result, place.length);
+        match (entry.destination, written) {
+            (Some(destination), Some(written)) if must_be_whole => {
+                let length = entry.length_of(result, destination.length);
                 self.verdicts.judge(Oracle::ExactlyOnce, written.bytes == length, || {
-                    format!("{} ended well with {} of its {length} bytes written", told(), written.bytes)
+                    format!("{} ended well with {} of its {length} bytes written", name(), written.bytes)
                 });
                 if !written.is_touched && self.has_bytes {
-                    self.compare(entry, &place, memories);
+                    self.compare(entry, &destination, memories);
                 }
             }
             // A lost load, get or receive may leave a part of the data in the buffer of the node that began it. No other memory has changed.
             (Some(_), Some(written)) if is_undone && !matches!(entry.kind, Kind::Fetch | Kind::Receive) => {
                 self.verdicts.judge(Oracle::UnknownIfTrue, written.bytes == 0, || {
-                    format!("{} ended with nothing sent, and {} bytes were written", told(), written.bytes)
+                    format!("{} ended with nothing sent, and {} bytes were written", name(), written.bytes)
                 });
             }
             (Some(_), None) if must_be_whole => self.verdicts.pass_over(Oracle::ExactlyOnce),
             _ => {}
         }
         if let Some(word) = entry.word {
-            let is_right = self.words.ended(word, result.is_ok(), is_unknown, (node, entry.number));
+            let is_right = self.words.end(word, result.is_ok(), is_unknown, (node, entry.number));
             self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
-                format!("{} ended, and its word was changed too seldom or too often", told())
+                format!("{} ended, and its word was not changed exactly once", name())
             });
         }
     }
 
     /// Compares the bytes in memory with those that were to be written.
-    fn compare(&mut self, entry: &Entry, place: &Place, memories: &impl AllMemories) {
-        let there = range(memories.bytes(place.holder), place.region, place.offset, place.length as usize);
+    fn compare(&mut self, entry: &Entry, destination: &Destination, memories: &impl AllMemories) {
+        let there = range(
+            memories.bytes(destination.holder),
+            destination.region,
+            destination.offset,
+            destination.length as usize,
+        );
         let wanted = match &entry.kind {
             Kind::Store { data } => Some(&**data),
             Kind::Put { source } => {
-                range(memories.bytes(entry.asker), source.region, source.offset, source.length as usize)
+                range(memories.bytes(entry.initiator), source.region, source.offset, source.length as usize)
             }
             _ => return,
         };
         self.verdicts.judge(Oracle::Shadow, there == wanted, || {
-            format!("{} of {} ended well, and other bytes are at its target", entry.name(), entry.asker)
+            format!("{} of {} ended well, and other bytes are at its target", entry.name(), entry.initiator)
         });
     }
 }

@@ -11,7 +11,7 @@ use rackloom_protocol::{
 
 use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed};
 use crate::memories::Memories;
-use crate::takings::Place;
+use crate::takings::RegionOffset;
 
 /// Inputs and outputs of one poll of the local path.
 pub(crate) struct Surroundings<'a> {
@@ -88,7 +88,7 @@ impl Local {
         let node = self.node;
         let memory_faults = &mut around.memory_faults;
         let fails = |_: &RegionId| memory_faults.as_mut().is_some_and(|memory_faults| memory_faults.fails());
-        let unreadable: Vec<_> = self.doubted.drain(..).filter(fails).collect();
+        let unreadable: Vec<_> = self.refused_regions.drain(..).filter(fails).collect();
         self.waits.retain(|wait| {
             let result =
                 if unreadable.contains(&wait.region) { Some(Err(failed())) } else { around.look(node, wait) };
@@ -103,8 +103,8 @@ impl Surroundings<'_> {
     /// Copies bytes from one node's memory to another's.
     fn copy(
         &mut self,
-        from: (NodeId, Place),
-        to: (NodeId, Place),
+        from: (NodeId, RegionOffset),
+        to: (NodeId, RegionOffset),
         length: u64,
     ) -> Result<(), OperationError> {
         if length == 0 {
@@ -126,7 +126,7 @@ impl Surroundings<'_> {
     fn apply(&mut self, at: RemoteAddress, atomic: Atomic) -> Result<u64, OperationError> {
         let access = MemoryAccess::Atomic { offset: at.offset, atomic };
         let request = MemoryRequest { token: MemoryToken(0), region: at.region, access };
-        let mut memory = self.memories.of_turn(at.node, self.requests, None);
+        let mut memory = self.memories.during_poll(at.node, self.requests, None);
         match memory.execute(&request, &[]) {
             Some(MemoryDone::Value(old)) => Ok(old),
             _ => Err(failed()),
@@ -136,7 +136,7 @@ impl Surroundings<'_> {
     /// Returns the result of a wait, or `None` if it goes on.
     fn look(&mut self, node: NodeId, wait: &Wait) -> Option<Result<u64, OperationError>> {
         let mut word = [0; WORD_BYTES as usize];
-        let mut memory = self.memories.of_turn(node, self.requests, None);
+        let mut memory = self.memories.during_poll(node, self.requests, None);
         if memory.read(wait.region, wait.offset, &mut word).is_err() {
             return Some(Err(failed()));
         }
@@ -152,10 +152,10 @@ const fn failed() -> OperationError {
     OperationError::MemoryFailed
 }
 
-const fn place(at: RemoteAddress) -> Place {
-    Place { region: at.region, offset: at.offset }
+const fn place(at: RemoteAddress) -> RegionOffset {
+    RegionOffset { region: at.region, offset: at.offset }
 }
 
-const fn own(range: LocalRange) -> Place {
-    Place { region: range.region, offset: range.offset }
+const fn own(range: LocalRange) -> RegionOffset {
+    RegionOffset { region: range.region, offset: range.offset }
 }

@@ -8,7 +8,7 @@ use rackloom_protocol::{NodeId, PortId};
 
 use super::Simulation;
 use crate::link::{Channel, ChannelId};
-use crate::seat::{Due, Life};
+use crate::seat::{Activity, Due};
 use crate::trace::Fate;
 
 /// Action on the rack.
@@ -85,7 +85,7 @@ impl Simulation {
             Action::Restart { member } => self.restart(member),
             Action::Cut { edge, direction } => self.each_channel(edge, direction, |channel| {
                 channel.tampering.cut = true;
-                channel.life += 1;
+                channel.incarnation += 1;
             }),
             Action::Restore { edge, direction } => self.each_channel(edge, direction, |channel| {
                 (channel.tampering.cut, channel.tampering.drop_all) = (false, false);
@@ -107,7 +107,7 @@ impl Simulation {
         if seat.is_awaited() {
             self.awaited -= 1;
         }
-        seat.life = Life::Dead;
+        seat.activity = Activity::Dead;
         if let Some(owner) = self.owners.as_ref().and_then(|owners| owners.get(member.index())) {
             owner.die();
         }
@@ -121,17 +121,17 @@ impl Simulation {
 
     fn pause(&mut self, member: NodeId) {
         let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if seat.life == Life::Alive {
-            seat.life = Life::Paused;
+        if seat.activity == Activity::Alive {
+            seat.activity = Activity::Paused;
         }
     }
 
     fn resume(&mut self, member: NodeId, due: &mut Vec<Due>) {
         let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if seat.life != Life::Paused {
+        if seat.activity != Activity::Paused {
             return;
         }
-        seat.life = Life::Alive;
+        seat.activity = Activity::Alive;
         due.append(&mut seat.parked);
         due.push(Due { member, frame: None, number: 0 });
     }
@@ -139,7 +139,7 @@ impl Simulation {
     fn carrier(&mut self, member: NodeId, port: PortId, up: bool, due: &mut Vec<Due>) {
         let now = self.now;
         let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if port.index() < seat.body.member().port_count() && seat.life != Life::Dead {
+        if port.index() < seat.body.member().port_count() && seat.activity != Activity::Dead {
             seat.body.member_mut().handle_carrier(now, port, up);
             due.push(Due { member, frame: None, number: 0 });
         }

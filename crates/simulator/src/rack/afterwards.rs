@@ -17,7 +17,7 @@ use rackloom_protocol::{
 use super::Simulation;
 use super::actions::Action;
 use crate::link::ChannelId;
-use crate::seat::{Body, Life};
+use crate::seat::{Activity, Body};
 
 /// Identity of the first probe; a job does not use numbers that large.
 const FIRST_PROBE: u64 = 1 << 63;
@@ -30,10 +30,10 @@ const PROBE_BYTES: u64 = 8;
 /// A word that one node loads from another.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    asker: NodeId,
+    initiator: NodeId,
     target: NodeId,
     operation: OperationId,
-    is_asked: bool,
+    is_sent: bool,
 }
 
 impl Simulation {
@@ -68,7 +68,7 @@ impl Simulation {
         let until = self.now + look_ns.saturating_mul(LOOKS_MAX);
         let mut next_ns = FIRST_LOOK_NS;
         for look in 0.. {
-            probes.iter_mut().for_each(|probe| self.ask(look, probe));
+            probes.iter_mut().for_each(|probe| self.send_probe(look, probe));
             // A rack that stalls is reported below, as peers that did not answer.
             let _ = self.step_until(self.now + next_ns);
             next_ns = next_ns.saturating_mul(2).min(look_ns);
@@ -94,7 +94,7 @@ impl Simulation {
         }
         for number in 0..self.seats.len() {
             let member = NodeId(number as u16);
-            if self.seats[number].life == Life::Paused {
+            if self.seats[number].activity == Activity::Paused {
                 self.schedule(self.now, Action::Resume { member });
             }
             for port in 0..self.seats[number].outgoing.len() as u16 {
@@ -104,7 +104,7 @@ impl Simulation {
     }
 
     fn lives(&self, node: NodeId) -> bool {
-        self.seats.get(node.index()).is_some_and(|seat| seat.life != Life::Dead)
+        self.seats.get(node.index()).is_some_and(|seat| seat.activity != Activity::Dead)
     }
 
     /// Returns a probe for each pair of living nodes that must reach each other.
@@ -112,52 +112,52 @@ impl Simulation {
         let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
         let living =
             (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.lives(*node));
-        let probes = living.flat_map(|asker| {
-            let targets = rest::whom_to_ask(&self.edges, asker, is_node, |node| self.lives(node));
-            targets.into_iter().map(move |target| (asker, target))
+        let probes = living.flat_map(|initiator| {
+            let targets = rest::whom_to_ask(&self.edges, initiator, is_node, |node| self.lives(node));
+            targets.into_iter().map(move |target| (initiator, target))
         });
-        let probe = |(number, (asker, target))| {
+        let probe = |(number, (initiator, target))| {
             let operation = OperationId(FIRST_PROBE + number);
-            Probe { asker, target, operation, is_asked: false }
+            Probe { initiator, target, operation, is_sent: false }
         };
         (0..).zip(probes).map(probe).collect()
     }
 
     /// Loads a word of the target, unless a load is outstanding or the initiator has no memory for the result. A load that was lost because its link was still
     /// recovering is repeated.
-    fn ask(&mut self, look: u64, probe: &mut Probe) {
-        let Probe { asker, target, operation, .. } = *probe;
-        let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
-        if probe.is_asked && !end.is_some_and(is_lost) {
+    fn send_probe(&mut self, look: u64, probe: &mut Probe) {
+        let Probe { initiator, target, operation, .. } = *probe;
+        let end = self.memories.with_ledger(|ledger| ledger.end_of(initiator, operation)).flatten();
+        if probe.is_sent && !end.is_some_and(is_lost) {
             return;
         }
         let operation = OperationId(FIRST_PROBE + (look << 20) + (operation.0 & ((1 << 20) - 1)));
-        *probe = Probe { operation, is_asked: false, ..*probe };
+        *probe = Probe { operation, is_sent: false, ..*probe };
         // A node without a job's memory refuses the request, and has received it.
         let from = self.seats[target.index()].probed.as_ref().map(|region| (region.region, region.key));
-        let Some(into) = &self.seats[asker.index()].probed else { return };
+        let Some(into) = &self.seats[initiator.index()].probed else { return };
         let (region, key) = from.unwrap_or((into.region, into.key));
         let target = RemoteAddress { node: target, region, offset: 0, key };
         let into = LocalRange { region: into.region, offset: 0, length: PROBE_BYTES };
-        match self.command(asker, Command::Load { operation, target, into }) {
-            Ok(()) => probe.is_asked = true,
+        match self.command(initiator, Command::Load { operation, target, into }) {
+            Ok(()) => probe.is_sent = true,
             // Retry at the next check.
             Err(CommandRefused::Unreachable(_) | CommandRefused::Busy) => {}
-            Err(_) => probe.is_asked = true,
+            Err(_) => probe.is_sent = true,
         }
-        if probe.is_asked {
-            self.memories.with_ledger(|ledger| ledger.await_end(asker, operation));
+        if probe.is_sent {
+            self.memories.with_ledger(|ledger| ledger.await_end(initiator, operation));
         }
     }
 
     fn is_answered(&self, probe: &Probe) -> bool {
-        let Probe { asker, target, operation, .. } = *probe;
-        if probe.is_asked {
-            let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
+        let Probe { initiator, target, operation, .. } = *probe;
+        if probe.is_sent {
+            let end = self.memories.with_ledger(|ledger| ledger.end_of(initiator, operation)).flatten();
             // A refusal shows that the request has arrived.
             return end.is_some_and(|end| !is_lost(end));
         }
-        match &self.seats[asker.index()].body {
+        match &self.seats[initiator.index()].body {
             Body::Endpoint(endpoint) => endpoint.is_reachable(target),
             _ => true,
         }
@@ -166,7 +166,7 @@ impl Simulation {
     /// Returns the resting state of each living member.
     fn rests(&self, probes: &[Probe]) -> Vec<Option<Rest>> {
         let of_member = |node: NodeId| {
-            let own = probes.iter().filter(|probe| probe.asker == node);
+            let own = probes.iter().filter(|probe| probe.initiator == node);
             let (answered, unanswered): (Vec<&Probe>, Vec<&Probe>) =
                 own.partition(|probe| self.is_answered(probe));
             let edges =

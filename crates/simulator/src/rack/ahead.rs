@@ -30,7 +30,7 @@ pub(super) struct Ahead {
     /// Events that members had scheduled for themselves when they were stopped.
     stopped: Vec<(NodeId, Scheduled)>,
     /// Events in order of the polls: time, member, number of the event at that member, event.
-    pub(super) told: Vec<(Instant, NodeId, u64, Event)>,
+    pub(super) events: Vec<(Instant, NodeId, u64, Event)>,
     pub(super) is_running: bool,
     /// Last moment in which a member was polled.
     latest: Instant,
@@ -44,7 +44,7 @@ impl Ahead {
             lists: Lists::new(members),
             concerned: Vec::new(),
             stopped: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             is_running: false,
             latest: Instant::ZERO,
             is_forbidden: false,
@@ -68,7 +68,7 @@ impl Ahead {
 
     pub(super) fn tidy(&mut self, kept: usize) {
         self.lists.tidy(kept);
-        self.told.shrink_to(kept);
+        self.events.shrink_to(kept);
     }
 }
 
@@ -100,7 +100,7 @@ impl Simulation {
         self.now = self.ahead.latest;
         self.ahead.is_running = false;
         self.put_back(concerned);
-        self.tell_in_order();
+        self.record_in_order();
         self.tidy_if_due();
         done
     }
@@ -162,7 +162,7 @@ impl Simulation {
             self.ahead.latest = self.ahead.latest.max(at);
             self.collect_member(member, at, &mut due);
             due.sort_unstable_by_key(Due::order);
-            self.turn(&due);
+            self.poll_member(&due);
             due.clear();
             let events_handled = self.statistics.events_handled;
             done = self.watchdog.check_engine(at, events_handled).map_err(|cause| self.stalled(cause));
@@ -211,12 +211,12 @@ impl Simulation {
     }
 
     /// Records the members' events in the order of time.
-    fn tell_in_order(&mut self) {
-        let mut told = std::mem::take(&mut self.ahead.told);
-        told.sort_unstable_by_key(|(at, member, number, _)| (*at, *member, *number));
-        for (at, member, _, event) in told.drain(..) {
+    fn record_in_order(&mut self) {
+        let mut events = std::mem::take(&mut self.ahead.events);
+        events.sort_unstable_by_key(|(at, member, number, _)| (*at, *member, *number));
+        for (at, member, _, event) in events.drain(..) {
             self.recording.add(at, member, event);
         }
-        self.ahead.told = told;
+        self.ahead.events = events;
     }
 }

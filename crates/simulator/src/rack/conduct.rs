@@ -16,7 +16,7 @@ use super::{Simulation, body_of, incarnation, seat_job};
 use crate::link::{ChannelId, LinkStatistics};
 use crate::local::Owner;
 use crate::queue::QueuedEvent;
-use crate::seat::{Body, Life, Seat};
+use crate::seat::{Activity, Body, Seat};
 
 /// Begin or end of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) struct Script {
     /// Members that are to get a successor, or whose successor is not up yet.
     returns: Vec<Return>,
     /// Maximum time for which the run waits for the links of a successor, in nanoseconds.
-    patience_ns: u64,
+    wait_max_ns: u64,
     /// Plan of a successor: the same rack without a job.
     successors: Plan,
     seed: u64,
@@ -78,8 +78,8 @@ impl Simulation {
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
         let (happenings, returns) = (Vec::new(), Vec::new());
-        let patience_ns = plan.timers_on(Clock::Virtual).detection_ns();
-        let script = Script { conductors, due_at, happenings, returns, patience_ns, successors, seed };
+        let wait_max_ns = plan.timers_on(Clock::Virtual).detection_ns();
+        let script = Script { conductors, due_at, happenings, returns, wait_max_ns, successors, seed };
         self.script = Some(Box::new(script));
     }
 
@@ -92,36 +92,36 @@ impl Simulation {
     /// Runs a member's conductor after a poll in which the member reported `events`.
     pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
-        let mut tells = Vec::new();
+        let mut notices = Vec::new();
         if let Some(conductor) = &mut script.conductors[member.index()] {
             let now = self.now;
             events.iter().for_each(|event| conductor.hear(now, event));
             let frames = |way| self.statistics_of(way).data_frames_sent;
             conductor.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
-            tells.extend(std::iter::from_fn(|| conductor.poll_tell()));
-            self.obey(&mut script, member);
+            notices.extend(std::iter::from_fn(|| conductor.poll_tell()));
+            self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
         }
-        tells.into_iter().for_each(|event| self.tell_all(&mut script, member, event));
+        notices.into_iter().for_each(|event| self.broadcast(&mut script, member, event));
         self.script = Some(script);
     }
 
-    fn tell_all(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
+    fn broadcast(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
         for number in 0..script.conductors.len() {
             let member = NodeId(number as u16);
-            let is_alive = self.seats[number].life == Life::Alive;
+            let is_alive = self.seats[number].activity == Activity::Alive;
             if let Some(conductor) = &mut script.conductors[number]
                 && member != seen_by
                 && is_alive
             {
                 conductor.told(self.now, event);
-                self.obey(script, member);
+                self.apply_actions(script, member);
             }
         }
     }
 
     /// Applies the actions of a member's conductor, and schedules its next poll.
-    fn obey(&mut self, script: &mut Script, member: NodeId) {
+    fn apply_actions(&mut self, script: &mut Script, member: NodeId) {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
         while let Some(action) = conductor.poll() {
             match action {
@@ -200,28 +200,28 @@ impl Simulation {
     /// Starts a new incarnation in a member's seat, without state of the old one. The script does not affect it any more.
     pub(super) fn restart(&mut self, member: NodeId) {
         let Some(mut script) = self.script.take() else { return };
-        if self.seats.get(member.index()).is_some_and(|seat| seat.life == Life::Dead) {
+        if self.seats.get(member.index()).is_some_and(|seat| seat.activity == Activity::Dead) {
             let (plan, seed) = (&script.successors, script.seed);
             let mut conductor = Conductor::without_faults(plan, member);
             let neighbours =
                 (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
             conductor.does_not_await(
                 neighbours
-                    .filter(|(_, neighbour)| self.seats[neighbour.index()].life == Life::Dead)
+                    .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)
                     .map(|(port, _)| port),
             );
             script.conductors[member.index()] = Some(conductor);
-            let life = Incarnation(incarnation(seed, member).0 + (1 << 32));
+            let incarnation_id = Incarnation(incarnation(seed, member).0 + (1 << 32));
             let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
             for id in &outgoing {
                 if let Some(channel) = self.fabric.channel_mut(*id) {
                     channel.set_conditions(&Conditions::default());
                 }
             }
-            let config = plan.member_config_on(Clock::Virtual, member, life);
-            self.memories.with_ledger(|ledger| ledger.bury(member));
+            let config = plan.member_config_on(Clock::Virtual, member, incarnation_id);
+            self.memories.with_ledger(|ledger| ledger.begin_incarnation(member));
             let mut seat = Seat::new(member, body_of(plan.members[member.index()].role, config), outgoing);
-            seat.has_forebears = true;
+            seat.has_predecessors = true;
             if plan.members[member.index()].role == MemberRole::Endpoint {
                 let job = rackloom_jobs::build_on(plan, member, seed, &Inputs::Pattern);
                 seat_job(&mut seat, self.memories.renew(member), job);
@@ -230,11 +230,11 @@ impl Simulation {
             self.seats[member.index()] = seat;
             self.owner(member).into_iter().for_each(Owner::begin_anew);
             self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
-            let until = self.now + script.patience_ns;
+            let until = self.now + script.wait_max_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
-                script.happenings.push(happening);
+                let transition = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
+                script.happenings.push(transition);
                 self.fabric.queue.push(until, QueuedEvent::Wake(member));
             }
         }

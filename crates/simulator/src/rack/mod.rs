@@ -34,7 +34,7 @@ use crate::outcome::{Outcome, Statistics};
 use crate::payload::Books;
 use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
-use crate::seat::{Body, Due, Life, Seat};
+use crate::seat::{Activity, Body, Due, Seat};
 use crate::trace::Fate;
 use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
@@ -226,12 +226,13 @@ impl Simulation {
     /// Gives an endpoint a command, now. Frames of the command leave when time advances.
     pub fn command(&mut self, node: NodeId, command: Command<'_>) -> Result<(), CommandRefused> {
         let now = self.now;
-        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.life != Life::Dead) else {
+        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.activity != Activity::Dead)
+        else {
             return Err(CommandRefused::NoSuchNode(node));
         };
         self.fabric.queue.push(now, QueuedEvent::Wake(node));
         seat.body.member_mut().handle_command(now, command)?;
-        self.memories.with_ledger(|ledger| ledger.asked(node, &command));
+        self.memories.with_ledger(|ledger| ledger.note_command(node, &command));
         Ok(())
     }
 
@@ -266,7 +267,7 @@ impl Simulation {
                 return Err(self.stalled(StallCause::NothingScheduled));
             };
             self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
-            let until = self.ahead_until(at, self.watchdog.bites_at());
+            let until = self.ahead_until(at, self.watchdog.deadline());
             if until > at { self.run_ahead(until, true)? } else { self.step(at)? }
         }
         Ok(())
@@ -298,7 +299,7 @@ impl Simulation {
         self.collect(at, &mut due);
         due.sort_unstable_by_key(Due::order);
         for group in due.chunk_by(|left, right| left.member == right.member) {
-            self.turn(group);
+            self.poll_member(group);
         }
         due.clear();
         self.due = due;
@@ -405,40 +406,40 @@ impl Simulation {
     }
 
     /// Polls a member for all of its due events.
-    fn turn(&mut self, due: &[Due]) {
+    fn poll_member(&mut self, due: &[Due]) {
         let Some(member) = due.first().map(|due| due.member) else { return };
-        match self.seats[member.index()].life {
-            Life::Dead => return self.lose_frames(due, Fate::ReceiverDead),
-            Life::Paused => return self.park(member, due),
-            Life::Alive => {}
+        match self.seats[member.index()].activity {
+            Activity::Dead => return self.lose_frames(due, Fate::ReceiverDead),
+            Activity::Paused => return self.park(member, due),
+            Activity::Alive => {}
         }
         let seat = &mut self.seats[member.index()];
         let mut events = std::mem::take(&mut self.events);
-        let turn = seat.turn(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
-        self.statistics.turns += 1;
+        let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
+        self.statistics.polls += 1;
         self.statistics.events += events.len() as u64;
         self.conduct(member, &events);
-        let told = self.seats[member.index()].told;
-        self.seats[member.index()].told += events.len() as u64;
-        for (number, event) in (told..).zip(events.drain(..)) {
+        let reported = self.seats[member.index()].events_reported;
+        self.seats[member.index()].events_reported += events.len() as u64;
+        for (number, event) in (reported..).zip(events.drain(..)) {
             self.fabric.trace_event(self.now, member, number, &event);
             self.record(member, number, event);
         }
         self.events = events;
-        if turn.finished {
+        if result.finished {
             self.awaited -= 1;
         }
-        if turn.worked {
+        if result.worked {
             self.watchdog.work(self.now);
         }
-        if turn.job_advanced {
+        if result.job_advanced {
             self.watchdog.job_progress(self.now);
         }
         let seat = &self.seats[member.index()];
         let late = seat.memory_faults.as_ref().map(|memory_faults| memory_faults.next_due());
         let local = seat.local.as_ref().map(|local| local.next_due());
         let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
-        if let Some(at) = turn.wake_at.into_iter().chain(due).min() {
+        if let Some(at) = result.wake_at.into_iter().chain(due).min() {
             self.wake(member, at);
         }
         self.arm(member);
@@ -447,7 +448,7 @@ impl Simulation {
     /// Records an event. Events of members that run ahead are sorted first.
     fn record(&mut self, member: NodeId, number: u64, event: Event) {
         if self.ahead.is_running {
-            self.ahead.told.push((self.now, member, number, event));
+            self.ahead.events.push((self.now, member, number, event));
         } else {
             self.recording.add(self.now, member, event);
         }
@@ -481,7 +482,7 @@ impl Simulation {
     }
 
     fn stalled(&self, cause: StallCause) -> Stalled {
-        let waiting = self.seats.iter().filter(|seat| seat.life != Life::Dead).map(|seat| Waiting {
+        let waiting = self.seats.iter().filter(|seat| seat.activity != Activity::Dead).map(|seat| Waiting {
             node: seat.node,
             name: self.names.get(seat.node.index()).cloned().unwrap_or_else(|| seat.node.to_string()),
             job: seat.job.as_ref().filter(|_| seat.is_awaited()).map(|job| job.waiting_for()),
@@ -499,7 +500,7 @@ impl Simulation {
 
     /// Returns the members whose full buffers wait for each other, by name.
     fn circle(&self) -> Vec<String> {
-        let alive = self.seats.iter().filter(|seat| seat.life != Life::Dead);
+        let alive = self.seats.iter().filter(|seat| seat.activity != Activity::Dead);
         let waits: Vec<_> = alive.flat_map(|seat| seat.body.member().waits()).collect();
         let name = |node: NodeId| self.names.get(node.index()).map_or("?", String::as_str);
         let circle = circle(&waits).unwrap_or_default();
