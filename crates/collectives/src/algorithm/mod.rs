@@ -21,7 +21,7 @@ use crate::builder::{Builder, input, output};
 use crate::collective::Collective;
 use crate::schedule::Schedule;
 
-/// How a collective is done.
+/// Algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
@@ -29,7 +29,7 @@ pub enum Algorithm {
     Ring,
     /// Two rings that run against each other, each with half of every part.
     BidirectionalRing,
-    /// All-reduce: everybody sends everything to everybody and reduces alone.
+    /// All-reduce: every rank sends its input to all ranks, and each reduces alone.
     OneShot,
     /// All-reduce: a direct reduce-scatter, then a direct all-gather.
     TwoShot,
@@ -44,7 +44,7 @@ pub enum Algorithm {
     Binomial,
     /// Broadcast: along the ring, cut into segments that follow each other.
     RingPipeline {
-        /// How many segments.
+        /// Number of segments.
         segments: NonZeroUsize,
     },
     /// Barrier: in round *k* signal the rank at distance 2^*k* (Hensgen, Finkel and Manber 1988).
@@ -54,7 +54,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm; the pipeline with this many segments.
+    /// Returns every algorithm; the pipeline with this many segments.
     #[must_use]
     pub const fn all(segments: NonZeroUsize) -> [Self; 11] {
         [
@@ -72,7 +72,7 @@ impl Algorithm {
         ]
     }
 
-    /// Lower-case name, without parameters.
+    /// Returns the lower-case name, without parameters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether this algorithm can do that collective.
+    /// Returns true if this algorithm can perform the collective.
     #[must_use]
     pub const fn does(self, collective: Collective) -> bool {
         use Collective as C;
@@ -116,7 +116,7 @@ impl Algorithm {
     }
 }
 
-/// The name; a pipeline also tells its segments (`ring-pipeline:8`).
+/// Displays the name; a pipeline with its number of segments (`ring-pipeline:8`).
 impl fmt::Display for Algorithm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,7 +126,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A name that no algorithm has.
+/// Error: no algorithm has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "unknown algorithm \"{0}\"; hint: one of ring, bidirectional-ring, one-shot, two-shot, halving-doubling, direct, \
@@ -149,38 +149,38 @@ impl FromStr for Algorithm {
     }
 }
 
-/// What is asked for.
+/// Request for a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What is promised.
+    /// Collective to be performed.
     pub collective: Collective,
     /// Number of ranks.
     pub ranks: usize,
     /// Elements of the whole array, as [`Collective`] counts them; a barrier has none.
     pub elements: usize,
     /// The server of each rank, by rank; empty when each rank has a server of its own. Only
-    /// [`Algorithm::TwoLevel`] looks at it.
+    /// [`Algorithm::TwoLevel`] uses it.
     pub servers: &'a [usize],
 }
 
-/// Most ranks of one schedule: the fabric's own limit of endpoints.
+/// Maximum number of ranks of one schedule: the fabric's own limit of endpoints.
 pub const RANKS_MAX: usize = 1024;
-/// Most elements of one schedule (2^40, eight TiB of 64-bit elements), so that no position can overflow.
+/// Maximum number of elements of one schedule (2^40, eight TiB of 64-bit elements), so that no position can overflow.
 pub const ELEMENTS_MAX: usize = 1 << 40;
-/// Most segments of a pipeline.
+/// Maximum number of segments of a pipeline.
 pub const SEGMENTS_MAX: usize = 1024;
 
-/// Why no schedule was built.
+/// Reason why no schedule was built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// The algorithm is made for other collectives.
+    /// The algorithm performs other collectives only.
     #[error("{algorithm} cannot do {collective}; hint: {collective} is done by {by}")]
     Unsuitable {
-        /// What was asked for.
+        /// Requested collective.
         collective: Collective,
-        /// By what.
+        /// Requested algorithm.
         algorithm: Algorithm,
-        /// Names of those that can.
+        /// Names of the algorithms that perform the collective.
         by: String,
     },
     /// No ranks, or more than a fabric has.
@@ -189,7 +189,7 @@ pub enum Refused {
     /// The root is not a rank.
     #[error("root {root} of {ranks} ranks; hint: between 0 and {}", .ranks - 1)]
     Root {
-        /// The root asked for.
+        /// Requested root.
         root: usize,
         /// Number of ranks.
         ranks: usize,
@@ -197,7 +197,7 @@ pub enum Refused {
     /// More elements than any memory holds.
     #[error("{0} elements; hint: at most {ELEMENTS_MAX}")]
     Elements(usize),
-    /// The pipeline is cut too fine.
+    /// The pipeline has too many segments.
     #[error("{0} segments; hint: at most {SEGMENTS_MAX}")]
     Segments(NonZeroUsize),
     /// The list of servers does not fit the ranks.
@@ -210,10 +210,10 @@ pub enum Refused {
     },
 }
 
-/// Build the schedule of a collective by an algorithm.
+/// Builds the schedule of a collective by an algorithm.
 ///
 /// # Errors
-/// When the algorithm cannot do the collective, or a number is out of its bounds.
+/// If the algorithm cannot perform the collective, or a number is out of its bounds.
 pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Refused> {
     check(request, algorithm)?;
     let mut builder = Builder::new(request);
@@ -225,7 +225,7 @@ pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Re
     Ok(builder.finish(algorithm))
 }
 
-/// The algorithms that can do a collective; the pipeline with `segments`.
+/// Returns the algorithms that can perform a collective; the pipeline with `segments`.
 pub fn suitable(collective: Collective, segments: NonZeroUsize) -> impl Iterator<Item = Algorithm> {
     Algorithm::all(segments).into_iter().filter(move |algorithm| algorithm.does(collective))
 }
@@ -256,7 +256,7 @@ pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), R
     }
 }
 
-/// One rank gets what it gives.
+/// Lays out a collective of one rank, which gets its own input.
 fn alone(builder: &mut Builder) {
     if builder.collective != Collective::Barrier {
         let all = 0..builder.elements;
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_be_taken() {
+    fn a_refusal_names_valid_values() {
         let reason = |request: &Request<'_>, algorithm| build(request, algorithm).unwrap_err().to_string();
         let refused = reason(&request(Collective::AllToAll, 4), Algorithm::Ring);
         assert_eq!(refused, "ring cannot do all-to-all; hint: all-to-all is done by direct, pairwise");

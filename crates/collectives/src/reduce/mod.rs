@@ -9,12 +9,12 @@
 //!   travel in the type of the array. Who holds all operands folds them with an [`Accumulator`], which stays in f32 and
 //!   rounds once.
 //! - *i32, i64, u8*: sums and products wrap.
-//! - A result that is not a number is the quiet NaN with no sign and no payload, whatever the operands' bits were.
+//! - A result that is not a number is the quiet NaN with no sign and no payload, for any bits of the operands.
 //! - *min, max*: a NaN on either side gives NaN (as NumPy's `minimum` and `maximum`); -0.0 is less than +0.0 (as IEEE
 //!   754-2019 `minimum` and `maximum`; NumPy leaves this open).
 //!
 //! Min, max and the integer operations do not depend on the order of reduction at all; floating-point sums and products
-//! do, and the schedule fixes it. Subnormals are kept. A place that no reduction touches (one rank, broadcast) is
+//! do, and the schedule fixes it. Subnormals are kept. An element that no reduction touches (one rank, broadcast) is
 //! copied bit by bit.
 //!
 //! Loops run over arrays of fixed size without a branch on the element, so that the compiler can use vector instructions.
@@ -36,7 +36,7 @@ use crate::array::ElementType;
 
 pub use self::accumulate::Accumulator;
 
-/// How two values become one.
+/// Operation that combines two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReduceOperation {
@@ -54,7 +54,7 @@ impl ReduceOperation {
     /// Every operation.
     pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
 
-    /// The name that options and reports use (as NCCL's).
+    /// Returns the name that options and reports use (as NCCL's).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl fmt::Display for ReduceOperation {
     }
 }
 
-/// A name that no operation has.
+/// Error: no operation has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown reduction \"{0}\"; hint: one of sum, min, max, prod")]
 pub struct UnknownReduceOperation(pub String);
@@ -88,7 +88,7 @@ impl FromStr for ReduceOperation {
     }
 }
 
-/// Why nothing was reduced.
+/// Reason why nothing was reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReduceError {
     /// The two sides differ in length.
@@ -109,10 +109,10 @@ pub enum ReduceError {
     },
 }
 
-/// `accumulator = accumulator op operand`, element by element.
+/// Computes `accumulator = accumulator op operand`, element by element.
 ///
 /// # Errors
-/// When the lengths differ or are no multiple of the element size; nothing is changed then.
+/// If the lengths differ or are no multiple of the element size; nothing is changed then.
 pub fn reduce(
     operation: ReduceOperation,
     element: ElementType,
@@ -137,7 +137,7 @@ pub fn reduce(
     Ok(())
 }
 
-/// Combine both sides, `BYTES` at a time.
+/// Combines both sides, `BYTES` at a time.
 fn each<const BYTES: usize>(
     accumulator: &mut [u8],
     operand: &[u8],
