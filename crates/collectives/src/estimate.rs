@@ -10,8 +10,8 @@
 //! reducing is a large part: of two ranks that exchange 1 MiB in memory, a third more time for the one-shot.
 
 use crate::algorithm::{Algorithm, Request, SEGMENTS_MAX};
-use crate::choose::{Fabric, TopologyKind};
 use crate::collective::Collective;
+use crate::fabric::{Fabric, TopologyKind};
 
 use core::num::NonZeroUsize;
 

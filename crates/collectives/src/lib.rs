@@ -17,6 +17,7 @@ pub mod collective;
 pub mod curve;
 mod estimate;
 pub mod execute;
+mod fabric;
 pub mod partition;
 pub mod print;
 pub mod reduce;

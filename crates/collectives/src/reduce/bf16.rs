@@ -2,8 +2,9 @@
 //!
 //! Loops that run anywhere are here, those for a processor with wide registers in `wide`.
 
+use super::each::each;
 use super::float::on_f32;
-use super::{ReduceOperation, each};
+use super::operation::ReduceOperation;
 
 const QUIET_NAN: u32 = 0x7fc0_0000;
 

@@ -6,8 +6,8 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::ReduceOperation;
 use super::float::on_f32;
+use super::operation::ReduceOperation;
 
 /// Elements per block: two blocks of f32 and one of 16 bits stay well within the first-level cache.
 const BLOCK: usize = 256;

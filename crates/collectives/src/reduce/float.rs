@@ -2,7 +2,8 @@
 //!
 //! Results are handled as bits, because the bits of a computed NaN are otherwise the compiler's choice.
 
-use super::{ReduceOperation, each};
+use super::each::each;
+use super::operation::ReduceOperation;
 
 macro_rules! float {
     ($name:ident, $values:ident, $type:ty, $bits:ty, $quiet_nan:literal) => {

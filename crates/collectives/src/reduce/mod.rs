@@ -21,93 +21,18 @@
 
 mod accumulate;
 mod bf16;
+mod each;
 mod f16;
 mod float;
 mod integer;
+mod operation;
 #[cfg(target_arch = "x86_64")]
 mod wide;
-
-use core::fmt;
-use core::str::FromStr;
-
-use thiserror::Error;
 
 use crate::array::ElementType;
 
 pub use self::accumulate::Accumulator;
-
-/// Operation that combines two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReduceOperation {
-    /// Addition.
-    Sum,
-    /// The lesser.
-    Min,
-    /// The greater.
-    Max,
-    /// Multiplication.
-    Product,
-}
-
-impl ReduceOperation {
-    /// Every operation.
-    pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
-
-    /// Returns the name that options and reports use (as NCCL's).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Product => "prod",
-        }
-    }
-}
-
-impl fmt::Display for ReduceOperation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-/// Error: no operation has this name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown reduction \"{0}\"; hint: one of sum, min, max, prod")]
-pub struct UnknownReduceOperation(pub String);
-
-impl FromStr for ReduceOperation {
-    type Err = UnknownReduceOperation;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.name() == name)
-            .ok_or_else(|| UnknownReduceOperation(name.to_owned()))
-    }
-}
-
-/// Reason why nothing was reduced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ReduceError {
-    /// The two sides differ in length.
-    #[error("cannot reduce {operand} bytes into {accumulator}; hint: both sides have the same length")]
-    Length {
-        /// Bytes of the accumulator.
-        accumulator: usize,
-        /// Bytes of the operand.
-        operand: usize,
-    },
-    /// The last element is cut.
-    #[error("{bytes} bytes are no whole number of {element} elements; hint: one takes {} bytes", .element.bytes())]
-    PartialElement {
-        /// Length of both sides.
-        bytes: usize,
-        /// Type of the elements.
-        element: ElementType,
-    },
-}
+pub use self::operation::{ReduceError, ReduceOperation, UnknownReduceOperation};
 
 /// Computes `accumulator = accumulator op operand`, element by element.
 ///
@@ -135,16 +60,4 @@ pub fn reduce(
         ElementType::U8 => integer::unsigned8(operation, accumulator, operand),
     }
     Ok(())
-}
-
-/// Combines both sides, `BYTES` at a time.
-fn each<const BYTES: usize>(
-    accumulator: &mut [u8],
-    operand: &[u8],
-    combine: impl Fn([u8; BYTES], [u8; BYTES]) -> [u8; BYTES],
-) {
-    let (accumulator, operand) = (accumulator.as_chunks_mut().0, operand.as_chunks().0);
-    for (left, right) in accumulator.iter_mut().zip(operand) {
-        *left = combine(*left, *right);
-    }
 }

@@ -16,7 +16,7 @@ use core::arch::x86_64::{
     _mm256_slli_epi32, _mm256_srli_epi32,
 };
 
-use super::ReduceOperation;
+use super::operation::ReduceOperation;
 
 /// Eight values of 16 bits.
 type Narrow = [u8; 16];
