@@ -9,20 +9,8 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Findings, Row, Verdict};
 
-pub use scale::Axis;
+pub use scale::{Axes, Axis};
 use scale::Scale;
-
-/// Both axes of a figure.
-#[derive(Clone, Copy, Debug)]
-pub struct Axes {
-    /// Horizontal.
-    pub x: Axis,
-    /// Vertical.
-    pub y: Axis,
-    /// Names of the marks 1, 2, ... of a horizontal axis that shows kinds instead of numbers. `Some` with an empty slice if the
-    /// legend names the kinds.
-    pub names: Option<&'static [&'static str]>,
-}
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;

@@ -9,6 +9,18 @@ pub struct Axis {
     pub is_logarithmic: bool,
 }
 
+/// Both axes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes {
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// Names of the marks 1, 2, ... of a horizontal axis that shows kinds instead of numbers. `Some` with an empty slice if the
+    /// legend names the kinds.
+    pub names: Option<&'static [&'static str]>,
+}
+
 /// An axis with the range of its values and its range of coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
