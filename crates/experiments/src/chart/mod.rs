@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Findings, Row, Verdict};
 
-pub use scale::{Axes, Axis};
 use scale::Scale;
+pub use scale::{Axes, Axis};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
