@@ -12,8 +12,10 @@ use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingPlan, LinkPlan};
 use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
-use crate::frames::{FrameId, FrameSlab};
-use crate::link::{Channel, ChannelId, LinkStatistics};
+use crate::frames::FrameSlab;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
+use crate::link::{Channel, LinkStatistics};
 use crate::payload::{Books, Payload};
 use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{Fate, Trace};

@@ -14,6 +14,7 @@
 //!
 //! The fabric decides which member may use a room; this file only stores that.
 
+mod blank;
 mod kept;
 mod short;
 mod tidy;
@@ -22,20 +23,10 @@ use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
 
-use self::short::Blank;
-use crate::link::ChannelId;
+use self::blank::Blank;
+use crate::ids::{ChannelId, FrameId};
 use crate::payload::{Books, Payload};
 use crate::trace::Traced;
-
-/// Index of a frame in the slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameId(pub(crate) u32);
-
-impl FrameId {
-    const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
 /// member with 128 ports. Larger frames stay where they were written.

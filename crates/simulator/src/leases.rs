@@ -7,7 +7,7 @@
 
 use rackloom_protocol::LeaseId;
 
-use crate::frames::FrameId;
+use crate::ids::FrameId;
 
 /// Number of entries for which room is kept.
 const KEPT: usize = 64;

@@ -18,13 +18,13 @@ use std::collections::VecDeque;
 
 use rackloom_plan::faults::Conditions;
 use rackloom_plan::headers::wire_bytes;
-use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_plan::{ForwardingMode, ForwardingPlan, HeaderProfile, LinkProfile};
 use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{DESTINATION, SOURCE};
 use rackloom_protocol::{Instant, NodeId, PortId};
 
-use crate::frames::FrameId;
+use crate::ids::FrameId;
 
 /// Longest time that a frame waits to be overtaken, beyond its own arrival, in nanoseconds.
 pub const REORDER_HOLD_MAX_NS: u64 = 50_000;
@@ -40,28 +40,6 @@ pub(crate) fn is_data(frame: &[u8]) -> bool {
 /// Returns true if the frame travels between two members that need not be neighbours.
 fn is_routed(frame: &[u8]) -> bool {
     FrameKind::peek(frame).is_some_and(FrameKind::is_routed)
-}
-
-/// One direction of one link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChannelId(pub(crate) u32);
-
-impl ChannelId {
-    pub(crate) const fn new(edge: u16, direction: Direction) -> Self {
-        Self(edge as u32 * 2 + matches!(direction, Direction::Backward) as u32)
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(crate) const fn edge(self) -> u16 {
-        (self.0 / 2) as u16
-    }
-
-    pub(crate) const fn direction(self) -> Direction {
-        if self.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward }
-    }
 }
 
 /// Counters of one direction of one link, as the wire saw it.
@@ -460,15 +438,5 @@ mod tests {
         let drops: Vec<bool> =
             [&control, &data, &control, &data, &data].map(|frame| channel.judge(frame).drop).to_vec();
         assert_eq!(drops, [false, false, false, true, false]);
-    }
-
-    #[test]
-    fn channels_are_numbered_by_edge_and_direction() {
-        for edge in [0, 1, 4_000] {
-            for direction in [Direction::Forward, Direction::Backward] {
-                let id = ChannelId::new(edge, direction);
-                assert_eq!((id.edge(), id.direction()), (edge, direction));
-            }
-        }
     }
 }

@@ -24,6 +24,7 @@ use rackloom_protocol::{
 };
 
 mod carry_out;
+mod copies;
 
 pub(crate) use carry_out::Surroundings;
 

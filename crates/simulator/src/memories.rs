@@ -8,16 +8,13 @@
 use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
-use rackloom_plan::PayloadMode;
-use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::{Event, Instant, Memory, MemoryFault, NodeId};
+use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
 use crate::loans::{Loaned, range};
-use crate::payload::{Books, PAYLOAD_BYTES_MIN, Payload};
-use crate::seat_memory::SeatMemory;
-use crate::shadow::{Shadow, write_fingerprints};
+use crate::payload::{Books, Payload};
+use crate::shadow::Shadow;
 use crate::spans::Spans;
 use crate::takings::{RegionOffset, Taking, Takings};
 
@@ -97,16 +94,6 @@ impl Memories {
         self.with_ledger(|ledger| ledger.handle_events(now, node, events, self));
     }
 
-    /// Returns a node's memory as the node sees it during its poll.
-    pub(crate) fn during_poll<'m>(
-        &'m mut self,
-        node: NodeId,
-        requests: &'m mut u64,
-        faults: Option<(Instant, &'m mut MemoryFaults)>,
-    ) -> SeatMemory<'m> {
-        SeatMemory { node, memories: self, requests, faults, cannot_read: false }
-    }
-
     pub(crate) fn node(&self, node: NodeId) -> &NodeMemory {
         &self.nodes[node.index()]
     }
@@ -120,7 +107,7 @@ impl Memories {
         self.hash
     }
 
-    /// Takes a payload that another node lent. [`SeatMemory::before_write`] must have been called for the target range.
+    /// Takes a payload that another node lent. The node must have settled the target range before (`seat_memory.rs`).
     pub(crate) fn take(
         &mut self,
         node: NodeId,
@@ -151,51 +138,9 @@ impl Memories {
         Ok(())
     }
 
-    /// Writes bytes into a node's memory for another node, without a frame.
-    pub(crate) fn store(&mut self, node: NodeId, to: RegionOffset, bytes: &[u8]) -> Result<(), MemoryFault> {
-        let number = self.node_mut(node).takings.number();
-        self.during_poll(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
-        self.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, bytes.len() as u64));
+    /// Adds bytes that were copied into a node's memory without a frame to the hash, as payload `number` of the node.
+    pub(crate) fn add_to_hash(&mut self, node: NodeId, number: u64, bytes: &[u8]) {
         self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
-        Ok(())
-    }
-
-    /// Copies bytes from one node's memory to another's, or their stand-in, without a frame.
-    pub(crate) fn copy_over(
-        &mut self,
-        (source, from): (NodeId, RegionOffset),
-        (node, to): (NodeId, RegionOffset),
-        length: u64,
-    ) -> Result<(), MemoryFault> {
-        let is_moved = self.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
-        if !is_moved {
-            return self.stand_in((source, from), (node, to), length);
-        }
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
-        self.during_poll(source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
-        self.store(node, to, &bytes)
-    }
-
-    /// Notes the fingerprints of another node's bytes, or only that they have arrived.
-    fn stand_in(
-        &mut self,
-        (source, from): (NodeId, RegionOffset),
-        (node, to): (NodeId, RegionOffset),
-        length: u64,
-    ) -> Result<(), MemoryFault> {
-        let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
-        let there = range(&self.node(source).bytes, from.region, from.offset, bytes);
-        let there = there.ok_or(MemoryFault::NotMapped)?;
-        let mut stand_in = Vec::new();
-        if self.books.mode == PayloadMode::Shadow {
-            write_fingerprints(there, &mut stand_in);
-        }
-        range(&self.node(node).bytes, to.region, to.offset, bytes).ok_or(MemoryFault::NotMapped)?;
-        if self.books.mode == PayloadMode::Shadow {
-            self.node_mut(node).shadow.note(to.region, to.offset, length, &stand_in);
-        }
-        self.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, length));
-        Ok(())
     }
 
     fn note(&mut self, node: NodeId, taking: Taking) {

@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 
 use rackloom_protocol::{Instant, NodeId};
 
-use crate::frames::FrameId;
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::lists::Lists;
 
 /// Nanoseconds on the wheel: a power of two, so that a slot is a bit range of the time.

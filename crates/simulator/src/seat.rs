@@ -17,9 +17,9 @@ use rackloom_protocol::{
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
 
 use crate::fabric::Fabric;
-use crate::frames::FrameId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::leases::Leases;
-use crate::link::ChannelId;
 use crate::local::{Local, Surroundings, Taken};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
@@ -302,7 +302,7 @@ impl Seat {
         for _ in 0..ROUNDS_MAX {
             let reported = events.len();
             let of_advance = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = memories.during_poll(self.node, &mut requests, of_advance);
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, of_advance);
             let commands = self.advance(now, &mut memory, &mut result);
             if self.local.is_some() {
                 is_settled = false;
@@ -317,7 +317,7 @@ impl Seat {
             }
             let has_ended = events.len() > reported;
             let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
-            let mut memory = memories.during_poll(self.node, &mut requests, faults);
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, faults);
             if is_settled && commands == 0 {
                 // A build with assertions polls nevertheless.
                 if !cfg!(debug_assertions) {

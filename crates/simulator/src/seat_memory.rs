@@ -28,6 +28,18 @@ pub(crate) struct SeatMemory<'m> {
     pub(crate) cannot_read: bool,
 }
 
+impl<'m> SeatMemory<'m> {
+    /// Returns a node's memory as the node sees it during its poll.
+    pub(crate) fn new(
+        memories: &'m mut Memories,
+        node: NodeId,
+        requests: &'m mut u64,
+        faults: Option<(Instant, &'m mut MemoryFaults)>,
+    ) -> Self {
+        Self { node, memories, requests, faults, cannot_read: false }
+    }
+}
+
 impl SeatMemory<'_> {
     #[inline]
     fn own(&mut self) -> &mut NodeMemory {

@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use rackloom_protocol::{Event, Instant, NodeId};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
 
 /// Fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

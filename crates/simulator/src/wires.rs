@@ -6,8 +6,8 @@
 use rackloom_protocol::{Instant, LeaseId, Loan, NodeId, PortId, Wires};
 
 use crate::fabric::Fabric;
+use crate::ids::ChannelId;
 use crate::leases::Leases;
-use crate::link::ChannelId;
 use crate::payload::Payload;
 
 /// Wires of one member during one poll.

@@ -3,7 +3,8 @@
 //! A kept frame is the one that was sent. It stays after its arrival; only if its bits are flipped in flight is the kept frame
 //! a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as in flight.
 
-use super::{FrameId, FrameSlab};
+use super::FrameSlab;
+use crate::ids::FrameId;
 
 impl FrameSlab {
     /// Keeps a sealed frame until it is forgotten.
@@ -53,7 +54,7 @@ mod tests {
     use rackloom_protocol::{NodeId, RegionId};
 
     use super::*;
-    use crate::link::ChannelId;
+    use crate::ids::ChannelId;
     use crate::payload::{Books, Payload};
 
     const CHANNEL: ChannelId = ChannelId(3);

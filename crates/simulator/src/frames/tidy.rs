@@ -66,7 +66,7 @@ mod tests {
     use rackloom_plan::PayloadMode;
 
     use super::*;
-    use crate::link::ChannelId;
+    use crate::ids::ChannelId;
     use crate::payload::Books;
 
     #[test]

@@ -9,8 +9,9 @@ use rackloom_protocol::{
     MemoryRequest, MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal, SignalKind, Width,
 };
 
-use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed};
+use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed, copies};
 use crate::memories::Memories;
+use crate::seat_memory::SeatMemory;
 use crate::takings::RegionOffset;
 
 /// Inputs and outputs of one poll of the local path.
@@ -68,18 +69,20 @@ impl Local {
     fn perform(&self, access: &Access, around: &mut Surroundings<'_>) -> Result<u64, OperationError> {
         match *access {
             Access::Store { at, ref data, .. } => {
-                around.memories.store(at.node, place(at), data).map(|()| 0).map_err(|_| failed())
+                copies::store(around.memories, (at.node, offset_of(at)), data)
+                    .map(|()| 0)
+                    .map_err(|_| failed())
             }
             Access::Atomic { at, atomic, .. } => around.apply(at, atomic),
             Access::Put { at, source, signal, .. } => {
-                around.copy((self.node, own(source)), (at.node, place(at)), source.length)?;
+                around.copy((self.node, own(source)), (at.node, offset_of(at)), source.length)?;
                 match signal {
                     Some(signal) => around.raise(at.node, signal).map(|_| 0),
                     None => Ok(0),
                 }
             }
             Access::Fetch { at, into, .. } => {
-                around.copy((at.node, place(at)), (self.node, own(into)), into.length).map(|()| 0)
+                around.copy((at.node, offset_of(at)), (self.node, own(into)), into.length).map(|()| 0)
             }
         }
     }
@@ -110,7 +113,7 @@ impl Surroundings<'_> {
         if length == 0 {
             return Ok(());
         }
-        self.memories.copy_over(from, to, length).map_err(|_| failed())
+        copies::copy(self.memories, from, to, length).map_err(|_| failed())
     }
 
     fn raise(&mut self, node: NodeId, signal: Signal) -> Result<u64, OperationError> {
@@ -126,7 +129,7 @@ impl Surroundings<'_> {
     fn apply(&mut self, at: RemoteAddress, atomic: Atomic) -> Result<u64, OperationError> {
         let access = MemoryAccess::Atomic { offset: at.offset, atomic };
         let request = MemoryRequest { token: MemoryToken(0), region: at.region, access };
-        let mut memory = self.memories.during_poll(at.node, self.requests, None);
+        let mut memory = SeatMemory::new(self.memories, at.node, self.requests, None);
         match memory.execute(&request, &[]) {
             Some(MemoryDone::Value(old)) => Ok(old),
             _ => Err(failed()),
@@ -136,7 +139,7 @@ impl Surroundings<'_> {
     /// Returns the result of a wait, or `None` if it goes on.
     fn look(&mut self, node: NodeId, wait: &Wait) -> Option<Result<u64, OperationError>> {
         let mut word = [0; WORD_BYTES as usize];
-        let mut memory = self.memories.during_poll(node, self.requests, None);
+        let mut memory = SeatMemory::new(self.memories, node, self.requests, None);
         if memory.read(wait.region, wait.offset, &mut word).is_err() {
             return Some(Err(failed()));
         }
@@ -152,7 +155,7 @@ const fn failed() -> OperationError {
     OperationError::MemoryFailed
 }
 
-const fn place(at: RemoteAddress) -> RegionOffset {
+const fn offset_of(at: RemoteAddress) -> RegionOffset {
     RegionOffset { region: at.region, offset: at.offset }
 }
 

@@ -16,7 +16,7 @@ use rackloom_protocol::{
 
 use super::Simulation;
 use super::actions::Action;
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
 use crate::seat::{Activity, Body};
 
 /// Identity of the first probe; a job does not use numbers that large.

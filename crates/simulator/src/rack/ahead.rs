@@ -10,68 +10,15 @@
 //!
 //! If an observer must see all members' moments in order (a fault script, a ledger, a capture), they run together.
 
-use rackloom_protocol::{Event, Instant, NodeId};
+use rackloom_protocol::{Instant, NodeId};
 
 use super::Simulation;
-use crate::lists::Lists;
-use crate::queue::{QueuedEvent, Scheduled};
+use crate::queue::QueuedEvent;
 use crate::seat::Due;
 use crate::watchdog::Stalled;
 
 /// Longest time that a member runs ahead, also on longer links: the events that it schedules for itself must stay few.
 const AHEAD_NS_MAX: u64 = 2_048;
-/// Pending events of all members within the time that is being handled.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    /// By member.
-    lists: Lists<Scheduled>,
-    /// Members with an event in their list.
-    concerned: Vec<NodeId>,
-    /// Events that members had scheduled for themselves when they were stopped.
-    stopped: Vec<(NodeId, Scheduled)>,
-    /// Events in order of the polls: time, member, number of the event at that member, event.
-    pub(super) events: Vec<(Instant, NodeId, u64, Event)>,
-    pub(super) is_running: bool,
-    /// Last moment in which a member was polled.
-    latest: Instant,
-    /// True if members always run together: for a test that compares.
-    pub(super) is_forbidden: bool,
-}
-
-impl Ahead {
-    pub(super) fn new(members: usize) -> Self {
-        Self {
-            lists: Lists::new(members),
-            concerned: Vec::new(),
-            stopped: Vec::new(),
-            events: Vec::new(),
-            is_running: false,
-            latest: Instant::ZERO,
-            is_forbidden: false,
-        }
-    }
-
-    fn add(&mut self, member: NodeId, scheduled: Scheduled) {
-        if self.lists.push(member.index(), scheduled) {
-            self.concerned.push(member);
-        }
-    }
-
-    /// Returns the time of a member's next entry.
-    fn next_at(&self, member: NodeId) -> Instant {
-        self.lists.first(member.index()).map_or(Instant::NEVER, |next| next.at)
-    }
-
-    fn pop(&mut self, member: NodeId) -> Option<Scheduled> {
-        self.lists.pop(member.index())
-    }
-
-    pub(super) fn tidy(&mut self, kept: usize) {
-        self.lists.tidy(kept);
-        self.events.shrink_to(kept);
-    }
-}
-
 impl Simulation {
     /// Makes all members run together in every moment, as with an observer. Call it before the run.
     pub fn run_in_step(&mut self) {

@@ -12,51 +12,13 @@ use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
 
 use super::actions::Action;
+use super::script::{Happening, Return, Script};
 use super::{Simulation, body_of, incarnation, seat_job};
-use crate::link::{ChannelId, LinkStatistics};
+use crate::ids::ChannelId;
+use crate::link::LinkStatistics;
 use crate::local::Owner;
 use crate::queue::QueuedEvent;
 use crate::seat::{Activity, Body, Seat};
-
-/// Begin or end of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// Virtual time.
-    pub at: Instant,
-    /// The member that applied it.
-    pub member: NodeId,
-    /// Index of the event in the script.
-    pub event: usize,
-    /// True if the fault began, false if it ended.
-    pub begins: bool,
-    /// Number of the event's repetition, counted from one.
-    pub time: u64,
-}
-
-/// A dead member whose seat gets a successor soon, or got one. The run waits until the successor's links are up.
-struct Return {
-    member: NodeId,
-    /// Index of the event that killed it.
-    event: usize,
-    /// Deadline for the successor; `None` before it starts.
-    until: Option<Instant>,
-}
-
-/// State of the script in this rack.
-pub(super) struct Script {
-    /// Conductors by member.
-    conductors: Vec<Option<Conductor>>,
-    /// Time of the conductor's scheduled poll; later ones are stale.
-    due_at: Vec<Instant>,
-    happenings: Vec<Happening>,
-    /// Members that are to get a successor, or whose successor is not up yet.
-    returns: Vec<Return>,
-    /// Maximum time for which the run waits for the links of a successor, in nanoseconds.
-    wait_max_ns: u64,
-    /// Plan of a successor: the same rack without a job.
-    successors: Plan,
-    seed: u64,
-}
 
 impl Simulation {
     /// Plays a fault script in the rack of this plan. Call it before the run.

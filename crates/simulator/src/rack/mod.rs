@@ -26,8 +26,8 @@ use rackloom_protocol::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::fabric::{Fabric, FrameWitness};
-use crate::frames::FrameId;
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::local::{self, Local, Owner, Owners};
 use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
@@ -38,20 +38,23 @@ use crate::seat::{Activity, Body, Due, Seat};
 use crate::trace::Fate;
 use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
+mod act;
 pub mod actions;
 mod afterwards;
 mod ahead;
 mod conduct;
 mod observe;
+mod pending;
+mod script;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) mod toy;
 
 use actions::Action;
-use ahead::Ahead;
-pub use conduct::Happening;
-use conduct::Script;
+use pending::Ahead;
+pub use script::Happening;
+use script::Script;
 
 /// Longest time between two calls of `tidy`: a rack at rest has few events.
 const TIDYING_NS: u64 = 100_000_000;

@@ -7,7 +7,8 @@ use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId, PortId};
 
 use super::Simulation;
-use crate::link::{ChannelId, LinkStatistics};
+use crate::ids::ChannelId;
+use crate::link::LinkStatistics;
 use crate::outcome::{MemberState, Statistics};
 use crate::seat::{Body, Seat};
 
