@@ -1,10 +1,10 @@
-//! What a member does about the one that it waits for: ask whether it is in the same call at all.
+//! Check of the peer of a wait: does it take part in the same call?
 //!
-//! The core ends a wait if the peer is lost, and a peer that gives up says so. Two things nobody says. A peer may call something
-//! else, and wait in turn: so who waits asks it now and then. And some third member may be dead, for which the peer waits, or
-//! which has long done its part and left: so at each death who waits asks as well, and goes on if the peer is in the same call.
-//! The peer will then send its part, or finds out itself, because it waits for the dead member or asks the one that it
-//! waits for. A peer that has not come to the call will not do so after a death.
+//! The core ends a wait if the peer is lost, and a peer that gives up sends a departure. Two cases remain. First, a peer may be in a different
+//! call and wait itself, so a waiting member queries its peer at intervals. Second, a third member may be dead: the peer waits for it, or
+//! has finished its part and left. So a waiting member also queries its peer after each death, and continues if the peer is in the
+//! same call. The peer then sends its part, or detects the failure itself, because it waits for the dead member or queries the
+//! member that it waits for. A peer that has not reached the call will not do so after a death.
 
 use std::task::Waker;
 
@@ -16,22 +16,22 @@ use super::Inner;
 use super::inquiry::{CallName, Headline, Question, Whereabouts};
 use super::running::Running;
 
-/// How long a wait goes on before the peer is asked, and asked again.
+/// Interval after which the peer of a wait is queried, in nanoseconds.
 pub(super) const ASK_AGAIN_NS: u64 = 100_000_000;
 
-/// Doubts about the peer of one wait.
+/// State of the check of one wait's peer.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     wait: Option<OperationId>,
     ask_at: Instant,
-    /// What is asked, and how many deaths were known then.
+    /// The query in flight, and the number of deaths that were known when it was sent.
     question: Option<(Question, u64)>,
-    /// Deaths after which the peer was found in the same call.
+    /// Number of deaths that were known when the peer was found in the same call.
     cleared: Option<u64>,
 }
 
 impl Doubt {
-    /// Nothing has come yet: see whether it is worth waiting. `issued` becomes true if the core has something to send.
+    /// Advances a wait without a signal: checks that the peer can still send it. Sets `issued` if the core has a command to send.
     pub(super) fn advance(
         &mut self,
         core: &mut Core,
@@ -41,7 +41,7 @@ impl Doubt {
     ) -> Result<(), Error> {
         let now = core.member()?.now();
         let Some((wait, from)) = running.waits_for() else {
-            // What has been sent ends by itself.
+            // The signal has arrived, and the wait ends by itself.
             self.abandon(core);
             return Ok(());
         };
@@ -60,7 +60,7 @@ impl Doubt {
         self.question = None;
         self.ask_at = now + ASK_AGAIN_NS;
         if running.has_arrived(&group.place)? {
-            // It was on its way, and the wait ends with one of the next turns, whatever the peer does now.
+            // The signal was in flight. The wait ends with one of the next polls, regardless of the peer's state.
             return Ok(());
         }
         let peer = group.place.members[from];
@@ -87,7 +87,7 @@ impl Doubt {
         Ok(())
     }
 
-    /// Nobody wants to know any more.
+    /// Drops the query.
     pub(super) fn abandon(&mut self, core: &mut Core) {
         if let Some((mut question, _)) = self.question.take() {
             question.abandon(core);

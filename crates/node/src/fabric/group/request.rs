@@ -1,9 +1,8 @@
-//! A call of a collective, and the ways to end it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
+//! A call of a collective, and the ways to complete it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
 //!
-//! A call is a row of runs: a barrier where the last run does not prove that everybody has left the one before it, then a run for
-//! each piece of the array; before the first call of all, a roll call. What has arrived is taken before anything else is
-//! looked at: who has done its part may go. What happens when somebody is lost, gives up or does something else, `doubt` and
-//! `watch` settle.
+//! A call is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
+//! piece of the array. The first call of all begins with a roll call. Arrived signals are handled before all other checks, because a
+//! member that has done its part may leave. `doubt` and `watch` handle members that are lost, give up or call a different collective.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -32,33 +31,33 @@ use super::running::Running;
 use super::schedules::Size;
 use super::{Arithmetic, Inner, State};
 
-/// A collective that has not begun. `'a` is the life of the caller's arrays, whose content is undefined after an error.
+/// Collective that has not begun. `'a` is the lifetime of the caller's arrays, whose content is undefined after an error.
 ///
-/// `Send` and `Sync`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
-/// told. There is no other way to cancel one.
+/// `Send` and `Sync`. As a future it works on any executor. Dropping a request that has begun breaks the group and notifies the other
+/// members. There is no other way to cancel it.
 #[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct GroupRequest<'a> {
     group: Arc<Inner>,
     call: Result<Call<'a>, Option<Error>>,
     reminder: Reminder,
-    /// Who hears of deaths on its behalf.
+    /// Waker that is registered for deaths.
     watcher: Option<Waker>,
 }
 
-/// What was called, and how far it is.
+/// Arguments and progress of a call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     collective: Collective,
     arithmetic: Arithmetic,
     data: Data<'a>,
-    /// Rows of the whole array of which parts are dealt out.
+    /// Number of rows of the whole array, of which members get parts.
     whole_rows: usize,
     stage: Stage,
-    /// What members compare, once it has begun.
+    /// Number and hash that members compare, once the call has begun.
     name: CallName,
     doubt: Doubt,
-    /// Bytes of each row that are done, and of one piece at most.
+    /// Number of bytes of each row that are done, and of one piece at most.
     done: usize,
     piece: usize,
 }
@@ -80,7 +79,7 @@ impl<'a> Call<'a> {
         Self { collective, arithmetic, data, whole_rows: 1, stage, name, doubt, done: 0, piece: 0 }
     }
 
-    /// The same, where the whole array has so many rows.
+    /// Sets the number of rows of the whole array.
     pub(super) fn with_rows(self, whole_rows: usize) -> Self {
         Self { whole_rows, ..self }
     }
@@ -89,7 +88,7 @@ impl<'a> Call<'a> {
         !matches!(self.stage, Stage::Fresh | Stage::Over)
     }
 
-    /// Go on; `None` while it waits.
+    /// Advances the call. `None` while it waits.
     fn advance(&mut self, core: &mut Core, group: &Inner) -> Option<Result<(), Error>> {
         loop {
             let went = self.step(core, group, &mut group.state());
@@ -100,7 +99,7 @@ impl<'a> Call<'a> {
                     return Some(Ok(()));
                 }
                 Some(Ok(stage)) => self.stage = stage,
-                // Who was the first to fail says more than what followed from it.
+                // The first failure of the group is the cause of this one.
                 Some(Err(error)) if self.has_begun() => {
                     return Some(Err(group.listen().err().unwrap_or(error)));
                 }
@@ -114,11 +113,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// From one stage to the next; `None` while it waits.
+    /// Advances the call by one stage. `None` while it waits.
     fn step(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Option<Result<Stage, Error>> {
         let moved = match &mut self.stage {
             Stage::Fresh => self.claim(core, group, state).and_then(|stage| {
-                // From here on the others are told of a failure.
+                // From here on a failure notifies the other members.
                 self.stage = stage;
                 group.watch(core)?;
                 Ok(std::mem::replace(&mut self.stage, Stage::Over))
@@ -152,7 +151,7 @@ impl<'a> Call<'a> {
         Some(moved)
     }
 
-    /// It waits: whether that is of any use. Returns whether the core has something to send.
+    /// Checks that the wait can still end. Returns `true` if the core has a command to send.
     fn doubt(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
         let mut issued = false;
         match &self.stage {
@@ -165,7 +164,7 @@ impl<'a> Call<'a> {
         Ok(issued)
     }
 
-    /// Take the group, if it is free and whole, and decide how large a piece is.
+    /// Claims the group, if it is free and not broken, and chooses the length of a piece.
     fn claim(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Result<Stage, Error> {
         if let Some(broken) = state.broken {
             return Err(broken.error(false));
@@ -195,7 +194,7 @@ impl<'a> Call<'a> {
         Ok(Stage::Gathering(RollCall::new(&group.place, now, group.patience_ns)))
     }
 
-    /// The next run.
+    /// Begins the next run.
     fn next(&mut self, group: &Inner, state: &mut State, has_met: bool) -> Result<Stage, Error> {
         let is_barrier = self.collective == Collective::Barrier;
         let is_over = if is_barrier { has_met } else { self.done == self.data.row_bytes };
@@ -223,7 +222,7 @@ impl<'a> Call<'a> {
         Ok(Stage::Moving(running, columns))
     }
 
-    /// What all members must agree on, as a number: their group and what they do.
+    /// Returns a hash of the group's options and the call, which must be equal on all members.
     fn kind(&self, terms: u32, length: usize) -> u32 {
         let Arithmetic { operation, element } = self.arithmetic;
         let root = self.collective.root().map_or(0, |root| root as u64 + 1);
@@ -239,7 +238,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Leave nothing behind that asks for this call.
+    /// Drops all waits and queries of this call.
     fn abandon(&mut self, core: &mut Core) {
         self.doubt.abandon(core);
         match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -271,23 +270,21 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    /// Block until this member's part is over and all it has sent is visible. The calling thread drives the node
-    /// meanwhile.
+    /// Blocks until this member's part is done and all its puts are visible. The calling thread drives the node meanwhile.
     ///
     /// # Errors
-    /// [`Error::PeerLost`] or [`Error::PeerLeft`] if any member is gone, [`Error::GroupBroken`] if one gave up, calls something else
-    /// or joined another group under this name, [`Error::NotJoined`] if one has not joined in time, [`Error::Invalid`] if the arrays do
-    /// not fit the group, [`Error::Refused`] if a member's group is gone, [`Error::Closed`].
+    /// [`Error::PeerLost`] or [`Error::PeerLeft`] if a member is lost; [`Error::GroupBroken`] if one gave up, calls a different collective or
+    /// joined a different group under this number; [`Error::NotJoined`] if one has not joined in time; [`Error::Invalid`] if the arrays do
+    /// not fit the group; [`Error::Refused`] if a member has dropped its group; [`Error::Closed`].
     pub fn wait(mut self) -> Result<(), Error> {
         self.wait_until(Instant::NEVER).unwrap_or(Err(Error::Closed))
     }
 
-    /// The same, at most for `patience`. If it runs out the call is neither over nor given up: wait again, as often as is
-    /// worth while, and meanwhile decide what to think of a member that does not come. It goes on only while it is waited
-    /// for. Dropping the request gives it up and breaks the group.
+    /// Blocks until this member's part is done, at most for `patience`. At the deadline the call is neither ended nor given up: call this
+    /// method again, any number of times. The call advances only during such a call. Dropping the request breaks the group.
     ///
     /// # Errors
-    /// As for [`GroupRequest::wait`]; [`Error::TimedOut`] with the member that is waited for, if it is a certain one.
+    /// Those of [`GroupRequest::wait`]; [`Error::TimedOut`] with the awaited member, if there is exactly one.
     pub fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
         let engine = Arc::clone(self.group.place.region.engine());
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
@@ -300,7 +297,7 @@ impl<'a> GroupRequest<'a> {
         })
     }
 
-    /// `None` if `until` has come first, or if the node has left.
+    /// Returns `None` if `until` passed first, or if the node has left.
     fn wait_until(&mut self, until: Instant) -> Option<Result<(), Error>> {
         let engine = Arc::clone(self.group.place.region.engine());
         let this = RefCell::new(self);
@@ -311,7 +308,7 @@ impl<'a> GroupRequest<'a> {
         )
     }
 
-    /// Whose signal the call waits for.
+    /// Returns the member whose signal the call waits for.
     fn awaited(&mut self) -> Option<NodeId> {
         let (_, rank) = self.call.as_mut().ok()?.running()?.waits_for()?;
         Some(self.group.place.members[rank])
@@ -330,7 +327,7 @@ impl<'a> GroupRequest<'a> {
         Some(result)
     }
 
-    /// The call has failed, or nobody wants it any more.
+    /// Ends a call that has failed or was dropped.
     fn give_up(&mut self, core: &mut Core, error: &Error) {
         let Ok(call) = &mut self.call else { return };
         if call.has_begun() {
@@ -356,7 +353,7 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    /// Have a future asked again though nothing happens.
+    /// Sets a reminder, so that a future checks its peer again without an event.
     fn remind(&self, core: &mut Core, waker: &Waker) {
         let is_gathering = matches!(self.call, Ok(Call { stage: Stage::Gathering(_), .. }));
         self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { ASK_AGAIN_NS });
@@ -369,12 +366,11 @@ impl<'a> GroupRequest<'a> {
 }
 
 impl GroupRequest<'static> {
-    /// Begin, and leave the completion to `queue`, marked with `context`. The collective goes on by itself, driven by whoever
-    /// drives the node, the background thread included. For calls that borrow no array: a barrier, and
-    /// [`super::Group::on_slices`].
+    /// Begins the collective. Its completion, with `context`, arrives in `queue`. The collective advances in the thread that drives the node,
+    /// for example the background thread. For calls that borrow no array: a barrier, and [`super::Group::on_slices`].
     ///
     /// # Errors
-    /// What is known at once; all else is the completion's.
+    /// Errors that are known at once. The completion reports all others.
     pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
         if let Err(error) = &mut self.call {
             return Err(error.take().unwrap_or(Error::Closed));

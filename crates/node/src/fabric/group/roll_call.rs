@@ -1,10 +1,10 @@
-//! Whether every member has joined: asked once, before a member's first collective.
+//! Check that every member has joined, before a member's first collective.
 //!
-//! Members join at different times. Each asks all others until their regions are there, and no longer than its patience lasts;
-//! so nobody waits for one that never comes. The first collective then begins with a barrier: whoever leaves it knows that all
-//! have been through their own roll call, and may go without being missed.
+//! Members join at different times. Each queries all others until their regions exist, for at most its patience, so no member waits for
+//! one that never joins. The first collective then begins with a barrier. A member that leaves the barrier has proof that all have finished
+//! their roll calls, so it may leave the group.
 //!
-//! It also settles what happened before this member had joined: who gave up then could not tell it, but says so when asked.
+//! The roll call also detects failures before this member joined: a member that gave up could not notify it, but answers the query.
 
 use std::task::Waker;
 
@@ -15,7 +15,7 @@ use super::super::error::Error;
 use super::inquiry::{Headline, Question};
 use super::running::Place;
 
-/// The members that have not answered.
+/// Members that have not answered.
 #[derive(Debug)]
 pub(super) struct RollCall {
     questions: Vec<Question>,
@@ -29,7 +29,7 @@ impl RollCall {
         Self { questions, patience_ns }
     }
 
-    /// Go on; `None` while somebody is missing.
+    /// Advances the queries. `None` while an answer is missing.
     pub(super) fn advance(&mut self, core: &mut Core, place: &Place) -> Option<Result<(), Error>> {
         loop {
             let (mut issued, mut failed) = (false, None);
@@ -69,7 +69,7 @@ impl RollCall {
     }
 }
 
-/// Whoever has no region of the group has not joined, or not any more.
+/// Converts the error of a member without the group's region, which has not joined or has left the group.
 fn missing(error: Error, patience_ns: u64) -> Error {
     match error {
         Error::Refused { peer, reason: OperationError::NoSuchRegion } => {

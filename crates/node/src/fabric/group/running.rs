@@ -1,7 +1,7 @@
 //! One run of a schedule on a node: its puts and waits as operations of the core.
 //!
-//! A run never waits. It is asked to go on after each turn of the node, by whoever has the lock, and leaves wakers with what it
-//! waits for. It does not know what it is a part of, nor what happens after a failure.
+//! A run never blocks. It advances after each poll of the node, in the thread that holds the lock, and registers wakers with the operations that it
+//! waits for. It does not handle failures, and does not depend on the call that it belongs to.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -20,32 +20,32 @@ use super::Arithmetic;
 use super::combined::{arithmetic, number};
 use super::ground::{Ground, Set};
 
-/// Puts under way at once.
+/// Largest number of puts in flight.
 const PUTS_MAX: usize = 64;
-/// The low half of a signal's value says what the sender is doing, the high half in which run.
+/// Shift of the run's number in a signal's value. The low half is a hash of the sender's call.
 const RUN_SHIFT: u32 = 32;
 
-/// What every run of a group has in common.
+/// State that all runs of a group share.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) members: Vec<NodeId>,
-    /// This node's place among them.
+    /// Rank of this node.
     pub(super) rank: usize,
     pub(super) region: Region,
     pub(super) ground: Ground,
-    /// A number for what members agree on when they join; part of all that they compare later.
+    /// Hash of the options that members agree on when they join. Part of all later comparisons.
     pub(super) terms: u32,
-    /// How often each member had died when this one joined.
+    /// Number of deaths of each member at the time when this one joined.
     pub(super) deaths: Vec<u32>,
 }
 
 impl Place {
-    /// The same offset at another member.
+    /// Returns the address of an offset at another member.
     pub(super) fn address(&self, rank: usize, offset: u64) -> RemoteAddress {
         RemoteAddress { node: self.members[rank], ..self.region.address(offset) }
     }
 
-    /// Whether a member has died since this one joined, perhaps to come back with nothing in its memory.
+    /// Returns `true` if a member has died since this one joined. It may have returned with empty memory.
     pub(super) fn has_died(&self, core: &Core, rank: usize) -> bool {
         core.table.deaths.of(self.members[rank]) != self.deaths[rank]
     }
@@ -58,15 +58,15 @@ impl Place {
     }
 }
 
-/// A put that is not visible yet.
+/// Put that is not visible yet.
 #[derive(Clone, Copy, Debug)]
 struct Put {
     id: TransferId,
-    /// `None`: the core had no room for it.
+    /// `None` if the core had no room for it.
     operation: Option<OperationId>,
 }
 
-/// A run in flight.
+/// Run in flight.
 #[derive(Debug)]
 pub(super) struct Running {
     run: Run,
@@ -75,7 +75,7 @@ pub(super) struct Running {
     pub(super) arithmetic: Arithmetic,
     puts: Vec<Put>,
     wait: Option<(OperationId, TransferId)>,
-    /// Something was given to the core that no turn has seen.
+    /// The core has a command that no poll has handled.
     issued: bool,
 }
 
@@ -91,7 +91,7 @@ impl Running {
         Self { run, schedule, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
     }
 
-    /// Go on; `None` while it waits.
+    /// Advances the run. `None` while it waits.
     pub(super) fn advance(
         &mut self,
         core: &mut Core,
@@ -117,7 +117,7 @@ impl Running {
         }
     }
 
-    /// Take what has ended, and offer again what was not taken.
+    /// Takes puts that have ended, and submits those again that found no room.
     fn collect(&mut self, core: &mut Core, place: &Place) -> Result<(), Error> {
         if let Some((operation, id)) = self.wait
             && let Some(ended) = core.table.take(operation)
@@ -168,7 +168,7 @@ impl Running {
         Command::Put { operation: OperationId(0), target, source, signal: Some(signal) }
     }
 
-    /// Where a span lies at a member.
+    /// Returns the location of a span at a member.
     fn local(&self, place: &Place, rank: usize, span: Span) -> LocalRange {
         let element_bytes = self.arithmetic.element.bytes();
         let bytes = span.bytes(element_bytes);
@@ -181,15 +181,15 @@ impl Running {
         }
     }
 
-    /// Where a buffer of this member lies.
+    /// Returns the offset of a buffer of this member.
     pub(super) fn buffer(&self, place: &Place, buffer: Buffer) -> u64 {
         self.local(place, place.rank, Span::new(buffer, 0..0)).offset
     }
 
-    /// A signal of another kind in the same run: its sender does something else.
+    /// Returns an error for a signal of the same run with another hash: its sender is in a different call.
     fn check_signal(&self, id: TransferId, value: u64, place: &Place) -> Result<(), Error> {
         let number = self.run.number();
-        // Words of the barrier have one writer and only grow: a fast member may be a barrier ahead.
+        // A word of the barrier has one writer and only grows: a fast member may be one barrier ahead.
         let is_ahead = self.set == Set::Barrier && value >> RUN_SHIFT != number >> RUN_SHIFT;
         if value == number || is_ahead {
             return Ok(());
@@ -197,19 +197,19 @@ impl Running {
         Err(Error::GroupBroken { peer: place.members[self.schedule.transfer(id).from] })
     }
 
-    /// What it waits for, and whose signal that is.
+    /// Returns the wait of the run, and the rank of the member that sends its signal.
     pub(super) fn waits_for(&self) -> Option<(OperationId, usize)> {
         self.wait.map(|(operation, id)| (operation, self.schedule.transfer(id).from))
     }
 
-    /// Whether the signal that it waits for is there.
+    /// Returns `true` if the awaited signal has arrived.
     pub(super) fn has_arrived(&self, place: &Place) -> Result<bool, Error> {
         let Some((_, id)) = self.wait else { return Ok(false) };
         let offset = place.ground.signal(self.set, self.schedule.transfer(id).arrival);
         Ok(place.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
     }
 
-    /// Wake this one when anything ends that the run waits for.
+    /// Registers a waker for the end of any operation that the run waits for.
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
         let waits = self.wait.iter().map(|(operation, _)| *operation);
         for operation in self.puts.iter().filter_map(|put| put.operation).chain(waits) {
@@ -217,12 +217,12 @@ impl Running {
         }
     }
 
-    /// Whether something was not taken for want of room towards its peer.
+    /// Returns `true` if a put found no room towards its peer.
     pub(super) fn must_ask_again(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }
 
-    /// Give up. Puts in flight go on by themselves, and their memory stays until they end.
+    /// Gives the run up. Puts in flight continue, and their memory is kept until they end.
     pub(super) fn abandon(&mut self, core: &mut Core) {
         for operation in self.puts.drain(..).filter_map(|put| put.operation) {
             core.table.abandon(operation);
@@ -234,7 +234,7 @@ impl Running {
     }
 }
 
-/// Why a run cannot go on.
+/// Reason why a run cannot continue.
 pub(super) struct Fault(pub(super) Error);
 
 impl From<ReduceError> for Fault {
@@ -249,7 +249,7 @@ impl From<Error> for Fault {
     }
 }
 
-/// What a node offers to a run.
+/// Adapter of a node for a run.
 struct OnCore<'r> {
     core: &'r mut Core,
     place: &'r Place,
@@ -311,7 +311,7 @@ impl Surroundings for OnCore<'_> {
         let how = match how.map(|(operation, element)| (arithmetic(operation), number(element))) {
             None => None,
             Some((Some(operation), Some(element))) => Some((operation, element)),
-            // Nobody but the host knows how.
+            // Only the host supports this arithmetic.
             Some(_) => return Ok(false),
         };
         let at = |(buffer, offset): (Buffer, usize)| self.running.buffer(self.place, buffer) + offset as u64;

@@ -1,8 +1,8 @@
-//! Which schedule does a collective of this size, and how much of an array fits into one.
+//! Choice of the schedule for a collective of a given size, and of the piece of an array that fits.
 //!
-//! Every member decides alone, so everything that is looked at is the same everywhere: the collective, its size, the group's
-//! options and the rack's links. Measured times are not: the numbers below are ours, and only say where latency ends
-//! and bandwidth begins, and what reducing costs beside it.
+//! Every member chooses alone, so the choice depends only on values that are equal on all members: the collective, its size, the group's
+//! options and the rack's links. Measured times differ between members, so the numbers below are constants. They only approximate
+//! the sizes at which latency, bandwidth or reduction dominates.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use rackloom_protocol::{Graph, MemberRole};
 use super::super::error::Error;
 use super::ground::Ground;
 
-/// From a put to its signal at a neighbour.
+/// Time from a put to its signal at a neighbour.
 const ALPHA_NS: f64 = 3000.0;
-/// One over the rate of a link.
+/// Inverse of the rate of a link.
 const NS_PER_BYTE: f64 = 0.5;
-/// One over the rate at which a member reduces what has come into what it has.
+/// Inverse of the rate at which a member reduces received data into its own.
 const REDUCE_NS_PER_BYTE: f64 = 0.1;
-/// Schedules that are kept for the next call.
+/// Number of schedules that are kept for later calls.
 const KEPT_MAX: usize = 16;
 
 /// Schedules of one group.
@@ -32,7 +32,7 @@ pub(super) struct Schedules {
     kept: Vec<(Size, Arc<Schedule>)>,
 }
 
-/// What a schedule depends on.
+/// Parameters of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) collective: Collective,
@@ -48,7 +48,7 @@ impl Schedules {
         Self { members, algorithm, topology, ground, kept: Vec::new() }
     }
 
-    /// The largest number of columns, at most `row`, whose schedule fits; rows of `whole_rows` make the whole array.
+    /// Returns the largest number of columns, at most `row`, whose schedule fits. The whole array has `whole_rows` rows.
     pub(super) fn columns(
         &mut self,
         collective: Collective,
@@ -70,7 +70,7 @@ impl Schedules {
         ))
     }
 
-    /// The schedule for this size.
+    /// Returns the schedule for this size.
     pub(super) fn find(&mut self, size: Size) -> Result<Arc<Schedule>, Error> {
         if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| *known == size) {
             return Ok(Arc::clone(schedule));
