@@ -20,9 +20,9 @@ pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
 }
 
 /// Polls the node, and counts the poll as one of this thread.
-fn turn(core: &mut Core) -> bool {
-    core.background_turns += 1;
-    core.turn()
+fn poll(core: &mut Core) -> bool {
+    core.background_polls += 1;
+    core.poll()
 }
 
 fn live(engine: &Engine) {
@@ -34,19 +34,19 @@ fn live(engine: &Engine) {
             held = held.rest();
         } else if core.has_driver || !core.standby.is_empty() {
             held = held.stand_aside();
-        } else if turn(held.core()) {
+        } else if poll(held.core()) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         } else if engine.stays_awake_for_tasks(held.core()) {
             if engine.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         } else {
             held = held.sleep(Instant::NEVER, false);
             // `sleep` returns at once, with the lock still held, while a device is at work.
             if engine.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         }
     }

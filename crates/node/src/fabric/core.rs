@@ -19,7 +19,7 @@ use super::table::Table;
 use crate::runtime::Runtime;
 
 /// Age of the last poll from which a visit that only sends also receives frames, in nanoseconds.
-const UNHEARD_NS_MAX: u64 = 10_000;
+const RECEIVE_AGE_NS_MAX: u64 = 10_000;
 
 pub(super) type Member = Runtime<Endpoint, RegionMemory>;
 
@@ -53,7 +53,7 @@ pub(super) struct Core {
     /// Number of visits since the background thread began to sleep at the doorbell.
     pub(super) visits: u32,
     /// The node was polled since the lock was taken.
-    pub(super) has_turned: bool,
+    pub(super) has_polled: bool,
     pub(super) has_left: bool,
     /// A [`super::Driver`] exists.
     pub(super) has_handler: bool,
@@ -63,8 +63,8 @@ pub(super) struct Core {
     /// Faults that this seat plays. `None` until the first one is injected.
     pub(super) faults: Option<Box<SeatFaults>>,
     /// Number of polls, and of those the polls by the background thread.
-    pub(super) turns: u64,
-    pub(super) background_turns: u64,
+    pub(super) polls: u64,
+    pub(super) background_polls: u64,
 }
 
 impl Core {
@@ -84,27 +84,27 @@ impl Core {
             rest: Duration::ZERO,
             is_entrusted: false,
             visits: 0,
-            has_turned: false,
+            has_polled: false,
             has_left: false,
             has_handler: false,
             batch: BatchHint::default(),
             activities: Activities::default(),
             faults: None,
-            turns: 0,
-            background_turns: 0,
+            polls: 0,
+            background_polls: 0,
         }
     }
 
     /// Polls the node once. Returns `true` if something happened.
-    pub(super) fn turn(&mut self) -> bool {
-        self.turns += 1;
-        self.has_turned = true;
+    pub(super) fn poll(&mut self) -> bool {
+        self.polls += 1;
+        self.has_polled = true;
         self.batch = BatchHint::default();
         let Self { member: Some(member), table, faults, .. } = self else { return false };
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
         let progress = match faults {
-            None => member.turn(now, &mut |event| table.hear(event)),
+            None => member.turn(now, &mut |event| table.handle_event(event)),
             Some(faults) => faults.poll(now, member, table),
         };
         if table.ended_count != before {
@@ -114,7 +114,7 @@ impl Core {
             self.advance_activities();
         }
         if progress {
-            self.wake_those_awaiting_room();
+            self.wake_waiting_for_room();
         }
         progress
     }
@@ -127,14 +127,14 @@ impl Core {
     }
 
     /// Wakes all tasks that wait for room. Each tries again, and waits again if there is no room.
-    pub(super) fn wake_those_awaiting_room(&mut self) {
+    pub(super) fn wake_waiting_for_room(&mut self) {
         self.table.to_wake.append(&mut self.awaiting_room);
     }
 
     /// Polls the node once, unless a driver thread is awake and polls anyway.
     pub(super) fn visit(&mut self) {
         if !self.is_driven() {
-            self.turn();
+            self.poll();
         }
     }
 
@@ -154,14 +154,14 @@ impl Core {
         }
         self.batch = BatchHint::default();
         let Self { member: Some(member), table, activities, faults, .. } = self else { return };
-        self.has_turned = true;
+        self.has_polled = true;
         let now = member.look_at_stopwatch();
-        if activities.is_empty() && faults.is_none() && now < member.last_receive() + UNHEARD_NS_MAX {
-            if member.finish(now, &mut |event| table.hear(event)) {
-                self.wake_those_awaiting_room();
+        if activities.is_empty() && faults.is_none() && now < member.last_receive() + RECEIVE_AGE_NS_MAX {
+            if member.finish(now, &mut |event| table.handle_event(event)) {
+                self.wake_waiting_for_room();
             }
         } else {
-            self.turn();
+            self.poll();
         }
     }
 

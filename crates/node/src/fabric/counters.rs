@@ -49,8 +49,8 @@ pub struct NodeCounters {
 impl Core {
     pub(super) fn counters(&self) -> NodeCounters {
         let mut counters = NodeCounters {
-            turns_of_callers: self.turns - self.background_turns,
-            turns_of_background: self.background_turns,
+            turns_of_callers: self.polls - self.background_polls,
+            turns_of_background: self.background_polls,
             operations_ended: self.table.ended_count,
             ..NodeCounters::default()
         };

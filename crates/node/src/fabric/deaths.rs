@@ -21,7 +21,7 @@ pub(super) struct Deaths {
 
 impl Deaths {
     /// Handles an event of the core. Returns the wakers to be woken.
-    pub(super) fn hear(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
+    pub(super) fn handle_event(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
         match event {
             Event::NodeLeft { node } => self.left.push(*node),
             Event::NodeReached { node } | Event::NodeRestarted { node } => {

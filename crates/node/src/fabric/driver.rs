@@ -26,9 +26,9 @@ use super::table::Sink;
 use crate::favoured::Favour;
 
 /// Number of accepted operations that wait for one frame while others are in flight.
-const COMPANY: usize = 32;
+const BATCHED_OPERATIONS: usize = 32;
 /// Number of accepted long transfers that wait. It is small, so that the target copies the first ones while the initiator copies the next.
-const LONG_COMPANY: usize = 8;
+const BATCHED_TRANSFERS: usize = 8;
 
 /// Number of stores of a list that the core receives before it is checked if they are to be sent.
 const AT_A_TIME: usize = 32;
@@ -119,7 +119,7 @@ impl Driver {
     pub fn store(&mut self, target: RemoteAddress, data: &[u8], context: u64) -> Result<OperationId, Error> {
         self.act(|core| {
             let operation = core.submit_store(&target, data, context)?;
-            if core.is_next_worth_sending(target.node, COMPANY) {
+            if core.is_next_worth_sending(target.node, BATCHED_OPERATIONS) {
                 core.visit_to_send();
             }
             Ok(operation)
@@ -164,9 +164,9 @@ impl Driver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stores(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
-        self.in_turn(stores, |core, peer, stores| {
+        self.give_by_peer(stores, |core, peer, stores| {
             let taken = core.submit_stores(peer, stores);
-            if core.is_worth_sending(Some(peer), COMPANY) {
+            if core.is_worth_sending(Some(peer), BATCHED_OPERATIONS) {
                 core.visit_to_send();
             }
             taken
@@ -179,7 +179,7 @@ impl Driver {
     /// # Errors
     /// Those of [`Driver::store`], if the first store is not accepted.
     pub fn stores_posted(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
-        self.in_turn(stores, |core, peer, stores| {
+        self.give_by_peer(stores, |core, peer, stores| {
             let taken = core.post_stores(peer, stores);
             if core.is_worth_sending(Some(peer), 1) {
                 core.visit_to_send();
@@ -225,7 +225,7 @@ impl Driver {
         self.act(|core| {
             let operation = core.submit_plain(command, target.node, 0)?;
             core.table.plain.post(operation);
-            if core.is_next_worth_sending(target.node, LONG_COMPANY) {
+            if core.is_next_worth_sending(target.node, BATCHED_TRANSFERS) {
                 core.visit_to_send();
             }
             Ok(())
@@ -314,7 +314,7 @@ impl Driver {
 
     /// Gives stores to the core, those of one peer at a time, until one is not accepted.
     #[inline]
-    fn in_turn<'a>(
+    fn give_by_peer<'a>(
         &mut self,
         stores: &[Store<'a>],
         mut give: impl FnMut(&mut Core, NodeId, &[Store<'a>]) -> (usize, Option<Error>),
@@ -355,7 +355,7 @@ impl Driver {
     ) -> Result<OperationId, Error> {
         self.act(|core| {
             let operation = core.submit_plain(command, peer, context)?;
-            if core.is_next_worth_sending(peer, LONG_COMPANY) {
+            if core.is_next_worth_sending(peer, BATCHED_TRANSFERS) {
                 core.visit_to_send();
             }
             Ok(operation)
@@ -366,7 +366,7 @@ impl Driver {
         let (mut held, _) = self.enter();
         let core = held.core();
         let operation = core.give(order, Sink::Driver(context))?;
-        if core.is_worth_sending(order.peer(), COMPANY) {
+        if core.is_worth_sending(order.peer(), BATCHED_OPERATIONS) {
             core.visit_to_send();
         }
         Ok(operation)
@@ -391,7 +391,7 @@ impl Drop for Driver {
         let Core { table, has_handler, .. } = held.core();
         *has_handler = false;
         table.abandon_handled();
-        held.part();
+        held.stop_attending();
     }
 }
 

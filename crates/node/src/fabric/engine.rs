@@ -188,7 +188,7 @@ impl Engine {
         look: &mut impl FnMut(&mut Core) -> Option<T>,
     ) -> (Held<'e>, Option<T>) {
         loop {
-            let progress = held.core().turn();
+            let progress = held.core().poll();
             let found = look(held.core());
             // The time of this poll is precise enough: the next poll follows soon.
             let is_over = held.core().member.as_ref().is_none_or(|member| member.last_turn() >= until);
@@ -196,7 +196,7 @@ impl Engine {
                 return (held, found);
             }
             if !held.core().table.to_wake.is_empty() || self.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             } else if !progress && !self.stays_awake(held.core()) {
                 held = held.sleep(until, true);
             }
@@ -233,7 +233,7 @@ impl Engine {
         core.has_left = true;
         let member = core.member.take();
         core.table.end_all();
-        core.wake_those_awaiting_room();
+        core.wake_waiting_for_room();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
         self.wake_from_rest();

@@ -49,7 +49,7 @@ impl SeatFaults {
         member.memory_mut().set_time(now);
         let progress = member.turn(now, &mut |event| {
             player.handle_event(now, &event);
-            table.hear(event);
+            table.handle_event(event);
         });
         // A broken connection ends the seat. Its attendant detects that.
         let _ = notice_sender.flush();

@@ -44,7 +44,7 @@ pub(super) struct Over {
 pub(super) struct Handled {
     entries: Vec<Entry>,
     /// Index of the entry that is used next, unless it is in use.
-    hand: usize,
+    next_index: usize,
     open_count: usize,
 }
 
@@ -58,11 +58,11 @@ impl Handled {
     /// Assigns an identifier to an operation.
     #[inline]
     pub(super) fn open(&mut self, context: u64, peer: NodeId, uses: Option<RegionId>) -> OperationId {
-        if self.entries.get(self.hand).is_none_or(|entry| entry.is_open) {
-            self.find_place();
+        if self.entries.get(self.next_index).is_none_or(|entry| entry.is_open) {
+            self.find_free_entry();
         }
-        let index = self.hand;
-        self.hand = if index + 1 == self.entries.len() { 0 } else { index + 1 };
+        let index = self.next_index;
+        self.next_index = if index + 1 == self.entries.len() { 0 } else { index + 1 };
         self.open_count += 1;
         let entry = &mut self.entries[index];
         entry.context = context;
@@ -85,14 +85,14 @@ impl Handled {
 
     /// Moves to a free entry, because the next one is in use by a longer operation. Adds entries if all are in use.
     #[cold]
-    fn find_place(&mut self) {
+    fn find_free_entry(&mut self) {
         if self.open_count == self.entries.len() {
-            self.hand = self.entries.len();
+            self.next_index = self.entries.len();
             self.entries.push(Entry::default());
             return;
         }
-        while self.entries[self.hand].is_open {
-            self.hand = if self.hand + 1 == self.entries.len() { 0 } else { self.hand + 1 };
+        while self.entries[self.next_index].is_open {
+            self.next_index = if self.next_index + 1 == self.entries.len() { 0 } else { self.next_index + 1 };
         }
     }
 

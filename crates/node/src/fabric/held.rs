@@ -55,7 +55,7 @@ impl<'e> Held<'e> {
     }
 
     /// Releases the lock for a moment, wakes the threads that were served, and takes the lock again.
-    pub(super) fn give_way(self) -> Self {
+    pub(super) fn yield_lock(self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let contended = engine.is_wanted();
         drop(self);
@@ -154,7 +154,7 @@ impl<'e> Held<'e> {
     }
 
     /// Releases the lock for a thread that stops attending to the node. Wakes the background thread, which need not detect that itself.
-    pub(super) fn part(mut self) {
+    pub(super) fn stop_attending(mut self) {
         let engine = self.engine;
         let is_resting = std::mem::take(&mut self.core().is_resting);
         drop(self);
@@ -186,7 +186,7 @@ impl<'e> Held<'e> {
         if core.asleep == 0 || core.is_called {
             return;
         }
-        if role == Role::Visitor && core.has_turned && !core.has_driver {
+        if role == Role::Visitor && core.has_polled && !core.has_driver {
             core.visits += 1;
             if core.visits > VISITS_UNTIL_ATTENDED {
                 // The thread finds the node attended and does not arm the doorbell.
@@ -212,12 +212,12 @@ impl Drop for Held<'_> {
         if self.core.is_none() {
             return;
         }
-        if self.role == Role::Visitor && self.core().has_turned {
+        if self.role == Role::Visitor && self.core().has_polled {
             self.engine.attended.store(true, Ordering::Relaxed);
         }
         self.settle();
         let core = self.core();
-        core.has_turned = false;
+        core.has_polled = false;
         if core.table.to_wake.is_empty() && !core.activities.has_ended() {
             self.core = None;
             return;

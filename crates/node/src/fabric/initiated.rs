@@ -65,7 +65,7 @@ impl Node {
         serving.device.watchers().fetch_add(1, Ordering::AcqRel);
         self.with_core(|core| {
             core.member()?;
-            let operation = core.table.open(Entry { sink: Sink::Nobody, ..Entry::default() });
+            let operation = core.table.open(Entry { sink: Sink::Discard, ..Entry::default() });
             core.begin(operation, Box::new(serving));
             Ok::<_, Error>(())
         })?;
@@ -146,7 +146,7 @@ impl Activity for Serving {
                 return None;
             }
             // The poll sends new commands, and ends those that complete at once.
-            core.turn();
+            core.poll();
         }
     }
 }
@@ -173,14 +173,14 @@ fn give(core: &mut Core, asked: &Asked, ticket: u64, ended: &Arc<Queue>) -> Resu
     let word = asked.operand.to_le_bytes();
     let command = command(asked, &word)?;
     if matches!(command, Command::Fence { .. }) {
-        core.submit(command, Sink::Nobody)?;
+        core.submit(command, Sink::Discard)?;
         return Ok(Given::Over);
     }
     if !asked.is_posted() {
         core.submit(command, Sink::Queue(Arc::clone(ended), ticket))?;
         return Ok(Given::Under);
     }
-    let sink = if matches!(command, Command::Store { .. }) { Sink::Nobody } else { Sink::Posted };
+    let sink = if matches!(command, Command::Store { .. }) { Sink::Discard } else { Sink::Posted };
     core.submit(command, sink)?;
     Ok(Given::Over)
 }

@@ -115,18 +115,18 @@ impl Node {
 
 fn take(rack: &str, seat: &str) -> Result<Node, Why> {
     let stream = connect(rack)?;
-    let status: Status = ask(&stream, &json!({"status": {}}), "status")?.0;
+    let status: Status = request(&stream, &json!({"status": {}}), "status")?.0;
     let wire = wire_named(&status.wire)?;
-    let (joined, came): (Joined, Came) = ask(&stream, &json!({"join": {"seat": seat}}), "joined")?;
+    let (joined, came): (Joined, Came) = request(&stream, &json!({"join": {"seat": seat}}), "joined")?;
     let Came { mut wires, rest } = came;
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let Joined { descriptors, mut start } = joined;
-    let unheard = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
-    let wake_thread = (wire == WireKind::Udp).then(|| listen_to(&wires)).transpose().map_err(unheard)?;
+    let unwatched = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
+    let wake_thread = (wire == WireKind::Udp).then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
-    sit(&plan, start, wake_thread, (stream, rest, later))
+    start_node(&plan, start, wake_thread, (stream, rest, later))
 }
 
 /// Returns the kind of the rack's wire, if a seat inside a process can use it.
@@ -142,7 +142,7 @@ fn wire_named(name: &str) -> Result<WireKind, Why> {
 }
 
 /// Makes a doorbell for this process, which is rung when data arrives on these wires.
-fn listen_to(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
+fn watch_wires(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
     let bell = Doorbell::create()?;
     let wake_thread = WakeThread::open(bell.clone())?;
     wires.iter().try_for_each(|wire| wake_thread.listen_to(wire))?;
@@ -169,9 +169,9 @@ struct Came {
 }
 
 /// Sends a request and returns the answer of this kind.
-fn ask<T: DeserializeOwned>(stream: &UnixStream, request: &Value, kind: &str) -> Result<(T, Came), Why> {
-    let question = format!("{request}\n");
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, question.as_bytes(), PATIENCE)
+fn request<T: DeserializeOwned>(stream: &UnixStream, request: &Value, kind: &str) -> Result<(T, Came), Why> {
+    let line = format!("{request}\n");
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, line.as_bytes(), PATIENCE)
         .map_err(|error| format!("the rack does not answer: {error}"))?;
     let unread = |error: serde_json::Error| {
         format!("the rack's answer is not understood: {error}; hint: is it of another version?")
@@ -216,7 +216,7 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
 }
 
 /// Opens the wires and starts the node.
-fn sit(
+fn start_node(
     plan: &Plan,
     start: Start,
     listening: Option<(Doorbell, WakeThread)>,

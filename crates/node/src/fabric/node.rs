@@ -32,12 +32,12 @@ use super::request::{Received, Request};
 #[derive(Clone, Debug)]
 pub struct Node {
     engine: Arc<Engine>,
-    life: Arc<Life>,
+    shared: Arc<SharedHandle>,
 }
 
 /// State that all handles of a node share. Ends with the last handle.
 #[derive(Debug)]
-struct Life {
+struct SharedHandle {
     engine: Arc<Engine>,
     background: Mutex<Option<JoinHandle<()>>>,
     /// Connection to the supervisor, for a node that has joined a rack of other processes.
@@ -46,7 +46,7 @@ struct Life {
     _switches: Arc<Switches>,
 }
 
-impl Life {
+impl SharedHandle {
     fn end(&self) {
         self.engine.leave();
         let thread = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -60,7 +60,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for SharedHandle {
     fn drop(&mut self) {
         self.end();
     }
@@ -78,9 +78,13 @@ impl Node {
     ) -> Result<Self, Error> {
         let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
         let background = Mutex::new(Some(thread));
-        let life =
-            Life { engine: Arc::clone(&engine), background, attendant, _switches: Arc::clone(switches) };
-        Ok(Self { engine, life: Arc::new(life) })
+        let shared = SharedHandle {
+            engine: Arc::clone(&engine),
+            background,
+            attendant,
+            _switches: Arc::clone(switches),
+        };
+        Ok(Self { engine, shared: Arc::new(shared) })
     }
 
     /// Returns the node's number in the plan.
@@ -156,7 +160,7 @@ impl Node {
             let member = core.member()?;
             let now = member.now();
             let again = departure.advance(now, member.member_mut());
-            core.turn();
+            core.poll();
             Ok::<_, Error>(again)
         })? {
             if self.wait_for(until, |endpoint| endpoint.is_parted()) {
@@ -170,7 +174,7 @@ impl Node {
     /// Leaves the fabric at once, as if the process had died. No departure is sent: peers detect the loss by themselves. Every operation
     /// of this node ends with [`Error::Closed`].
     pub fn leave(&self) {
-        self.life.end();
+        self.shared.end();
     }
 
     pub(super) const fn engine(&self) -> &Arc<Engine> {
@@ -490,7 +494,7 @@ impl Node {
         let now = member.now();
         let result = member.member_mut().handle_command(now, Command::Cancel { operation });
         result.map_err(|refused| Error::from_refusal(refused, None))?;
-        core.turn();
+        core.poll();
         Ok(())
     }
 

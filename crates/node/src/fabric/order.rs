@@ -62,7 +62,7 @@ impl Core {
         if let Err(refused) = member.member_mut().handle_command(now, command) {
             self.table.close(operation);
             let error = self.table.deaths.name(Error::from_refusal(refused, peer));
-            return Err(self.table.unsaid.take(flushes).unwrap_or(error));
+            return Err(self.table.unreported.take(flushes).unwrap_or(error));
         }
         if is_silent {
             self.table.succeed(operation);
@@ -76,7 +76,7 @@ impl Core {
             return self.submit(order.command, sink);
         }
         let operation = self.submit(order.command, Sink::Posted)?;
-        self.table.tell(sink, operation, Ok(Ended::default()));
+        self.table.deliver(sink, operation, Ok(Ended::default()));
         Ok(operation)
     }
 

@@ -39,11 +39,11 @@ impl Flushes {
 
 /// Failures that no flush has reported.
 #[derive(Debug, Default)]
-pub(super) struct Unsaid {
+pub(super) struct UnreportedFailures {
     failures: Vec<(NodeId, Error)>,
 }
 
-impl Unsaid {
+impl UnreportedFailures {
     /// Records the failure of a posted operation to `peer`.
     pub(super) fn note(&mut self, peer: NodeId, error: Error) {
         if self.failures.iter().all(|(known, _)| *known != peer) {
@@ -99,25 +99,25 @@ mod tests {
 
     #[test]
     fn each_flush_reports_one_failure_of_its_peers() {
-        let mut unsaid = Unsaid::default();
-        unsaid.note(FIRST, refused(FIRST));
-        unsaid.note(SECOND, lost(SECOND));
-        unsaid.note(FIRST, lost(FIRST));
-        assert!(unsaid.settle(Flushes::Nothing, Ok(())).is_ok(), "no flush");
-        assert_eq!(peer_of(unsaid.settle(Flushes::Peer(SECOND), Ok(()))), Some(SECOND));
-        assert!(unsaid.settle(Flushes::Peer(SECOND), Ok(())).is_ok(), "it has been reported");
-        let said = unsaid.settle(Flushes::Everything, Ok(())).unwrap_err();
+        let mut unreported = UnreportedFailures::default();
+        unreported.note(FIRST, refused(FIRST));
+        unreported.note(SECOND, lost(SECOND));
+        unreported.note(FIRST, lost(FIRST));
+        assert!(unreported.settle(Flushes::Nothing, Ok(())).is_ok(), "no flush");
+        assert_eq!(peer_of(unreported.settle(Flushes::Peer(SECOND), Ok(()))), Some(SECOND));
+        assert!(unreported.settle(Flushes::Peer(SECOND), Ok(())).is_ok(), "it has been reported");
+        let said = unreported.settle(Flushes::Everything, Ok(())).unwrap_err();
         assert!(matches!(said, Error::Refused { peer: FIRST, .. }), "the first of them: {said}");
-        assert!(unsaid.settle(Flushes::Everything, Ok(())).is_ok());
+        assert!(unreported.settle(Flushes::Everything, Ok(())).is_ok());
     }
 
     #[test]
     fn a_loss_is_reported_once_and_does_not_hide_a_refusal() {
-        let mut unsaid = Unsaid::default();
-        unsaid.note(FIRST, lost(FIRST));
-        unsaid.note(SECOND, refused(SECOND));
-        assert_eq!(peer_of(unsaid.settle(Flushes::Everything, Err(lost(FIRST)))), Some(FIRST));
-        assert_eq!(peer_of(unsaid.settle(Flushes::Everything, Ok(()))), Some(SECOND));
-        assert!(unsaid.take(Flushes::Everything).is_none());
+        let mut unreported = UnreportedFailures::default();
+        unreported.note(FIRST, lost(FIRST));
+        unreported.note(SECOND, refused(SECOND));
+        assert_eq!(peer_of(unreported.settle(Flushes::Everything, Err(lost(FIRST)))), Some(FIRST));
+        assert_eq!(peer_of(unreported.settle(Flushes::Everything, Ok(()))), Some(SECOND));
+        assert!(unreported.take(Flushes::Everything).is_none());
     }
 }

@@ -23,9 +23,9 @@ use crate::wires::impaired::{Impaired, Timing};
 use crate::wires::{Device, Doorbell, Ports, shared_memory};
 
 /// Rate below which a modelled link is slower than the rings.
-const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
+const SLOW_RATE_BITS_PER_S: u64 = 20_000_000_000;
 /// Delay from which a modelled link is slower than the software.
-const FELT_DELAY_NS: u64 = 10_000;
+const LONG_DELAY_NS: u64 = 10_000;
 /// Longest time that the links may take to come up.
 const UP_PATIENCE_NS: u64 = 20_000_000_000;
 
@@ -165,8 +165,8 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
         let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= FELT_DELAY_NS
-            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let felt = profile.latency_ns() >= LONG_DELAY_NS
+            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);
         let timing = felt.then(|| Timing::of(profile));
         let mut place = |member: usize, port: usize, device, direction| {
             let is_plain = !felt && !profile.has_faults();

@@ -147,7 +147,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         let Some(operation) = self.begun else { return timed_out(false) };
         if self.ends_when_dropped() {
             core.cancel(operation);
-            core.turn();
+            core.poll();
         }
         match self.look_again(core) {
             Some(Err(Error::Failed(OperationError::Cancelled))) => timed_out(false),
@@ -243,7 +243,7 @@ impl<'a, T: Outcome> Request<'a, T> {
             Ok(order) => order,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        let sink = if order.is_posted { Sink::Posted } else { Sink::Asker(None) };
+        let sink = if order.is_posted { Sink::Posted } else { Sink::Request(None) };
         match core.submit(order.command, sink) {
             Ok(_) if order.is_posted => Some(Ok(Ended::default())),
             Ok(operation) => {
@@ -311,7 +311,7 @@ impl<T> Drop for Request<'_, T> {
         if self.ends_when_dropped() {
             core.cancel(operation);
             // The poll handles the event of its end, which frees its region.
-            core.turn();
+            core.poll();
         }
     }
 }

@@ -12,7 +12,7 @@ use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 use super::deaths::Deaths;
 use super::error::Error;
 use super::handled::{Handled, Over};
-use super::posted::{Flushes, Unsaid};
+use super::posted::{Flushes, UnreportedFailures};
 use super::queue::{Completion, Queue};
 use super::uses::Uses;
 
@@ -32,16 +32,16 @@ pub struct Ended {
 #[derive(Debug, Default)]
 pub(super) enum Sink {
     /// A request, which polls for it or is woken.
-    Asker(Option<Waker>),
+    Request(Option<Waker>),
     /// A completion queue, with the caller's context.
     Queue(Arc<Queue>, u64),
     /// The node's driver, with its context.
     Driver(u64),
     /// None, since the operation is posted. The next flush reports a failure.
     Posted,
-    /// None, since the request was dropped.
+    /// None: the completion is dropped.
     #[default]
-    Nobody,
+    Discard,
 }
 
 /// State of an operation in flight.
@@ -88,7 +88,7 @@ pub(super) struct Table {
     /// Regions that operations in flight use.
     pub(super) uses: Uses,
     /// Failures of posted operations that no flush has reported.
-    pub(super) unsaid: Unsaid,
+    pub(super) unreported: UnreportedFailures,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -138,7 +138,7 @@ impl Table {
 
     /// Sets the waker for the end of the operation.
     pub(super) fn set_waker(&mut self, operation: OperationId, waker: &Waker) {
-        if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Asker(known), .. }), .. }) =
+        if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Request(known), .. }), .. }) =
             self.slot(operation)
         {
             match known {
@@ -153,7 +153,7 @@ impl Table {
         if self.take(operation).is_none()
             && let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation)
         {
-            entry.sink = Sink::Nobody;
+            entry.sink = Sink::Discard;
         }
     }
 
@@ -182,23 +182,23 @@ impl Table {
         self.plain.abandon();
         for slot in &mut self.slots {
             if let State::InFlight(Entry { sink: sink @ Sink::Driver(_), .. }) = &mut slot.state {
-                *sink = Sink::Nobody;
+                *sink = Sink::Discard;
             }
         }
     }
 
     /// Handles an event of the core.
     #[inline(always)]
-    pub(super) fn hear(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: Event) {
         match event {
             Event::Completed { operation, result } if Handled::names(operation) => {
                 self.end_plain(operation, result);
             }
-            event => self.hear_other(event),
+            event => self.handle_other_event(event),
         }
     }
 
-    fn hear_other(&mut self, event: Event) {
+    fn handle_other_event(&mut self, event: Event) {
         match event {
             Event::Completed { operation, result } => {
                 self.end_with(operation, |entry, deaths| {
@@ -218,7 +218,7 @@ impl Table {
                     entry.peer = Some(node);
                 }
             }
-            event => self.to_wake.extend(self.deaths.hear(&event)),
+            event => self.to_wake.extend(self.deaths.handle_event(&event)),
         }
     }
 
@@ -233,7 +233,7 @@ impl Table {
         let Some(over) = self.plain.close(operation) else { return };
         self.ended_count += 1;
         self.uses.end(over.uses);
-        let Some(context) = over.context else { return self.end_unheard(&over, result) };
+        let Some(context) = over.context else { return self.end_without_completion(&over, result) };
         match result {
             Ok(value) => {
                 self.handled.push(Completion {
@@ -254,10 +254,10 @@ impl Table {
 
     /// Ends a plain operation without a completion.
     #[inline]
-    fn end_unheard(&mut self, over: &Over, result: Result<u64, OperationError>) {
+    fn end_without_completion(&mut self, over: &Over, result: Result<u64, OperationError>) {
         if let (true, Err(error)) = (over.is_posted, result) {
             let error = self.deaths.name(Error::from_end(error, Some(over.peer)));
-            self.unsaid.note(over.peer, error);
+            self.unreported.note(over.peer, error);
         }
     }
 
@@ -274,21 +274,21 @@ impl Table {
         self.ended_count += 1;
         self.uses.end(entry.uses);
         let result = result(&entry, &self.deaths);
-        let result = self.unsaid.settle(entry.flushes, result);
-        if let Sink::Asker(waker) = entry.sink {
+        let result = self.unreported.settle(entry.flushes, result);
+        if let Sink::Request(waker) = entry.sink {
             self.slots[index_of(operation)].state = State::Ended(result);
             self.to_wake.extend(waker);
             return;
         }
         self.free.push(index_of(operation) as u32);
         match (entry.sink, entry.peer, result) {
-            (Sink::Posted, Some(peer), Err(error)) => self.unsaid.note(peer, error),
-            (sink, _, result) => self.tell(sink, operation, result),
+            (Sink::Posted, Some(peer), Err(error)) => self.unreported.note(peer, error),
+            (sink, _, result) => self.deliver(sink, operation, result),
         }
     }
 
     /// Delivers a result to all sinks except a request.
-    pub(super) fn tell(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
+    pub(super) fn deliver(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
         match sink {
             Sink::Queue(queue, context) => {
                 self.to_wake.extend(queue.push(Completion { context, operation, result }));
@@ -297,7 +297,7 @@ impl Table {
                 self.handled.push(Completion { context, operation, result });
                 self.to_wake.extend(self.handled_waker.take());
             }
-            Sink::Asker(_) | Sink::Posted | Sink::Nobody => {}
+            Sink::Request(_) | Sink::Posted | Sink::Discard => {}
         }
     }
 

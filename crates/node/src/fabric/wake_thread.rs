@@ -35,7 +35,7 @@ impl WakeThread {
         let over = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(&epoll, &over, epoll::EventData::new_u64(OVER), epoll::EventFlags::IN)?;
         let events = Arc::clone(&epoll);
-        let thread = Builder::new().name("rackloom-ear".to_owned()).spawn(move || listen(&events, &bell))?;
+        let thread = Builder::new().name("rackloom-wake".to_owned()).spawn(move || listen(&events, &bell))?;
         Ok(Self { epoll, over, thread: Some(thread) })
     }
 

@@ -69,10 +69,10 @@ impl Data<'_> {
         Ok(self)
     }
 
-    /// Copies these columns of the input to offset `place`.
-    pub(super) fn copy_in(&self, region: &Region, place: u64, columns: &Range<usize>) -> Result<(), Error> {
+    /// Copies these columns of the input to offset `base`.
+    pub(super) fn copy_in(&self, region: &Region, base: u64, columns: &Range<usize>) -> Result<(), Error> {
         for row in 0..self.input_rows {
-            let at = place + (row * columns.len()) as u64;
+            let at = base + (row * columns.len()) as u64;
             let cells = self.cells(row, columns);
             match (&self.input, &self.output) {
                 (Input::Bytes(bytes), _) => region.write(at, &bytes[cells])?,
@@ -86,15 +86,15 @@ impl Data<'_> {
         Ok(())
     }
 
-    /// Copies the result of these columns from offset `place`.
+    /// Copies the result of these columns from offset `base`.
     pub(super) fn copy_out(
         &mut self,
         region: &Region,
-        place: u64,
+        base: u64,
         columns: &Range<usize>,
     ) -> Result<(), Error> {
         for row in 0..self.output_rows {
-            let at = place + (row * columns.len()) as u64;
+            let at = base + (row * columns.len()) as u64;
             let cells = self.cells(row, columns);
             match &mut self.output {
                 Output::Bytes(bytes) => region.read(at, &mut bytes[cells])?,

@@ -4,15 +4,15 @@
 //! query also finds cases in which no message could be sent: a member gave up before the initiator joined, is in a different call, has
 //! not arrived, or is lost.
 //!
-//! The reaction to an answer is not here (`roll_call`, `doubt`).
+//! The reaction to an answer is not here (`roll_call`, `peer_check`).
 
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
 use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
-use super::ground::HEADLINE;
-use super::running::Place;
+use super::layout::HEADLINE;
+use super::running::Membership;
 
 /// Interval between queries of a member that has no region yet.
 pub(super) const RETRY_NS: u64 = 5_000_000;
@@ -69,25 +69,25 @@ impl CallName {
     }
 
     /// Compares this call with that of a member whose headline is `other`.
-    pub(super) const fn where_is(self, other: Self) -> Whereabouts {
+    pub(super) const fn compare(self, other: Self) -> RelativePosition {
         let ahead = other.number.wrapping_sub(self.number).cast_signed();
         match ahead {
-            ..0 => Whereabouts::NotYetHere,
-            0 if other.kind == self.kind => Whereabouts::Here,
-            _ => Whereabouts::Elsewhere,
+            ..0 => RelativePosition::Behind,
+            0 if other.kind == self.kind => RelativePosition::Equal,
+            _ => RelativePosition::Diverged,
         }
     }
 }
 
 /// Position of another member relative to this member's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum RelativePosition {
     /// The member has not reached this call.
-    NotYetHere,
+    Behind,
     /// The member is in the same call, or it was its last one.
-    Here,
+    Equal,
     /// The member is in a different call, or has gone on without doing its part.
-    Elsewhere,
+    Diverged,
 }
 
 /// Content of a headline word.
@@ -119,7 +119,7 @@ impl Headline {
 
 /// Query of one member's headline.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct Query {
     pub(super) rank: usize,
     operation: Option<OperationId>,
     not_before: Instant,
@@ -127,7 +127,7 @@ pub(super) struct Question {
     patient_until: Instant,
 }
 
-impl Question {
+impl Query {
     pub(super) const fn new(rank: usize, patient_until: Instant) -> Self {
         Self { rank, operation: None, not_before: Instant::ZERO, patient_until }
     }
@@ -136,7 +136,7 @@ impl Question {
     pub(super) fn advance(
         &mut self,
         core: &mut Core,
-        place: &Place,
+        membership: &Membership,
         issued: &mut bool,
     ) -> Option<Result<Headline, Error>> {
         let now = match core.member() {
@@ -144,7 +144,7 @@ impl Question {
             Err(error) => return Some(Err(error)),
         };
         let Some(operation) = self.operation else {
-            return self.ask(core, place, now, issued).err().map(Err);
+            return self.send(core, membership, now, issued).err().map(Err);
         };
         let ended = core.table.take(operation)?;
         self.operation = None;
@@ -158,14 +158,21 @@ impl Question {
         }
     }
 
-    fn ask(&mut self, core: &mut Core, place: &Place, now: Instant, issued: &mut bool) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        core: &mut Core,
+        membership: &Membership,
+        now: Instant,
+        issued: &mut bool,
+    ) -> Result<(), Error> {
         if now < self.not_before {
             return Ok(());
         }
         // An atomic that adds nothing is a read that needs no local buffer.
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
-        let target = place.address(self.rank, HEADLINE);
-        match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Asker(None)) {
+        let target = membership.address(self.rank, HEADLINE);
+        match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Request(None))
+        {
             Ok(operation) => self.operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
             Err(error) => return Err(error),
@@ -208,10 +215,10 @@ mod tests {
         assert_eq!(CallName::after(OVER - 1), 0);
         let steps = [OVER - 2, OVER - 1, 0, 1];
         for pair in steps.windows(2) {
-            assert_eq!(call(pair[1]).where_is(call(pair[0])), Whereabouts::NotYetHere);
-            assert_eq!(call(pair[0]).where_is(call(pair[1])), Whereabouts::Elsewhere);
-            assert_eq!(call(pair[0]).where_is(call(pair[0])), Whereabouts::Here);
+            assert_eq!(call(pair[1]).compare(call(pair[0])), RelativePosition::Behind);
+            assert_eq!(call(pair[0]).compare(call(pair[1])), RelativePosition::Diverged);
+            assert_eq!(call(pair[0]).compare(call(pair[0])), RelativePosition::Equal);
         }
-        assert_eq!(call(9).where_is(CallName { number: 9, kind: 6 }), Whereabouts::Elsewhere);
+        assert_eq!(call(9).compare(CallName { number: 9, kind: 6 }), RelativePosition::Diverged);
     }
 }

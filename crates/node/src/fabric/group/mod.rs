@@ -13,9 +13,10 @@
 
 mod combined;
 mod data;
-mod doubt;
-mod ground;
+
 mod inquiry;
+mod layout;
+mod peer_check;
 mod reminder;
 mod request;
 mod roll_call;
@@ -32,11 +33,11 @@ use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
 use self::data::{Data, Input, Output};
-use self::ground::Ground;
 use self::inquiry::{Broken, hash};
+use self::layout::Layout;
 use self::request::Call;
 pub use self::request::GroupRequest;
-use self::running::Place;
+use self::running::Membership;
 use self::schedules::Schedules;
 use super::element::{Element, Number, bytes_of, bytes_of_mut};
 use super::error::Error;
@@ -158,7 +159,7 @@ pub struct Group {
 /// State that calls share.
 #[derive(Debug)]
 struct Inner {
-    place: Place,
+    membership: Membership,
     state: Mutex<State>,
     patience_ns: u64,
     /// Number of deaths that have been checked.
@@ -208,17 +209,17 @@ impl Group {
             return Err(Error::Invalid("a node is named twice in the group"));
         }
         node.with_core(|core| core.check_gpu_nodes(members))?;
-        let ground = Ground::new(options.staging_bytes);
-        let ground = ground.ok_or(Error::Invalid("the staging is too large; hint: GroupOptions::staging"))?;
+        let layout = Layout::new(options.staging_bytes);
+        let layout = layout.ok_or(Error::Invalid("the staging is too large; hint: GroupOptions::staging"))?;
         let access = Access { read: false, write: true, atomic: true };
         let region = RegionOptions { region: options.region, key: options.key, access };
         let region = match options.device {
-            Some(device) => node.allocate_on_device(region, device, ground.total_bytes())?,
-            None => node.allocate(region, ground.total_bytes())?,
+            Some(device) => node.allocate_on_device(region, device, layout.total_bytes())?,
+            None => node.allocate(region, layout.total_bytes())?,
         };
         let (schedules, deaths, seen) = node.with_core(|core| {
             let graph = &core.member()?.member().config().graph;
-            let schedules = Schedules::new(members.len(), options.algorithm, graph, ground);
+            let schedules = Schedules::new(members.len(), options.algorithm, graph, layout);
             let deaths = &core.table.deaths;
             let counts = members.iter().map(|member| deaths.of(*member)).collect();
             Ok::<_, Error>((schedules, counts, deaths.total()))
@@ -236,27 +237,28 @@ impl Group {
             departure: None,
         };
         let terms = options.terms(members);
-        let place = Place { members: members.to_vec(), rank, region, ground, terms, deaths };
+        let membership = Membership { members: members.to_vec(), rank, region, layout, terms, deaths };
         let patience_ns = u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX);
-        let inner = Inner { place, state: Mutex::new(state), patience_ns, deaths_seen: AtomicU64::new(seen) };
+        let inner =
+            Inner { membership, state: Mutex::new(state), patience_ns, deaths_seen: AtomicU64::new(seen) };
         Ok(Self { inner: Arc::new(inner), _node: node.clone() })
     }
 
     /// Returns the members, in rank order.
     #[must_use]
     pub fn members(&self) -> &[NodeId] {
-        &self.inner.place.members
+        &self.inner.membership.members
     }
 
     /// Returns this node's rank in the group.
     #[must_use]
-    pub fn place(&self) -> usize {
-        self.inner.place.rank
+    pub fn rank(&self) -> usize {
+        self.inner.membership.rank
     }
 
     fn root(&self, root: NodeId) -> Result<usize, Error> {
-        let place = self.members().iter().position(|member| *member == root);
-        place.ok_or(Error::Invalid("the root is not a member of the group"))
+        let rank = self.members().iter().position(|member| *member == root);
+        rank.ok_or(Error::Invalid("the root is not a member of the group"))
     }
 
     fn request<'a>(&self, call: Result<Call<'a>, Error>) -> GroupRequest<'a> {
@@ -297,7 +299,7 @@ impl Group {
         root: NodeId,
     ) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let output_rows = usize::from(root == self.place());
+            let output_rows = usize::from(root == self.rank());
             let data = Data { input_rows: 1, output_rows, ..Data::within(values) };
             Ok(Call::new(Collective::Reduce { root }, reduced::<T>(operation), data.check()?))
         }))
@@ -309,7 +311,7 @@ impl Group {
     /// Those of [`GroupRequest::wait`]; [`Error::Invalid`] if the root is not a member.
     pub fn broadcast<'a, T: Element>(&self, values: &'a mut [T], root: NodeId) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let input_rows = usize::from(root == self.place());
+            let input_rows = usize::from(root == self.rank());
             let data = Data { input_rows, output_rows: 1, ..Data::within(values) };
             Ok(Call::new(Collective::Broadcast { root }, MOVED, data.check()?))
         }))
@@ -362,7 +364,7 @@ impl Group {
         root: NodeId,
     ) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let output_rows = if root == self.place() { self.members().len() } else { 0 };
+            let output_rows = if root == self.rank() { self.members().len() } else { 0 };
             let data = Data::between(input, output, (1, output_rows), size_of_val(input));
             Ok(self.call(Collective::Gather { root }, MOVED, data.check()?))
         }))
@@ -380,7 +382,7 @@ impl Group {
         root: NodeId,
     ) -> GroupRequest<'a> {
         self.request(self.root(root).and_then(|root| {
-            let input_rows = if root == self.place() { self.members().len() } else { 0 };
+            let input_rows = if root == self.rank() { self.members().len() } else { 0 };
             let row_bytes = size_of_val(output);
             let data = Data::between(input, output, (input_rows, 1), row_bytes);
             Ok(self.call(Collective::Scatter { root }, MOVED, data.check()?))
@@ -406,14 +408,15 @@ impl Group {
         if collective.root().is_some_and(|root| root >= members) {
             return self.request(Err(Error::Invalid("the root is not a member of the group")));
         }
-        let is_ours = |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.place.region.engine());
+        let is_ours =
+            |slice: &Slice| Arc::ptr_eq(slice.region.engine(), self.inner.membership.region.engine());
         if !is_ours(input) || !is_ours(output) {
             return self.request(Err(Error::Invalid("the region belongs to another node")));
         }
         // A schedule with one element per part has the number of rows that a member gives and gets.
         let (gives, gets) = (
-            collective.input_elements(self.place(), members, members),
-            collective.output_elements(self.place(), members, members),
+            collective.input_elements(self.rank(), members, members),
+            collective.output_elements(self.rank(), members, members),
         );
         let whole = matches!(
             collective,

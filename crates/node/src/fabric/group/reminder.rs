@@ -31,7 +31,7 @@ impl Reminder {
         let Ok(at) = core.member().map(|member| member.now() + after_ns) else { return };
         let is_ticking = replace(&self.waker, Some(waker.clone())).is_some();
         if !is_ticking {
-            let entry = Entry { sink: Sink::Nobody, ..Entry::default() };
+            let entry = Entry { sink: Sink::Discard, ..Entry::default() };
             let operation = core.table.open(entry);
             core.begin(operation, Box::new(Ticking { waker: Arc::clone(&self.waker), at }));
         }

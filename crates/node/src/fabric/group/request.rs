@@ -2,7 +2,7 @@
 //!
 //! A call is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
 //! piece of the array. The first call of all begins with a roll call. Arrived signals are handled before all other checks, because a
-//! member that has done its part may leave. `doubt` and `watch` handle members that are lost, give up or call a different collective.
+//! member that has done its part may leave. `peer_check` and `watch` handle members that are lost, give up or call a different collective.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,9 +22,9 @@ use super::super::error::Error;
 use super::super::queue::Queue;
 use super::super::table::{Entry, Sink};
 use super::data::Data;
-use super::doubt::{ASK_AGAIN_NS, Doubt};
-use super::ground::Set;
 use super::inquiry::{CallName, RETRY_NS, hash};
+use super::layout::Set;
+use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
 use super::reminder::Reminder;
 use super::roll_call::RollCall;
 use super::running::Running;
@@ -56,7 +56,7 @@ pub(super) struct Call<'a> {
     stage: Stage,
     /// Number and hash that members compare, once the call has begun.
     name: CallName,
-    doubt: Doubt,
+    peer_check: PeerCheck,
     /// Number of bytes of each row that are done, and of one piece at most.
     done: usize,
     piece: usize,
@@ -75,8 +75,8 @@ enum Stage {
 impl<'a> Call<'a> {
     pub(super) fn new(collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Self {
         let (stage, name) = (Stage::Fresh, CallName { number: 0, kind: 0 });
-        let doubt = Doubt::default();
-        Self { collective, arithmetic, data, whole_rows: 1, stage, name, doubt, done: 0, piece: 0 }
+        let peer_check = PeerCheck::default();
+        Self { collective, arithmetic, data, whole_rows: 1, stage, name, peer_check, done: 0, piece: 0 }
     }
 
     /// Sets the number of rows of the whole array.
@@ -101,12 +101,12 @@ impl<'a> Call<'a> {
                 Some(Ok(stage)) => self.stage = stage,
                 // The first failure of the group is the cause of this one.
                 Some(Err(error)) if self.has_begun() => {
-                    return Some(Err(group.listen().err().unwrap_or(error)));
+                    return Some(Err(group.check_departure().err().unwrap_or(error)));
                 }
                 Some(Err(error)) => return Some(Err(error)),
-                None => match self.doubt(core, group) {
+                None => match self.peer_check(core, group) {
                     Ok(false) => return None,
-                    Ok(true) => _ = core.turn(),
+                    Ok(true) => _ = core.poll(),
                     Err(error) => return Some(Err(error)),
                 },
             }
@@ -123,7 +123,7 @@ impl<'a> Call<'a> {
                 Ok(std::mem::replace(&mut self.stage, Stage::Over))
             }),
             Stage::Gathering(roll_call) => {
-                let gathered = roll_call.advance(core, &group.place)?;
+                let gathered = roll_call.advance(core, &group.membership)?;
                 state.is_complete = gathered.is_ok();
                 gathered.map(|()| Stage::Between { has_met: false })
             }
@@ -132,18 +132,19 @@ impl<'a> Call<'a> {
                 self.next(group, state, has_met)
             }
             Stage::Meeting(running) => {
-                let met = running.advance(core, &group.place, &mut state.blocks)?;
+                let met = running.advance(core, &group.membership, &mut state.blocks)?;
                 state.must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
-                let moved = running.advance(core, &group.place, &mut state.blocks)?;
-                let place = running.buffer(&group.place, Buffer::Output);
+                let moved = running.advance(core, &group.membership, &mut state.blocks)?;
+                let membership = running.buffer(&group.membership, Buffer::Output);
                 let (columns, schedule) = (columns.clone(), Arc::clone(&running.schedule));
-                state.must_meet = !self.collective.synchronizes(group.place.members.len(), schedule.elements);
+                state.must_meet =
+                    !self.collective.synchronizes(group.membership.members.len(), schedule.elements);
                 self.done = columns.end;
                 moved
-                    .and_then(|()| self.data.copy_out(&group.place.region, place, &columns))
+                    .and_then(|()| self.data.copy_out(&group.membership.region, membership, &columns))
                     .map(|()| Stage::Between { has_met: false })
             }
             Stage::Over => Err(Error::Closed),
@@ -152,12 +153,12 @@ impl<'a> Call<'a> {
     }
 
     /// Checks that the wait can still end. Returns `true` if the core has a command to send.
-    fn doubt(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
+    fn peer_check(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
         let mut issued = false;
         match &self.stage {
             Stage::Meeting(running) | Stage::Moving(running, _) => {
-                group.listen()?;
-                self.doubt.advance(core, group, (running, self.name), &mut issued)?;
+                group.check_departure()?;
+                self.peer_check.advance(core, group, (running, self.name), &mut issued)?;
             }
             _ => group.watch(core)?,
         }
@@ -185,13 +186,14 @@ impl<'a> Call<'a> {
         }
         let now = core.member()?.now();
         state.calls = CallName::after(state.calls);
-        self.name = CallName { number: state.calls, kind: self.kind(group.place.terms, self.data.row_bytes) };
+        self.name =
+            CallName { number: state.calls, kind: self.kind(group.membership.terms, self.data.row_bytes) };
         group.announce(self.name)?;
         state.is_busy = true;
         if state.is_complete {
             return Ok(Stage::Between { has_met: false });
         }
-        Ok(Stage::Gathering(RollCall::new(&group.place, now, group.patience_ns)))
+        Ok(Stage::Gathering(RollCall::new(&group.membership, now, group.patience_ns)))
     }
 
     /// Begins the next run.
@@ -206,7 +208,7 @@ impl<'a> Call<'a> {
             let schedule = state.schedules.find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
             let run = (Set::Barrier, state.barriers, self.name.kind);
-            return Ok(Stage::Meeting(Running::new(&group.place, schedule, run, super::MOVED)));
+            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, super::MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
@@ -214,11 +216,11 @@ impl<'a> Call<'a> {
         let size = Size { collective: self.collective, elements, element_bytes };
         let schedule = state.schedules.find(size)?;
         state.runs = state.runs.wrapping_add(1);
-        let kind = self.kind(group.place.terms, elements);
+        let kind = self.kind(group.membership.terms, elements);
         let run = (Set::of_run(state.runs), state.runs, kind);
-        let running = Running::new(&group.place, schedule, run, self.arithmetic);
-        let place = running.buffer(&group.place, Buffer::Input);
-        self.data.copy_in(&group.place.region, place, &columns)?;
+        let running = Running::new(&group.membership, schedule, run, self.arithmetic);
+        let membership = running.buffer(&group.membership, Buffer::Input);
+        self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
     }
 
@@ -240,7 +242,7 @@ impl<'a> Call<'a> {
 
     /// Drops all waits and queries of this call.
     fn abandon(&mut self, core: &mut Core) {
-        self.doubt.abandon(core);
+        self.peer_check.abandon(core);
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Gathering(mut roll_call) => roll_call.abandon(core),
             Stage::Meeting(mut running) | Stage::Moving(mut running, _) => running.abandon(core),
@@ -253,7 +255,7 @@ impl<'a> Call<'a> {
             Stage::Gathering(roll_call) => roll_call.register(core, waker),
             Stage::Meeting(running) | Stage::Moving(running, _) => {
                 running.register(core, waker);
-                self.doubt.register(core, waker);
+                self.peer_check.register(core, waker);
             }
             _ => {}
         }
@@ -286,20 +288,20 @@ impl<'a> GroupRequest<'a> {
     /// # Errors
     /// Those of [`GroupRequest::wait`]; [`Error::TimedOut`] with the awaited member, if there is exactly one.
     pub fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let ended = self.wait_until(engine.clock.now() + patience_ns);
         ended.unwrap_or_else(|| {
             let mut held = engine.hold();
             held.core().member()?;
-            self.watch_no_more(held.core());
+            self.stop_watching(held.core());
             Err(Error::TimedOut { peer: self.awaited(), waited_ms: patience_ns / 1_000_000, goes_on: true })
         })
     }
 
     /// Returns `None` if `until` passed first, or if the node has left.
     fn wait_until(&mut self, until: Instant) -> Option<Result<(), Error>> {
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let this = RefCell::new(self);
         engine.wait(
             until,
@@ -311,7 +313,7 @@ impl<'a> GroupRequest<'a> {
     /// Returns the member whose signal the call waits for.
     fn awaited(&mut self) -> Option<NodeId> {
         let (_, rank) = self.call.as_mut().ok()?.running()?.waits_for()?;
-        Some(self.group.place.members[rank])
+        Some(self.group.membership.members[rank])
     }
 
     fn look(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
@@ -320,7 +322,7 @@ impl<'a> GroupRequest<'a> {
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
         let result = call.advance(core, &self.group)?.map_err(|error| core.table.deaths.name(error));
-        self.watch_no_more(core);
+        self.stop_watching(core);
         if let Err(error) = &result {
             self.give_up(core, error);
         }
@@ -332,13 +334,13 @@ impl<'a> GroupRequest<'a> {
         let Ok(call) = &mut self.call else { return };
         if call.has_begun() {
             call.abandon(core);
-            self.group.break_off(core, error);
+            self.group.break_group(core, error);
         }
     }
 
     fn register(&mut self, core: &mut Core, waker: &Waker) {
         if !self.watcher.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            self.watch_no_more(core);
+            self.stop_watching(core);
             self.watcher = Some(waker.clone());
         }
         self.group.register(core, waker);
@@ -347,7 +349,7 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    fn watch_no_more(&mut self, core: &mut Core) {
+    fn stop_watching(&mut self, core: &mut Core) {
         if let Some(waker) = self.watcher.take() {
             core.table.deaths.forget(&waker);
         }
@@ -356,12 +358,12 @@ impl<'a> GroupRequest<'a> {
     /// Sets a reminder, so that a future checks its peer again without an event.
     fn remind(&self, core: &mut Core, waker: &Waker) {
         let is_gathering = matches!(self.call, Ok(Call { stage: Stage::Gathering(_), .. }));
-        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { ASK_AGAIN_NS });
+        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { QUERY_INTERVAL_NS });
     }
 
-    fn must_ask_again(&mut self) -> bool {
+    fn must_retry(&mut self) -> bool {
         let running = self.call.as_mut().ok().and_then(Call::running);
-        running.is_some_and(|running| running.must_ask_again())
+        running.is_some_and(|running| running.must_retry())
     }
 }
 
@@ -375,7 +377,7 @@ impl GroupRequest<'static> {
         if let Err(error) = &mut self.call {
             return Err(error.take().unwrap_or(Error::Closed));
         }
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let mut held = engine.hold();
         let core = held.core();
         core.member()?;
@@ -397,7 +399,7 @@ impl Future for GroupRequest<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let engine = Arc::clone(this.group.place.region.engine());
+        let engine = Arc::clone(this.group.membership.region.engine());
         let mut held = engine.hold_for_task();
         let core = held.core();
         if let Some(result) = core.visit_for(|core| this.look(core)) {
@@ -405,7 +407,7 @@ impl Future for GroupRequest<'_> {
         }
         this.register(core, context.waker());
         this.remind(core, context.waker());
-        if this.must_ask_again() {
+        if this.must_retry() {
             core.await_room(context.waker());
         }
         held.entrust();
@@ -419,9 +421,9 @@ impl Drop for GroupRequest<'_> {
         if !has_begun && self.watcher.is_none() {
             return;
         }
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let mut held = engine.hold();
-        self.watch_no_more(held.core());
+        self.stop_watching(held.core());
         if has_begun {
             let me = self.group.me();
             self.give_up(held.core(), &Error::GroupBroken { peer: me });

@@ -18,7 +18,7 @@ use super::super::region::Region;
 use super::super::table::Sink;
 use super::Arithmetic;
 use super::combined::{arithmetic, number};
-use super::ground::{Ground, Set};
+use super::layout::{Layout, Set};
 
 /// Largest number of puts in flight.
 const PUTS_MAX: usize = 64;
@@ -27,19 +27,19 @@ const RUN_SHIFT: u32 = 32;
 
 /// State that all runs of a group share.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Membership {
     pub(super) members: Vec<NodeId>,
     /// Rank of this node.
     pub(super) rank: usize,
     pub(super) region: Region,
-    pub(super) ground: Ground,
+    pub(super) layout: Layout,
     /// Hash of the options that members agree on when they join. Part of all later comparisons.
     pub(super) terms: u32,
     /// Number of deaths of each member at the time when this one joined.
     pub(super) deaths: Vec<u32>,
 }
 
-impl Place {
+impl Membership {
     /// Returns the address of an offset at another member.
     pub(super) fn address(&self, rank: usize, offset: u64) -> RemoteAddress {
         RemoteAddress { node: self.members[rank], ..self.region.address(offset) }
@@ -81,13 +81,13 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(
-        place: &Place,
+        membership: &Membership,
         schedule: Arc<Schedule>,
         (set, number, kind): (Set, u32, u32),
         arithmetic: Arithmetic,
     ) -> Self {
         let number = u64::from(number) << RUN_SHIFT | u64::from(kind);
-        let run = Run::new(place.rank, number);
+        let run = Run::new(membership.rank, number);
         Self { run, schedule, set, arithmetic, puts: Vec::new(), wait: None, issued: false }
     }
 
@@ -95,15 +95,15 @@ impl Running {
     pub(super) fn advance(
         &mut self,
         core: &mut Core,
-        place: &Place,
+        membership: &Membership,
         blocks: &mut Blocks,
     ) -> Option<Result<(), Error>> {
         loop {
-            if let Err(error) = self.collect(core, place) {
+            if let Err(error) = self.collect(core, membership) {
                 return Some(Err(error));
             }
             let (schedule, mut run) = (Arc::clone(&self.schedule), self.run);
-            let went = run.advance(&mut OnCore { core, place, running: self }, &schedule, blocks);
+            let went = run.advance(&mut OnCore { core, membership, running: self }, &schedule, blocks);
             self.run = run;
             match went {
                 Went::Through => return Some(Ok(())),
@@ -111,19 +111,19 @@ impl Running {
                 Went::Waiting if !self.issued => return None,
                 Went::Waiting | Went::Again => {
                     self.issued = false;
-                    core.turn();
+                    core.poll();
                 }
             }
         }
     }
 
     /// Takes puts that have ended, and submits those again that found no room.
-    fn collect(&mut self, core: &mut Core, place: &Place) -> Result<(), Error> {
+    fn collect(&mut self, core: &mut Core, membership: &Membership) -> Result<(), Error> {
         if let Some((operation, id)) = self.wait
             && let Some(ended) = core.table.take(operation)
         {
             self.wait = None;
-            self.check_signal(id, ended?.value, place)?;
+            self.check_signal(id, ended?.value, membership)?;
             self.run.arrived();
         }
         let mut index = 0;
@@ -136,7 +136,7 @@ impl Running {
                     continue;
                 }
                 Some(Err(error)) => return Err(error),
-                None if put.operation.is_none() => self.offer(core, place, index)?,
+                None if put.operation.is_none() => self.offer(core, membership, index)?,
                 None => {}
             }
             index += 1;
@@ -144,11 +144,11 @@ impl Running {
         Ok(())
     }
 
-    fn offer(&mut self, core: &mut Core, place: &Place, index: usize) -> Result<(), Error> {
+    fn offer(&mut self, core: &mut Core, membership: &Membership, index: usize) -> Result<(), Error> {
         let transfer = self.schedule.transfer(self.puts[index].id);
-        place.alive(core, transfer.to)?;
-        let command = self.command(place, transfer);
-        match core.submit(command, Sink::Asker(None)) {
+        membership.alive(core, transfer.to)?;
+        let command = self.command(membership, transfer);
+        match core.submit(command, Sink::Request(None)) {
             Ok(operation) => self.puts[index].operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
             Err(error) => return Err(error),
@@ -157,44 +157,44 @@ impl Running {
         Ok(())
     }
 
-    fn command(&self, place: &Place, transfer: &Transfer) -> Command<'static> {
-        let word = place.address(transfer.to, place.ground.signal(self.set, transfer.arrival));
+    fn command(&self, membership: &Membership, transfer: &Transfer) -> Command<'static> {
+        let word = membership.address(transfer.to, membership.layout.signal(self.set, transfer.arrival));
         let signal = Signal::set(word, self.run.number());
-        let source = self.local(place, transfer.from, transfer.source);
+        let source = self.local(membership, transfer.from, transfer.source);
         let target = match transfer.source.length {
             0 => word,
-            _ => place.address(transfer.to, self.local(place, transfer.to, transfer.target).offset),
+            _ => membership.address(transfer.to, self.local(membership, transfer.to, transfer.target).offset),
         };
         Command::Put { operation: OperationId(0), target, source, signal: Some(signal) }
     }
 
     /// Returns the location of a span at a member.
-    fn local(&self, place: &Place, rank: usize, span: Span) -> LocalRange {
+    fn local(&self, membership: &Membership, rank: usize, span: Span) -> LocalRange {
         let element_bytes = self.arithmetic.element.bytes();
         let bytes = span.bytes(element_bytes);
         let program = &self.schedule.programs[rank];
-        let buffer = place.ground.buffer(self.set, span.buffer, program, element_bytes);
+        let buffer = membership.layout.buffer(self.set, span.buffer, program, element_bytes);
         LocalRange {
-            region: place.region.options().region,
+            region: membership.region.options().region,
             offset: buffer + bytes.start as u64,
             length: bytes.len() as u64,
         }
     }
 
     /// Returns the offset of a buffer of this member.
-    pub(super) fn buffer(&self, place: &Place, buffer: Buffer) -> u64 {
-        self.local(place, place.rank, Span::new(buffer, 0..0)).offset
+    pub(super) fn buffer(&self, membership: &Membership, buffer: Buffer) -> u64 {
+        self.local(membership, membership.rank, Span::new(buffer, 0..0)).offset
     }
 
     /// Returns an error for a signal of the same run with another hash: its sender is in a different call.
-    fn check_signal(&self, id: TransferId, value: u64, place: &Place) -> Result<(), Error> {
+    fn check_signal(&self, id: TransferId, value: u64, membership: &Membership) -> Result<(), Error> {
         let number = self.run.number();
         // A word of the barrier has one writer and only grows: a fast member may be one barrier ahead.
         let is_ahead = self.set == Set::Barrier && value >> RUN_SHIFT != number >> RUN_SHIFT;
         if value == number || is_ahead {
             return Ok(());
         }
-        Err(Error::GroupBroken { peer: place.members[self.schedule.transfer(id).from] })
+        Err(Error::GroupBroken { peer: membership.members[self.schedule.transfer(id).from] })
     }
 
     /// Returns the wait of the run, and the rank of the member that sends its signal.
@@ -203,10 +203,10 @@ impl Running {
     }
 
     /// Returns `true` if the awaited signal has arrived.
-    pub(super) fn has_arrived(&self, place: &Place) -> Result<bool, Error> {
+    pub(super) fn has_arrived(&self, membership: &Membership) -> Result<bool, Error> {
         let Some((_, id)) = self.wait else { return Ok(false) };
-        let offset = place.ground.signal(self.set, self.schedule.transfer(id).arrival);
-        Ok(place.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
+        let offset = membership.layout.signal(self.set, self.schedule.transfer(id).arrival);
+        Ok(membership.region.get::<u64>(offset)? >= self.run.number() >> RUN_SHIFT << RUN_SHIFT)
     }
 
     /// Registers a waker for the end of any operation that the run waits for.
@@ -218,7 +218,7 @@ impl Running {
     }
 
     /// Returns `true` if a put found no room towards its peer.
-    pub(super) fn must_ask_again(&self) -> bool {
+    pub(super) fn must_retry(&self) -> bool {
         self.puts.iter().any(|put| put.operation.is_none())
     }
 
@@ -252,7 +252,7 @@ impl From<Error> for Fault {
 /// Adapter of a node for a run.
 struct OnCore<'r> {
     core: &'r mut Core,
-    place: &'r Place,
+    membership: &'r Membership,
     running: &'r mut Running,
 }
 
@@ -260,7 +260,7 @@ impl Surroundings for OnCore<'_> {
     type Fault = Fault;
 
     fn has_room(&self) -> bool {
-        self.running.puts.len() < PUTS_MAX && !self.running.must_ask_again()
+        self.running.puts.len() < PUTS_MAX && !self.running.must_retry()
     }
 
     fn is_idle(&self) -> bool {
@@ -270,35 +270,35 @@ impl Surroundings for OnCore<'_> {
     fn send(&mut self, id: TransferId, _: &Transfer, _: u64) -> Result<(), Fault> {
         self.running.puts.push(Put { id, operation: None });
         let last = self.running.puts.len() - 1;
-        Ok(self.running.offer(self.core, self.place, last)?)
+        Ok(self.running.offer(self.core, self.membership, last)?)
     }
 
     fn expect(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<Option<u64>, Fault> {
-        let offset = self.place.ground.signal(self.running.set, transfer.arrival);
+        let offset = self.membership.layout.signal(self.running.set, transfer.arrival);
         let least = number >> RUN_SHIFT << RUN_SHIFT;
-        let word = self.place.region.get::<u64>(offset)?;
+        let word = self.membership.region.get::<u64>(offset)?;
         if word >= least {
-            self.running.check_signal(id, word, self.place)?;
+            self.running.check_signal(id, word, self.membership)?;
             return Ok(Some(word));
         }
-        self.place.alive(self.core, transfer.from)?;
-        let from = self.place.members[transfer.from];
+        self.membership.alive(self.core, transfer.from)?;
+        let from = self.membership.members[transfer.from];
         let command = Command::WaitUntil {
             operation: OperationId(0),
-            region: self.place.region.options().region,
+            region: self.membership.region.options().region,
             offset,
             condition: Condition::AtLeast,
             value: least,
             depends_on: Some(from),
         };
-        self.running.wait = Some((self.core.submit(command, Sink::Asker(None))?, id));
+        self.running.wait = Some((self.core.submit(command, Sink::Request(None))?, id));
         self.running.issued = true;
         Ok(None)
     }
 
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let at = self.running.buffer(self.place, buffer) + offset as u64;
-        Ok(self.place.region.read(at, out)?)
+        let at = self.running.buffer(self.membership, buffer) + offset as u64;
+        Ok(self.membership.region.read(at, out)?)
     }
 
     fn combine(
@@ -314,12 +314,13 @@ impl Surroundings for OnCore<'_> {
             // Only the host supports this arithmetic.
             Some(_) => return Ok(false),
         };
-        let at = |(buffer, offset): (Buffer, usize)| self.running.buffer(self.place, buffer) + offset as u64;
-        Ok(self.place.region.combine(at(target), at(source), length as u64, how)?)
+        let at =
+            |(buffer, offset): (Buffer, usize)| self.running.buffer(self.membership, buffer) + offset as u64;
+        Ok(self.membership.region.combine(at(target), at(source), length as u64, how)?)
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
-        let at = self.running.buffer(self.place, buffer) + offset as u64;
-        Ok(self.place.region.write(at, bytes)?)
+        let at = self.running.buffer(self.membership, buffer) + offset as u64;
+        Ok(self.membership.region.write(at, bytes)?)
     }
 }

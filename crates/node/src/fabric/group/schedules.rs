@@ -11,7 +11,7 @@ use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
 use rackloom_protocol::{Graph, MemberRole};
 
 use super::super::error::Error;
-use super::ground::Ground;
+use super::layout::Layout;
 
 /// Time from a put to its signal at a neighbour.
 const ALPHA_NS: f64 = 3000.0;
@@ -28,7 +28,7 @@ pub(super) struct Schedules {
     members: usize,
     algorithm: Option<Algorithm>,
     topology: (TopologyKind, u32),
-    ground: Ground,
+    layout: Layout,
     kept: Vec<(Size, Arc<Schedule>)>,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct Size {
 }
 
 impl Schedules {
-    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, ground: Ground) -> Self {
+    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, layout: Layout) -> Self {
         let switches = graph.members.iter().filter(|role| **role == MemberRole::Switch).count();
         let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
         let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
-        Self { members, algorithm, topology, ground, kept: Vec::new() }
+        Self { members, algorithm, topology, layout, kept: Vec::new() }
     }
 
     /// Returns the largest number of columns, at most `row`, whose schedule fits. The whole array has `whole_rows` rows.
@@ -60,7 +60,7 @@ impl Schedules {
         while columns > 0 {
             let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid("the array is too large"))?;
             let schedule = self.find(Size { collective, elements, element_bytes })?;
-            if self.ground.takes(&schedule, element_bytes) {
+            if self.layout.takes(&schedule, element_bytes) {
                 return Ok(columns);
             }
             columns = if columns == 1 { 0 } else { columns.div_ceil(2) };

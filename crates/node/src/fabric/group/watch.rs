@@ -13,28 +13,28 @@ use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
 use super::Inner;
-use super::ground::{FAREWELL, HEADLINE};
 use super::inquiry::{Broken, CallName, Headline};
+use super::layout::{DEPARTURE, HEADLINE};
 
 impl Inner {
     pub(super) fn me(&self) -> NodeId {
-        self.place.members[self.place.rank]
+        self.membership.members[self.membership.rank]
     }
 
     fn others(&self) -> impl Iterator<Item = usize> {
-        (0..self.place.members.len()).filter(|rank| *rank != self.place.rank)
+        (0..self.membership.members.len()).filter(|rank| *rank != self.membership.rank)
     }
 
     /// Returns an error if a member is lost or gave up. Called before a call begins.
     pub(super) fn watch(&self, core: &mut Core) -> Result<(), Error> {
         core.member()?;
-        self.listen()?;
+        self.check_departure()?;
         self.dead(core).map_or(Ok(()), |peer| Err(Error::PeerLost { peer, maybe_done: true }))
     }
 
     /// Returns an error if another member has broken the group.
-    pub(super) fn listen(&self) -> Result<(), Error> {
-        match self.place.region.get::<u64>(FAREWELL)? {
+    pub(super) fn check_departure(&self) -> Result<(), Error> {
+        match self.membership.region.get::<u64>(DEPARTURE)? {
             0 => Ok(()),
             word => match Headline::of_word(word) {
                 Headline::Over(broken) => Err(broken.error(true)),
@@ -50,20 +50,20 @@ impl Inner {
         if total == self.deaths_seen.load(Ordering::Relaxed) {
             return None;
         }
-        let dead = self.others().find(|rank| self.place.has_died(core, *rank));
+        let dead = self.others().find(|rank| self.membership.has_died(core, *rank));
         if dead.is_none() {
             self.deaths_seen.store(total, Ordering::Relaxed);
         }
-        dead.map(|rank| self.place.members[rank])
+        dead.map(|rank| self.membership.members[rank])
     }
 
     /// Publishes the current call of this member.
     pub(super) fn announce(&self, call: CallName) -> Result<(), Error> {
-        self.place.region.write(HEADLINE, &[Headline::Calls(call).word()])
+        self.membership.region.write(HEADLINE, &[Headline::Calls(call).word()])
     }
 
     /// Breaks the group: records the reason and notifies all other members.
-    pub(super) fn break_off(&self, core: &mut Core, error: &Error) {
+    pub(super) fn break_group(&self, core: &mut Core, error: &Error) {
         let broken = Broken::of(error, self.me());
         {
             let mut state = self.state();
@@ -76,17 +76,17 @@ impl Inner {
         let departure = Headline::Over(broken).word();
         // The headline is for members that have not joined. It is written first: a member that joins while the others are notified finds
         // one of the two. The word is within the region, so the write cannot fail.
-        let _ = self.place.region.write(HEADLINE, &[departure]);
+        let _ = self.membership.region.write(HEADLINE, &[departure]);
         for rank in self.others() {
-            let word = self.place.address(rank, FAREWELL);
+            let word = self.membership.address(rank, DEPARTURE);
             let signal = Signal::set(word, departure);
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
                 Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
             // Members that cannot be reached detect the loss by themselves.
-            let _ = core.submit(command, Sink::Nobody);
+            let _ = core.submit(command, Sink::Discard);
         }
-        core.turn();
+        core.poll();
     }
 
     /// Registers a waker for the death of a member or a break of the group.
@@ -94,16 +94,16 @@ impl Inner {
         core.table.deaths.watch(waker);
         let mut state = self.state();
         if state.departure.is_none() {
-            let region = self.place.region.options().region;
+            let region = self.membership.region.options().region;
             let command = Command::WaitUntil {
                 operation: OperationId(0),
                 region,
-                offset: FAREWELL,
+                offset: DEPARTURE,
                 condition: Condition::NotEqual,
                 value: 0,
                 depends_on: None,
             };
-            state.departure = core.submit(command, Sink::Asker(None)).ok();
+            state.departure = core.submit(command, Sink::Request(None)).ok();
         }
         if let Some(departure) = state.departure {
             core.table.set_waker(departure, waker);
@@ -114,7 +114,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(departure) = self.state().departure {
-            let mut held = self.place.region.engine().hold();
+            let mut held = self.membership.region.engine().hold();
             held.core().cancel(departure);
             held.core().table.abandon(departure);
         }

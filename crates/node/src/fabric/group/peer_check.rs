@@ -13,24 +13,24 @@ use rackloom_protocol::{Instant, NodeId, OperationId};
 use super::super::core::Core;
 use super::super::error::Error;
 use super::Inner;
-use super::inquiry::{CallName, Headline, Question, Whereabouts};
+use super::inquiry::{CallName, Headline, Query, RelativePosition};
 use super::running::Running;
 
 /// Interval after which the peer of a wait is queried, in nanoseconds.
-pub(super) const ASK_AGAIN_NS: u64 = 100_000_000;
+pub(super) const QUERY_INTERVAL_NS: u64 = 100_000_000;
 
 /// State of the check of one wait's peer.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct PeerCheck {
     wait: Option<OperationId>,
     ask_at: Instant,
     /// The query in flight, and the number of deaths that were known when it was sent.
-    question: Option<(Question, u64)>,
+    query: Option<(Query, u64)>,
     /// Number of deaths that were known when the peer was found in the same call.
     cleared: Option<u64>,
 }
 
-impl Doubt {
+impl PeerCheck {
     /// Advances a wait without a signal: checks that the peer can still send it. Sets `issued` if the core has a command to send.
     pub(super) fn advance(
         &mut self,
@@ -47,23 +47,23 @@ impl Doubt {
         };
         if self.wait != Some(wait) {
             self.abandon(core);
-            *self = Self { wait: Some(wait), ask_at: now + ASK_AGAIN_NS, ..Self::default() };
+            *self = Self { wait: Some(wait), ask_at: now + QUERY_INTERVAL_NS, ..Self::default() };
         }
         let (dead, deaths) = (group.dead(core), core.table.deaths.total());
         let is_urgent = dead.is_some() && self.cleared != Some(deaths);
-        if self.question.is_none() && (is_urgent || now >= self.ask_at) {
-            self.question = Some((Question::new(from, Instant::ZERO), deaths));
+        if self.query.is_none() && (is_urgent || now >= self.ask_at) {
+            self.query = Some((Query::new(from, Instant::ZERO), deaths));
         }
-        let Some((question, deaths)) = &mut self.question else { return Ok(()) };
-        let Some(answer) = question.advance(core, &group.place, issued) else { return Ok(()) };
+        let Some((query, deaths)) = &mut self.query else { return Ok(()) };
+        let Some(answer) = query.advance(core, &group.membership, issued) else { return Ok(()) };
         let deaths = *deaths;
-        self.question = None;
-        self.ask_at = now + ASK_AGAIN_NS;
-        if running.has_arrived(&group.place)? {
+        self.query = None;
+        self.ask_at = now + QUERY_INTERVAL_NS;
+        if running.has_arrived(&group.membership)? {
             // The signal was in flight. The wait ends with one of the next polls, regardless of the peer's state.
             return Ok(());
         }
-        let peer = group.place.members[from];
+        let peer = group.membership.members[from];
         self.judge(answer?, (call, peer), dead, deaths)
     }
 
@@ -78,24 +78,24 @@ impl Doubt {
             Headline::Calls(other) => other,
             Headline::Over(broken) => return Err(broken.error(true)),
         };
-        match (call.where_is(other), dead) {
-            (Whereabouts::Here, _) => self.cleared = Some(deaths),
-            (Whereabouts::NotYetHere, None) => {}
-            (Whereabouts::NotYetHere, Some(peer)) => return Err(Error::PeerLost { peer, maybe_done: true }),
-            (Whereabouts::Elsewhere, _) => return Err(Error::GroupBroken { peer }),
+        match (call.compare(other), dead) {
+            (RelativePosition::Equal, _) => self.cleared = Some(deaths),
+            (RelativePosition::Behind, None) => {}
+            (RelativePosition::Behind, Some(peer)) => return Err(Error::PeerLost { peer, maybe_done: true }),
+            (RelativePosition::Diverged, _) => return Err(Error::GroupBroken { peer }),
         }
         Ok(())
     }
 
     /// Drops the query.
     pub(super) fn abandon(&mut self, core: &mut Core) {
-        if let Some((mut question, _)) = self.question.take() {
-            question.abandon(core);
+        if let Some((mut query, _)) = self.query.take() {
+            query.abandon(core);
         }
     }
 
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
-        if let Some(operation) = self.question.as_ref().and_then(|(question, _)| question.operation()) {
+        if let Some(operation) = self.query.as_ref().and_then(|(query, _)| query.operation()) {
             core.table.set_waker(operation, waker);
         }
     }

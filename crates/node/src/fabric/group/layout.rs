@@ -15,7 +15,7 @@
 use rackloom_collectives::{Buffer, Program, Schedule};
 
 /// Offset of the departure word, which names the member that broke the group.
-pub(super) const FAREWELL: u64 = 0;
+pub(super) const DEPARTURE: u64 = 0;
 /// Offset of the headline word, which names the current call of this member.
 pub(super) const HEADLINE: u64 = 8;
 const BARRIER: u64 = 64;
@@ -48,11 +48,11 @@ impl Set {
 
 /// Layout of the region. It follows from the length of a staging part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ground {
+pub(super) struct Layout {
     staging_bytes: u64,
 }
 
-impl Ground {
+impl Layout {
     /// Returns the layout, or `None` if offsets would overflow.
     pub(super) fn new(staging_bytes: u64) -> Option<Self> {
         let staging_bytes = staging_bytes.checked_next_multiple_of(LINE)?;
@@ -123,33 +123,33 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap() {
-        let ground = Ground::new(1000).unwrap();
+        let layout = Layout::new(1000).unwrap();
         let program = Program { input: 250, output: 100, scratch: 130, ..Program::default() };
         let last = SIGNAL_WORDS as u32 - 1;
-        let place = |set, buffer| ground.buffer(set, buffer, &program, 4);
+        let membership = |set, buffer| layout.buffer(set, buffer, &program, 4);
         let mut parts = vec![
-            (FAREWELL, 8),
+            (DEPARTURE, 8),
             (HEADLINE, 8),
-            (ground.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
-            (place(Set::First, Buffer::Input), 1000),
+            (layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
+            (membership(Set::First, Buffer::Input), 1000),
         ];
         for set in [Set::First, Set::Second] {
-            parts.push((ground.signal(set, 0), u64::from(last) * 8 + 8));
-            parts.push((place(set, Buffer::Output), 400));
-            parts.push((place(set, Buffer::Scratch), 520));
+            parts.push((layout.signal(set, 0), u64::from(last) * 8 + 8));
+            parts.push((membership(set, Buffer::Output), 400));
+            parts.push((membership(set, Buffer::Scratch), 520));
         }
         parts.sort_unstable();
         assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{parts:?}");
         let (start, length) = parts[parts.len() - 1];
-        assert!(start + length <= ground.total_bytes());
+        assert!(start + length <= layout.total_bytes());
     }
 
     #[test]
     fn a_layout_beyond_the_address_space_is_refused() {
         for staging_bytes in [u64::MAX, u64::MAX - LINE, u64::MAX / PARTS, 1 << 62] {
-            assert!(Ground::new(staging_bytes).is_none(), "{staging_bytes}");
+            assert!(Layout::new(staging_bytes).is_none(), "{staging_bytes}");
         }
-        let largest = Ground::new(1 << 60).unwrap();
+        let largest = Layout::new(1 << 60).unwrap();
         assert!(largest.total_bytes() > PARTS << 60);
     }
 }
