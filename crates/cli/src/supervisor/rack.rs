@@ -168,7 +168,10 @@ impl Rack {
                 && !(self.waits_for_the_lost && self.some_lost_work())
                 && !some_are_awaited()
         };
-        matches!(self.phase, Phase::Naming { left_ns } if left_ns == 0 || is_settled())
+        // A member that was lost through a fault works on, alone or with those it still reaches, until its own timeouts end.
+        let is_waited_for =
+            || self.waits_for_the_lost && self.some_lost_work() && self.idle_ns < self.watchdog_ns;
+        matches!(self.phase, Phase::Naming { left_ns } if (left_ns == 0 && !is_waited_for()) || is_settled())
     }
 
     /// Whether the links are not up yet.
@@ -436,6 +439,7 @@ impl Rack {
                 vec![Step::AskWaiting]
             }
             Phase::Naming { left_ns } => {
+                self.idle_ns += TICK_NS;
                 *left_ns = left_ns.saturating_sub(TICK_NS);
                 if *left_ns == 0 { self.settle() } else { Vec::new() }
             }

@@ -85,6 +85,10 @@ impl Rack {
         if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
             self.phase = Phase::Naming { left_ns: self.naming_ns };
         }
+        // The only finished member that had lost the others may die. Then they are no longer presumed dead.
+        if matches!(self.phase, Phase::Naming { .. }) && !self.is_finished() {
+            self.phase = Phase::Running;
+        }
         if self.has_finished() && !self.is_held {
             match self.healing_ns {
                 Some(left_ns) => {

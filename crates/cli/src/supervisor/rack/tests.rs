@@ -165,12 +165,33 @@ fn under_a_fault_script_whoever_is_parted_from_the_others_is_waited_for_as_long_
     rack.wait_for_the_lost(2 * TICK_NS);
     rack.heard(1, Notice::Lost { member: 0 });
     assert_eq!(rack.heard(1, Notice::Finished), []);
-    assert_eq!(ticks(&mut rack, 4), []);
-    assert_eq!(
-        ticks(&mut rack, 1),
-        [Step::AskReports],
-        "three ticks to name it, and two for which it stands still"
-    );
+    assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), []);
+    assert_eq!(rack.heard(0, Notice::Progress { count: 1, portion: Portion::default() }), [Step::Further]);
+    assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), [], "it makes progress");
+    assert_eq!(ticks(&mut rack, 1), [Step::AskReports], "no progress for the watchdog's time");
+}
+
+/// Node 0 loses all paths, finishes alone, and is killed. Nodes 1 and 2 still agree about who goes on.
+#[test]
+fn members_that_only_a_dead_member_had_lost_are_not_presumed_dead() {
+    let members = ["n0", "n1", "n2"].map(|name| (name.to_owned(), true));
+    let mut rack = Rack::new(members, WATCHDOG_NS, 3 * TICK_NS);
+    let notices: [fn() -> Notice; 3] = [|| Notice::Ready, || Notice::Mapped, || Notice::LinksUp];
+    for notice in notices {
+        (0..3).for_each(|member| drop(rack.heard(member, notice())));
+    }
+    rack.wait_for_the_lost(0);
+    [1, 2].map(|member| rack.heard(0, Notice::Lost { member }));
+    assert_eq!(rack.heard(0, Notice::Finished), []);
+    rack.heard(0, Notice::Dying);
+    assert_eq!(rack.ended(0, "killed".into()), []);
+    assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), [], "longer than the time to notice a death");
+    for member in [1, 2] {
+        rack.heard(member, Notice::Lost { member: 0 });
+    }
+    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(rack.heard(2, Notice::Finished), [Step::AskReports]);
+    assert_eq!(rack.ending, Some(Ending::Complete));
 }
 
 fn rested() -> Notice {
