@@ -23,5 +23,6 @@ if [ ! -e "$folder/installed-$version" ]; then
         skip "MkDocs $version cannot be installed"
     touch "$folder/installed-$version"
 fi
+"$python" scripts/draw_collectives.py --check
 PYTHONPATH=$folder "$python" -m mkdocs build --strict --site-dir target/book
 echo 'the book is in target/book'

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Draws the figures of docs/explanation/collectives.md into docs/figures: python3 scripts/draw_collectives.py
+"""Draws the figures of docs/explanation/collectives.md into docs/figures.
+
+    python3 scripts/draw_collectives.py              # write them
+    python3 scripts/draw_collectives.py --check      # compare them with those in docs/figures; exit code 1 if one differs
 
 Each figure shows ranks as rows of chunks, step by step. The steps are computed from the definition of the algorithm, not by hand.
 Needs nothing beyond the standard library.
 """
 
 import pathlib
+import sys
 
 FIGURES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "figures"
 FULL, PART, EMPTY, INK = "#2f7d32", "#f0b455", "#eef1f6", "#223"
@@ -21,7 +25,12 @@ def svg(name, title, width, height, body):
         'orient="auto"><path d="M0 0L10 5L0 10z" fill="#2c5fb3"/></marker></defs>\n'
         f'<rect width="{width}" height="{height}" rx="6" fill="#ffffff"/>\n'
     )
-    (FIGURES / f"{name}.svg").write_text(head + "\n".join(body) + "\n</svg>\n")
+    drawn = head + "\n".join(body) + "\n</svg>\n"
+    path = FIGURES / f"{name}.svg"
+    if "--check" not in sys.argv:
+        path.write_text(drawn)
+    elif path.read_text() != drawn:
+        sys.exit(f"{path} is not current; hint: python3 scripts/draw_collectives.py")
 
 
 def text(x, y, words, anchor="middle", colour=INK, weight="normal"):

@@ -5,27 +5,44 @@
 use std::path::{Path, PathBuf};
 
 /// Rewritten folders and files, relative to the repository's root.
-const REWRITTEN: [&str; 16] = [
+const REWRITTEN: [&str; 33] = [
     "crates/cli/src/arguments",
     "crates/jobs/src",
     "crates/node/src/availability",
     "crates/node/src/hosts",
+    "crates/node/src/mapping.rs",
     "crates/node/src/memory",
     "crates/node/src/namespaces",
     "crates/node/src/pool",
+    "crates/node/src/runtime.rs",
     "crates/node/src/seal",
     "crates/node/src/seat",
-    "crates/node/src/wires",
-    "crates/node/src/mapping.rs",
-    "crates/node/src/runtime.rs",
     "crates/node/src/stopwatch.rs",
     "crates/node/src/waiting.rs",
     "crates/node/src/window.rs",
+    "crates/node/src/wires",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/ARCHITECTURE.md",
+    "docs/capture.md",
+    "docs/cli.md",
+    "docs/control-socket.md",
+    "docs/decisions",
+    "docs/explanation",
+    "docs/gpu.md",
+    "docs/how-to",
+    "docs/index.md",
+    "docs/library.md",
+    "docs/litmus-job.md",
     "docs/measuring.md",
+    "docs/tutorial.md",
+    "docs/wire-format.md",
 ];
 
 /// Words without a technical meaning here. They are searched in code, comments and texts, in any case.
-const RETIRED: [&str; 20] = [
+const RETIRED: [&str; 24] = [
     "nobody",
     "somebody",
     "whoever",
@@ -34,7 +51,11 @@ const RETIRED: [&str; 20] = [
     "anybody",
     "befall",
     "befalls",
+    "befallen",
     "befell",
+    "lest",
+    "whence",
+    "whosoever",
     "commonplace",
     "farewell",
     "farewells",
