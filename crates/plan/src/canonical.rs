@@ -18,10 +18,12 @@ use crate::headers::HeaderProfile;
 use crate::hosts::HostPlan;
 use crate::hub::SwitchKind;
 use crate::job::JobPlan;
+use crate::link::{LinkPlan, LinkProfile};
 use crate::local::LocalPlan;
 use crate::loss::{Burst, LossByKind};
+use crate::member::{MemberPlan, MemoryOptions, ShareBy, TenantPlan};
 use crate::of_link::OwnChannels;
-use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, ShareBy, TenantPlan};
+use crate::plan::Plan;
 use crate::timing::{ForwardingPlan, SideLatency};
 
 /// Returns the hash of the configuration. It excludes the seed, which reports state beside it.

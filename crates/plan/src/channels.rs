@@ -4,11 +4,10 @@
 //! number of levels that frames need if they move up one level at every hop. [`crate::deadlock`] decides if the channels prevent
 //! deadlock.
 
-use rackloom_protocol::{ChannelConfig, NodeId, Rise};
+use rackloom_protocol::ChannelConfig;
 
-use crate::check;
+use crate::link::LinkProfile;
 use crate::of_link::OwnChannels;
-use crate::plan::{LinkProfile, Plan};
 
 /// Virtual channels of a rack file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,30 +50,5 @@ impl ChannelPlan {
     pub fn least_share(&self, link: &LinkProfile, limit: u32) -> u32 {
         let share = limit / (self.count_of(link) as u32).max(1);
         self.limits_of(link).iter().copied().min().unwrap_or(share)
-    }
-}
-
-impl Plan {
-    /// Sets the number of levels, if it follows from the routes: one for each link of the longest path between two GPU nodes.
-    pub(crate) fn settle_levels(&mut self) {
-        if !self.channels.levels_follow {
-            return;
-        }
-        self.channels.config.levels = match self.channels.config.rise {
-            Rise::Never => 1,
-            Rise::Dateline => 2,
-            Rise::Hop => u8::try_from(self.longest_path_links()).unwrap_or(u8::MAX).max(1),
-        };
-    }
-
-    /// Returns the number of links between the two GPU nodes that are farthest apart.
-    fn longest_path_links(&self) -> u64 {
-        let neighbours = check::neighbours(self);
-        let count = self.endpoint_count();
-        let farthest = |node| {
-            let hops = check::hops_from(&neighbours, NodeId(node));
-            hops.into_iter().take(count).flatten().max().unwrap_or(0)
-        };
-        (0..count as u16).map(farthest).max().unwrap_or(0)
     }
 }

@@ -14,8 +14,7 @@ use std::collections::BTreeSet;
 
 use rackloom_protocol::{Channel, Class, MemberRole, NodeId};
 
-use crate::check;
-use crate::plan::Plan;
+use crate::plan::{Plan, distances};
 
 /// Largest number of channels of a cycle that a message names.
 const SHOWN_MAX: usize = 9;
@@ -141,7 +140,7 @@ pub fn judge(plan: &Plan) -> Safety {
 
 /// Returns the result if it follows from the shape without a search. Large racks are mostly stars and meshes.
 fn by_shape(plan: &Plan) -> Option<Safety> {
-    let neighbours = check::neighbours(plan);
+    let neighbours = distances::neighbours(plan);
     let nodes = plan.endpoint_count();
     let is_node = |member: &NodeId| plan.members[member.index()].role == MemberRole::Endpoint;
     let others =
@@ -183,7 +182,7 @@ impl Dependencies {
     fn of(plan: &Plan) -> Self {
         let count = plan.channels.config.count();
         let mut dependencies = Self { successors: vec![BTreeSet::new(); plan.links.len() * 2 * count] };
-        let neighbours = check::neighbours(plan);
+        let neighbours = distances::neighbours(plan);
         // By member: outgoing directions and their destinations.
         let mut leaving = vec![Vec::new(); plan.members.len()];
         for (edge, link) in plan.links.iter().enumerate() {
@@ -191,7 +190,7 @@ impl Dependencies {
             leaving[link.edge.b.index()].push((edge * 2 + 1, link.edge.a));
         }
         for destination in (0..plan.endpoint_count() as u16).map(NodeId) {
-            dependencies.toward(plan, destination, &check::hops_from(&neighbours, destination), &leaving);
+            dependencies.toward(plan, destination, &distances::from(&neighbours, destination), &leaving);
         }
         dependencies
     }

@@ -10,7 +10,7 @@ use rackloom_protocol::{
 
 use crate::job::{JobKind, JobPlan};
 use crate::of_link::OwnCredits;
-use crate::plan::WireKind;
+use crate::wire::WireKind;
 
 /// Largest frame: 4096 bytes of a put and 130 bytes of headers, rounded up to a multiple of 16. Fifteen bytes less would split every
 /// 4 KiB block.

@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bit_errors::BitErrors;
 use crate::faults::{Conditions, FramePart};
+use crate::link::LinkProfile;
 use crate::loss::LossByKind;
 use crate::pick::Pick;
-use crate::plan::LinkProfile;
 use crate::random::{Chance, Stream, below};
 
 /// One of the two directions of a link.
@@ -253,8 +253,8 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::DropFrames;
     use crate::loss::Burst;
-    use crate::plan::DropFrames;
 
     const DATA: Option<FrameKind> = Some(FrameKind::Data);
     const OTHER: Option<FrameKind> = Some(FrameKind::Heartbeat);

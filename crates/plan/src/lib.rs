@@ -14,6 +14,7 @@ mod bit_errors;
 mod canonical;
 mod channels;
 mod check;
+mod clock;
 pub mod deadlock;
 mod defaults;
 mod document;
@@ -24,12 +25,16 @@ mod hosts;
 mod hub;
 pub mod impair;
 mod job;
+mod link;
+mod load;
 mod local;
 mod loss;
+mod member;
 mod mistake;
 mod objection;
 mod of_link;
 mod pause;
+mod pause_headroom;
 mod pick;
 mod plan;
 mod positions;
@@ -37,18 +42,21 @@ mod quantity;
 mod random;
 mod read;
 mod retry;
+mod retry_timers;
 mod schema;
+mod setting_lines;
 mod shape;
+mod stated;
 mod text;
-mod timers;
 mod timing;
 pub mod trace;
 pub mod units;
+mod wire;
 mod words;
 
 pub use algorithm::{AlgorithmList, AlgorithmName};
 pub use channels::ChannelPlan;
-pub use document::settings::with_settings;
+pub use clock::Clock;
 pub use expect::{Expectations, ExpectedVerdict};
 pub use headers::HeaderProfile;
 pub use hosts::HostPlan;
@@ -57,18 +65,19 @@ pub use job::{
     CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
     Sweep, TrafficPlan,
 };
+pub use link::{DropFrames, LinkPlan, LinkProfile};
 pub use local::{LocalPath, LocalPlan};
 pub use loss::{Burst, LossByKind};
+pub use member::{MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan};
 pub use mistake::{Mistake, PlanError};
 pub use objection::{Objection, Subject};
 pub use of_link::{OwnChannels, OwnCredits};
 pub use pause::PausePlan;
-pub use plan::{
-    Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryDevice, MemoryOptions, PayloadMode, Plan,
-    SecurityPlan, ShareBy, TenantPlan, WireKind,
-};
+pub use plan::Plan;
 pub use random::random_share;
-pub use retry::{Clock, RetryPlan};
+pub use retry::RetryPlan;
 pub use schema::json::{fault_schema, schema};
+pub use setting_lines::with_settings;
 pub use text::{Unreadable, text_of};
 pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};
+pub use wire::{Checks, PayloadMode, WireKind};

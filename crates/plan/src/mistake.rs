@@ -7,7 +7,7 @@
 
 use core::fmt;
 
-use crate::document::settings;
+use crate::setting_lines;
 
 /// Range of characters in the file. Lines and columns count from one. Line 0 means that the position is not in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl<'text> Source<'text> {
         let position = position.unwrap_or_default();
         let Complaint { message, hint, .. } = complaint;
         let line = (position.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
-        if let Some(setting) = line.and_then(|line| settings::shown(line)) {
+        if let Some(setting) = line.and_then(|line| setting_lines::shown(line)) {
             // The setting is on the command line and in no file.
             let snippet = Some(snippet_of(&setting, " ", position));
             return Mistake { message, line: 0, column: 0, hint, snippet };

@@ -6,11 +6,6 @@
 
 use rackloom_protocol::ForwardingConfig;
 
-use crate::plan::LinkProfile;
-
-const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
-const MILLIMETRES_PER_METRE: u64 = 1_000;
-
 /// Material of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
@@ -98,47 +93,4 @@ pub struct ForwardingPlan {
     pub rules: ForwardingConfig,
     /// True if a rack that can deadlock is accepted, to demonstrate it.
     pub allows_deadlock: bool,
-}
-
-impl LinkProfile {
-    /// Returns the latency from one end to the other in picoseconds, without serialisation: the cable, or `delay_ns`, and both sides.
-    #[must_use]
-    pub const fn latency_ps(&self) -> u64 {
-        let propagation_ps = match self.length_mm {
-            // A length is at most some kilometres (checked), so this does not overflow.
-            Some(length_mm) => {
-                length_mm.saturating_mul(self.medium.picoseconds_per_metre()) / MILLIMETRES_PER_METRE
-            }
-            None => self.delay_ns.saturating_mul(PICOSECONDS_PER_NANOSECOND),
-        };
-        propagation_ps.saturating_add(
-            self.sides.total_ns().saturating_mul(2).saturating_mul(PICOSECONDS_PER_NANOSECOND),
-        )
-    }
-
-    /// Returns the latency from one end to the other in nanoseconds, rounded up, without serialisation.
-    #[must_use]
-    pub const fn latency_ns(&self) -> u64 {
-        self.latency_ps().div_ceil(PICOSECONDS_PER_NANOSECOND)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_metres_of_copper_take_13_8_ns_and_a_length_replaces_the_delay() {
-        let cable = LinkProfile { length_mm: Some(3_000), delay_ns: 900, ..LinkProfile::default() };
-        assert_eq!((cable.latency_ps(), cable.latency_ns()), (13_800, 14));
-        let fibre = LinkProfile { medium: Medium::Fibre, ..cable };
-        assert_eq!(fibre.latency_ps(), 14_700);
-    }
-
-    #[test]
-    fn each_side_adds_its_own() {
-        let sides = SideLatency { mac_ns: 10, phy_ns: 20, fec_ns: 70 };
-        let profile = LinkProfile { delay_ns: 500, sides, ..LinkProfile::default() };
-        assert_eq!(profile.latency_ns(), 700);
-    }
 }

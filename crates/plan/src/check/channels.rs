@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
 use crate::deadlock::{self, Safety};
 use crate::mistake::Complaint;
 

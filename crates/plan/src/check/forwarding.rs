@@ -2,11 +2,11 @@
 
 use rackloom_protocol::SharedBufferConfig;
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
 use crate::mistake::Complaint;
-use crate::plan::WireKind;
 use crate::quantity::{Unit, shown};
 use crate::schema;
+use crate::wire::WireKind;
 
 const BUFFER: &str = "forwarding.buffer";
 

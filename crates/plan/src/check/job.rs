@@ -1,12 +1,12 @@
 //! Checks the settings of the job and the expectations.
 
 use crate::algorithm::AlgorithmName;
-use crate::check::{Fit, Inspection};
+use crate::check::inspection::{Fit, Inspection};
 use crate::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
 use crate::mistake::Complaint;
-use crate::plan::PayloadMode;
 use crate::quantity::{Unit, shown};
 use crate::schema::{self, Table};
+use crate::wire::PayloadMode;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     for job in check.jobs {

@@ -4,13 +4,16 @@ use std::sync::LazyLock;
 
 use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
-use crate::check::{Inspection, own_channels, own_credits, pause, retry};
+use crate::check::inspection::Inspection;
+use crate::check::{own_channels, own_credits, pause, retry};
+use crate::link::{LinkPlan, LinkProfile};
 use crate::mistake::Complaint;
 use crate::of_link::OwnChannels;
-use crate::plan::{Checks, LinkPlan, LinkProfile, Plan, WireKind};
+use crate::plan::Plan;
 use crate::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
 use crate::timing::{ForwardingMode, SideLatency};
+use crate::wire::{Checks, WireKind};
 
 /// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;

@@ -5,7 +5,7 @@
 //! a job with the smallest sizes, and only objections that do not depend on sizes are used: those to algorithm and tenants.
 use rackloom_protocol::MemberRole;
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
 use crate::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
 use crate::mistake::Complaint;
 use crate::objection::{Objection, Subject};

@@ -2,11 +2,12 @@
 
 use rackloom_protocol::CreditConfig;
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
+use crate::link::LinkPlan;
 use crate::of_link::OwnCredits;
-use crate::plan::{LinkPlan, WireKind};
 use crate::quantity::{Unit, shown};
 use crate::schema;
+use crate::wire::WireKind;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 

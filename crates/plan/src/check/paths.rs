@@ -2,7 +2,7 @@
 
 use rackloom_protocol::RetransmissionMode;
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
 use crate::mistake::Complaint;
 use crate::schema;
 

@@ -2,11 +2,13 @@
 
 use rackloom_protocol::RetryConfig;
 
-use crate::check::Inspection;
+use crate::check::inspection::Inspection;
+use crate::clock::Clock;
+use crate::link::LinkPlan;
 use crate::mistake::Complaint;
-use crate::plan::LinkPlan;
 use crate::quantity::{Unit, shown};
-use crate::retry::{Clock, RetryPlan, loop_ns};
+use crate::retry::RetryPlan;
+use crate::retry_timers::loop_ns;
 use crate::schema;
 
 /// Checks the retry settings of one link.

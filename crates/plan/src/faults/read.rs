@@ -5,6 +5,8 @@
 
 mod check;
 
+use std::path::Path;
+
 use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, KindKeys};
@@ -14,21 +16,48 @@ use super::{
 };
 use crate::document::{Content, Value};
 use crate::loss::LossByKind;
-use crate::mistake::{Complaint, PlanError, quoted};
+use crate::mistake::{Complaint, PlanError, Source, quoted};
 use crate::pick::{OPERATION_NAMES, Pick};
 use crate::plan::Plan;
 use crate::quantity::{nanoseconds, probability, rate, whole};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
+use crate::text::{Unreadable, text_of};
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };
 /// A script with more events is refused.
 const EVENTS_MAX: usize = 10_000;
 
+impl FaultScript {
+    /// Reads a script for the rack of `plan`.
+    ///
+    /// # Errors
+    /// Returns every mistake of the file, with line, column and hint. If the file cannot be read, returns one mistake without
+    /// a position.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Self, PlanError> {
+        let origin = path.display().to_string();
+        let text = text_of(path).map_err(|Unreadable { message, .. }| {
+            let source = Source::new(&origin, "");
+            let message = message.replace("rack file", "fault script");
+            let hint = "scripts that come with the project are in scripts/faults/";
+            source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
+        })?;
+        Self::parse(&text, &origin, plan)
+    }
+
+    /// Reads a script from text. `origin` is the name of the file in messages.
+    ///
+    /// # Errors
+    /// Returns every mistake of the text, with line, column and hint.
+    pub fn parse(text: &str, origin: &str, plan: &Plan) -> Result<Self, PlanError> {
+        script(text, origin, plan)
+    }
+}
+
 /// Reads a script for the rack of this plan.
-pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
+fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
     let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
     if root.find("name").is_none() {

@@ -6,8 +6,9 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use super::Way;
 use crate::impair::Direction;
+use crate::link::LinkPlan;
 use crate::mistake::{Complaint, nearest, quoted};
-use crate::plan::{LinkPlan, Plan};
+use crate::plan::Plan;
 use crate::read::listed;
 
 /// Returns the directions that a text names.

@@ -2,6 +2,8 @@
 
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
 
+use crate::plan::Plan;
+
 use super::*;
 
 const RING: &str = "{name: rack, shape: {ring: {nodes: 4}}, job: {collective: {bytes: 4KiB}}}";

@@ -7,7 +7,7 @@ use crate::mistake::{Complaint, quoted};
 use crate::of_link::OwnChannels;
 use crate::quantity::whole;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
 use crate::schema;
 use crate::shape::Shape;
 

@@ -36,7 +36,7 @@ pub(crate) struct FileKind {
 }
 
 /// Rack files.
-pub(super) const RACK_FILE: FileKind =
+pub(crate) const RACK_FILE: FileKind =
     FileKind { name: "a rack file", example: "`name: ring-4` and `shape: {ring: {nodes: 4}}`" };
 
 /// Open table. A missing table has no entries.

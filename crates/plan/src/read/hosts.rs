@@ -8,7 +8,7 @@ use rackloom_protocol::NodeId;
 use crate::hosts::HostPlan;
 use crate::mistake::{Complaint, quoted};
 use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::topology::{member_at, member_name};
 use crate::schema;
 use crate::shape::Shape;

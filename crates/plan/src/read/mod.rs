@@ -8,6 +8,7 @@ mod expect;
 pub(crate) mod fields;
 mod hosts;
 mod job;
+mod link_names;
 mod links;
 mod members;
 mod pause;
@@ -17,51 +18,32 @@ mod security;
 mod settings;
 mod topology;
 
-use crate::check;
-use crate::check::Fit;
 use crate::defaults;
 use crate::document::Value;
 use crate::job::JobPlan;
-use crate::mistake::{Complaint, PlanError, quoted};
-use crate::objection::Objection;
-use crate::plan::{Checks, LinkPlan, PayloadMode, Plan, WireKind};
+use crate::link::LinkPlan;
+use crate::mistake::{Complaint, quoted};
+use crate::plan::Plan;
 use crate::quantity::{nanoseconds, whole};
 use crate::schema;
-use crate::timers::Reach;
-use fields::{Fields, RACK_FILE, Reader};
+use crate::stated::Reach;
+use crate::wire::{Checks, PayloadMode, WireKind};
+use fields::{Fields, Reader};
 use job::Jobs;
 use settings::bytes_as;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
-/// Reads a rack from text and checks it.
-pub(crate) fn rack(
-    text: &str,
-    origin: &str,
-    fit: Fit,
-    judge: &dyn Fn(&Plan) -> Vec<Objection>,
-) -> Result<Plan, PlanError> {
-    let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
-    let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
-    let (source, mut mistakes, positions) = reader.finish();
-    if has_shape {
-        mistakes.extend(check::mistakes(&plan, &jobs, &positions, &source, fit, judge));
-    } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &positions, &source));
-    }
-    if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
-}
-
 /// Values of all tables.
-struct Read {
-    plan: Plan,
+pub(crate) struct RackFile {
+    pub(crate) plan: Plan,
     /// All jobs that the file names.
-    jobs: Vec<JobPlan>,
+    pub(crate) jobs: Vec<JobPlan>,
     /// True if a shape could be built.
-    has_shape: bool,
+    pub(crate) has_shape: bool,
 }
 
 /// Reads all tables.
-fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
+pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.position);
     let members = members::read(reader, &rack, shape.as_ref());
@@ -134,7 +116,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     };
     plan.settle_levels();
     plan.settle();
-    Read { plan, jobs, has_shape }
+    RackFile { plan, jobs, has_shape }
 }
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {

@@ -5,8 +5,8 @@
 
 use rackloom_protocol::Tenant;
 
+use crate::member::{MemoryDevice, ShareBy};
 use crate::mistake::{Complaint, quoted};
-use crate::plan::{MemoryDevice, ShareBy};
 use crate::quantity::{bytes, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::topology::member_name;

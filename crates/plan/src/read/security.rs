@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::member::SecurityPlan;
 use crate::mistake::Complaint;
-use crate::plan::SecurityPlan;
 use crate::read::fields::{Fields, Reader};
 use crate::schema;
 

@@ -11,7 +11,7 @@ use crate::mistake::Complaint;
 use crate::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::schema;
-use crate::timers::Stated;
+use crate::stated::Stated;
 use crate::timing::{ForwardingMode, ForwardingPlan};
 
 /// Reads a size that must fit a smaller type.

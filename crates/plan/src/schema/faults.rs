@@ -3,6 +3,7 @@
 use crate::faults::{Ending, FaultKind, FramePart, Happen};
 use crate::loss::KIND_NAMES;
 use crate::pick::OPERATION_NAMES;
+use crate::schema::table::SCRIPT_NAME;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const DAY_NS: u64 = 24 * 3_600_000_000_000;
@@ -13,7 +14,7 @@ const TIMES_MAX: u64 = 1_000_000;
 /// Shortest period of a repeated fault. No cable flaps faster.
 pub(crate) const EVERY_NS_MIN: u64 = 100;
 
-pub(crate) static FAULTS: Table = table("fault script", KEYS);
+pub(crate) static FAULTS: Table = table(SCRIPT_NAME, KEYS);
 pub(crate) static EVENT: Table = table("events", EVENT_KEYS);
 pub(crate) static AFTER: Table = table(
     "events.after",

@@ -4,12 +4,13 @@ use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::job::JobKind;
-use crate::plan::PayloadMode;
+use crate::schema::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
     NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
     table,
 };
+use crate::wire::PayloadMode;
 
 /// Headers of a data frame in bytes, Ethernet header included.
 pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;
@@ -24,7 +25,7 @@ const DAY_NS: u64 = 24 * 3_600_000 * MILLISECOND_NS;
 
 const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobKind::NAMES), Kind::Table(&JOB)]);
 
-pub(crate) static RACK: Table = table("rack", KEYS);
+pub(crate) static RACK: Table = table(RACK_NAME, KEYS);
 
 const KEYS: &[Key] = &[
     key(

@@ -5,9 +5,10 @@ use rackloom_protocol::NodeId;
 
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
 use crate::mistake::{Complaint, Position, quoted};
-use crate::plan::{Checks, Plan, WireKind};
+use crate::plan::Plan;
 use crate::quantity::{Unit, shown};
 use crate::read::fields::Reader;
+use crate::wire::{Checks, WireKind};
 
 /// Reports contradictions in a script. `positions` are the positions of the events in the file, and `expect_at` is the position of
 /// the expectations. `is_whole` is true if no event was left out because it could not be read.
@@ -80,7 +81,7 @@ fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, position
     }
 }
 
-fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
+fn link(plan: &Plan, edge: u16) -> &crate::link::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 

@@ -21,10 +21,12 @@ use std::collections::VecDeque;
 
 use rackloom_protocol::{LinkTimers, TransportConfig};
 
+use crate::clock::Clock;
 use crate::defaults;
 use crate::headers::wire_bytes;
-use crate::plan::{LinkPlan, Plan};
-use crate::retry::Clock;
+use crate::link::LinkPlan;
+use crate::plan::Plan;
+use crate::stated::{Reach, Stated};
 
 const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 1_000..=200_000;
 const HEARTBEAT_NS_MIN: u64 = 50_000;
@@ -33,27 +35,6 @@ const HEARTBEAT_NS_PER_LINK: u64 = 400;
 const HELLO_NS_MIN: u64 = 20_000;
 /// Least timeout between real processes if all links have link-level retry. The transport waits until they have had time to replay.
 const REPEATING_LINKS_TIMEOUT_MIN_NS: u64 = 40_000_000;
-
-/// Set of timing keys that the rack file states.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stated {
-    pub(crate) heartbeat_interval: bool,
-    pub(crate) heartbeat_rest: bool,
-    pub(crate) hold_down: bool,
-    pub(crate) hello_interval: bool,
-    pub(crate) timeout_initial: bool,
-    pub(crate) timeout_min: bool,
-    pub(crate) timeout_max: bool,
-    pub(crate) ack_delay: bool,
-}
-
-/// Link times of a plan from which default timers follow, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reach {
-    frame_ns: u64,
-    hop_ns: u64,
-    round_trip_ns: u64,
-}
 
 impl Reach {
     /// Computes the times with one search over the links.
