@@ -2,9 +2,9 @@
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
+use crate::check::deadlock::{self, Safety};
 use crate::check::inspection::Inspection;
-use crate::deadlock::{self, Safety};
-use crate::mistake::Complaint;
+use crate::read::mistake::Complaint;
 
 /// Checks the channel settings alone.
 pub(super) fn settings(check: &mut Inspection<'_>) {

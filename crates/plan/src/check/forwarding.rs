@@ -3,10 +3,10 @@
 use rackloom_protocol::SharedBufferConfig;
 
 use crate::check::inspection::Inspection;
-use crate::mistake::Complaint;
-use crate::quantity::{Unit, shown};
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
-use crate::wire::WireKind;
 
 const BUFFER: &str = "forwarding.buffer";
 

@@ -7,8 +7,8 @@
 use rackloom_protocol::NodeId;
 
 use crate::check::inspection::Inspection;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::distances::{Neighbours, from, search};
+use crate::model::plan::distances::{Neighbours, from, search};
+use crate::read::mistake::{Complaint, quoted};
 use crate::schema::HOPS_MAX;
 
 /// Checks a rack in which every member can be reached.

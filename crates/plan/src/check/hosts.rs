@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::check::inspection::Inspection;
-use crate::hosts::HostPlan;
-use crate::mistake::{Complaint, quoted};
+use crate::model::hosts::HostPlan;
+use crate::model::wire::WireKind;
 use crate::read::listed;
-use crate::wire::WireKind;
+use crate::read::mistake::{Complaint, quoted};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;

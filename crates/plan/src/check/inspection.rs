@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::job::JobPlan;
-use crate::mistake::{Complaint, Mistake, Source};
-use crate::plan::Plan;
-use crate::positions::Positions;
-use crate::quantity::shown;
+use crate::model::job::JobPlan;
+use crate::model::plan::Plan;
+use crate::read::mistake::{Complaint, Mistake, Source};
+use crate::read::positions::Positions;
+use crate::read::quantity::shown;
 use crate::schema::Table;
 
 /// Selects if the job must fit into memory.

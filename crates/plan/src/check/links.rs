@@ -6,14 +6,14 @@ use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
 use crate::check::inspection::Inspection;
 use crate::check::{own_channels, own_credits, pause, retry};
-use crate::link::{LinkPlan, LinkProfile};
-use crate::mistake::Complaint;
-use crate::of_link::OwnChannels;
-use crate::plan::Plan;
-use crate::quantity::{PROBABILITY_HINT, Unit, shown};
+use crate::model::link::{LinkPlan, LinkProfile};
+use crate::model::of_link::OwnChannels;
+use crate::model::plan::Plan;
+use crate::model::timing::{ForwardingMode, SideLatency};
+use crate::model::wire::{Checks, WireKind};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
-use crate::timing::{ForwardingMode, SideLatency};
-use crate::wire::{Checks, WireKind};
 
 /// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;

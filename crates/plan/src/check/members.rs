@@ -7,11 +7,11 @@ use rackloom_protocol::{MemberRole, NodeId};
 use crate::check::hops;
 use crate::check::inspection::{Fit, Inspection};
 use crate::check::objections::size_paths;
-use crate::defaults;
-use crate::member::{MemberPlan, TenantPlan};
-use crate::mistake::{Complaint, quoted};
-use crate::plan::distances::{self, Neighbours};
-use crate::quantity::{Unit, shown};
+use crate::model::defaults;
+use crate::model::member::{MemberPlan, TenantPlan};
+use crate::model::plan::distances::{self, Neighbours};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 pub(super) fn check(check: &mut Inspection<'_>) {

@@ -6,10 +6,10 @@
 use rackloom_protocol::MemberRole;
 
 use crate::check::inspection::Inspection;
-use crate::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
-use crate::mistake::Complaint;
-use crate::objection::{Objection, Subject};
-use crate::plan::Plan;
+use crate::model::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
+use crate::model::objection::{Objection, Subject};
+use crate::model::plan::Plan;
+use crate::read::mistake::Complaint;
 
 /// Calls the judge, if there is a job and a complete shape.
 pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&Plan) -> Vec<Objection>) {

@@ -3,7 +3,7 @@
 use rackloom_protocol::RetransmissionMode;
 
 use crate::check::inspection::Inspection;
-use crate::mistake::Complaint;
+use crate::read::mistake::Complaint;
 use crate::schema;
 
 /// Checks path selection and reordering against the transport.

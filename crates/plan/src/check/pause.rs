@@ -1,12 +1,12 @@
 //! Checks pauses: marks that leave headroom, and no credits beside them.
 
 use crate::check::inspection::Inspection;
-use crate::link::LinkPlan;
-use crate::mistake::Complaint;
-use crate::pause::PausePlan;
-use crate::quantity::{Unit, shown};
+use crate::model::link::LinkPlan;
+use crate::model::pause::PausePlan;
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
-use crate::wire::WireKind;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 

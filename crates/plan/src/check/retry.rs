@@ -3,12 +3,12 @@
 use rackloom_protocol::RetryConfig;
 
 use crate::check::inspection::Inspection;
-use crate::clock::Clock;
-use crate::link::LinkPlan;
-use crate::mistake::Complaint;
-use crate::quantity::{Unit, shown};
-use crate::retry::RetryPlan;
-use crate::retry_timers::loop_ns;
+use crate::model::clock::Clock;
+use crate::model::link::LinkPlan;
+use crate::model::retry::RetryPlan;
+use crate::model::retry_timers::loop_ns;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 /// Checks the retry settings of one link.

@@ -20,7 +20,7 @@ mod tests;
 mod timeline;
 mod write;
 
-pub use crate::pick::Pick;
+pub use crate::model::pick::Pick;
 pub use conditions::{Conditions, FramePart};
 pub use conductor::{Conductor, FaultAction};
 pub use draw::{Reach, draw};

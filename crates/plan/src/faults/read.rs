@@ -14,16 +14,16 @@ use super::{
     Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
     MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
 };
-use crate::document::{Content, Value};
-use crate::loss::LossByKind;
-use crate::mistake::{Complaint, PlanError, Source, quoted};
-use crate::pick::{OPERATION_NAMES, Pick};
-use crate::plan::Plan;
-use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::model::loss::LossByKind;
+use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::plan::Plan;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
+use crate::read::mistake::{Complaint, PlanError, Source, quoted};
+use crate::read::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::text::{Unreadable, text_of};
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
-use crate::text::{Unreadable, text_of};
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };

@@ -3,10 +3,10 @@
 use rackloom_protocol::NodeId;
 
 use crate::impair::Direction;
-use crate::job::JobKind;
-use crate::loss::LossByKind;
-use crate::plan::Plan;
-use crate::words::words;
+use crate::model::job::JobKind;
+use crate::model::loss::LossByKind;
+use crate::model::plan::Plan;
+use crate::model::words::words;
 
 use super::{Conditions, MemoryConditions, Timing};
 

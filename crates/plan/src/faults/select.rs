@@ -6,10 +6,10 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use super::Way;
 use crate::impair::Direction;
-use crate::link::LinkPlan;
-use crate::mistake::{Complaint, nearest, quoted};
-use crate::plan::Plan;
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
 use crate::read::listed;
+use crate::read::mistake::{Complaint, nearest, quoted};
 
 /// Returns the directions that a text names.
 pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
 
-use crate::plan::Plan;
+use crate::model::plan::Plan;
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn script(events: &str) -> FaultScript {
 /// Returns every mistake of a script, each as `line: message / hint`.
 fn mistakes(text: &str) -> Vec<String> {
     let error = FaultScript::parse(text, "test", &ring()).expect_err(text);
-    let found = |mistake: &crate::mistake::Mistake| {
+    let found = |mistake: &crate::read::mistake::Mistake| {
         assert!(!mistake.hint.is_empty());
         format!("{}: {} / {}", mistake.line, mistake.message, mistake.hint)
     };

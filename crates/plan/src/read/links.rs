@@ -5,19 +5,19 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::{Content, Value};
-use crate::headers::HeaderProfile;
-use crate::link::{DropFrames, LinkProfile};
-use crate::loss::{Burst, LossByKind};
-use crate::mistake::{Complaint, quoted};
-use crate::of_link::OwnCredits;
-use crate::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
+use crate::model::headers::HeaderProfile;
+use crate::model::link::{DropFrames, LinkProfile};
+use crate::model::loss::{Burst, LossByKind};
+use crate::model::of_link::OwnCredits;
+use crate::model::shape::Shape;
+use crate::model::timing::{Medium, SideLatency};
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 use crate::read::{channels, pause, retry};
 use crate::schema;
-use crate::shape::Shape;
-use crate::timing::{Medium, SideLatency};
 
 /// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;

@@ -4,6 +4,7 @@
 //! cannot be read is reported and replaced by its default, so that the rest of the file is read too.
 
 mod channels;
+pub(crate) mod document;
 mod expect;
 pub(crate) mod fields;
 mod hosts;
@@ -11,23 +12,30 @@ mod job;
 mod link_names;
 mod links;
 mod members;
+pub(crate) mod mistake;
 mod pause;
+pub(crate) mod positions;
+pub(crate) mod quantity;
 mod retry;
 mod seats;
 mod security;
+pub(crate) mod setting_lines;
 mod settings;
+pub(crate) mod text;
 mod topology;
+pub mod trace;
+pub mod units;
 
-use crate::defaults;
-use crate::document::Value;
-use crate::job::JobPlan;
-use crate::link::LinkPlan;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::Plan;
-use crate::quantity::{nanoseconds, whole};
+use crate::model::defaults;
+use crate::model::job::JobPlan;
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
+use crate::model::stated::Reach;
+use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::read::document::Value;
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::schema;
-use crate::stated::Reach;
-use crate::wire::{Checks, PayloadMode, WireKind};
 use fields::{Fields, Reader};
 use job::Jobs;
 use settings::bytes_as;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::member::SecurityPlan;
-use crate::mistake::Complaint;
+use crate::model::member::SecurityPlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::mistake::Complaint;
 use crate::schema;
 
 /// Reads the path of the key file.

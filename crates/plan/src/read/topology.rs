@@ -4,13 +4,13 @@
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
-use crate::document::{Content, Value};
-use crate::hub::SwitchKind;
-use crate::mistake::{Complaint, Position, nearest, quoted};
-use crate::quantity::whole;
+use crate::model::hub::SwitchKind;
+use crate::model::shape::Shape;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::mistake::{Complaint, Position, nearest, quoted};
+use crate::read::quantity::whole;
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
-use crate::shape::Shape;
 
 /// Largest length of a name. Names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;

@@ -1,8 +1,8 @@
 //! Declares fault scripts: events and expectations.
 
 use crate::faults::{Ending, FaultKind, FramePart, Happen};
-use crate::loss::KIND_NAMES;
-use crate::pick::OPERATION_NAMES;
+use crate::model::loss::KIND_NAMES;
+use crate::model::pick::OPERATION_NAMES;
 use crate::schema::table::SCRIPT_NAME;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 

@@ -1,8 +1,8 @@
 //! Declares jobs and expectations.
 
-use crate::algorithm::AlgorithmName;
-use crate::expect::ExpectedVerdict;
-use crate::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
+use crate::model::algorithm::AlgorithmName;
+use crate::model::expect::ExpectedVerdict;
+use crate::model::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// Largest array of a job: the largest memory.

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 
-use crate::defaults::REORDER_PACKETS_MIN;
+use crate::model::defaults::REORDER_PACKETS_MIN;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;

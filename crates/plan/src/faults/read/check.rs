@@ -4,11 +4,11 @@
 use rackloom_protocol::NodeId;
 
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
-use crate::mistake::{Complaint, Position, quoted};
-use crate::plan::Plan;
-use crate::quantity::{Unit, shown};
+use crate::model::plan::Plan;
+use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
-use crate::wire::{Checks, WireKind};
+use crate::read::mistake::{Complaint, Position, quoted};
+use crate::read::quantity::{Unit, shown};
 
 /// Reports contradictions in a script. `positions` are the positions of the events in the file, and `expect_at` is the position of
 /// the expectations. `is_whole` is true if no event was left out because it could not be read.
@@ -81,7 +81,7 @@ fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, position
     }
 }
 
-fn link(plan: &Plan, edge: u16) -> &crate::link::LinkPlan {
+fn link(plan: &Plan, edge: u16) -> &crate::model::link::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 
