@@ -33,12 +33,12 @@ pub enum Safety {
     /// Dependencies are rings, and each ring keeps a bubble.
     Bubble,
     /// Channels may wait for each other for ever.
-    Circle(Circle),
+    Cycle(Cycle),
 }
 
 /// Cycle of channels. Each waits for the next one, and the last waits for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circle {
+pub struct Cycle {
     channels: Vec<String>,
     has_bubble: bool,
     /// True if links pause in place of giving credits.
@@ -49,10 +49,10 @@ pub struct Circle {
     undivided: Vec<u16>,
 }
 
-impl Circle {
+impl Cycle {
     /// Returns the cycle as text: `n0->n1, n1->n2, n2->n0, and again n0->n1`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         let mut channels = self.channels.clone();
         if channels.len() > SHOWN_MAX {
             let left_out = channels.len() - (SHOWN_MAX - 1);
@@ -91,14 +91,14 @@ impl Circle {
 impl Safety {
     /// Returns a description for the user.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::NoTransit => "no frame is passed on".to_owned(),
             Self::UpDown => "frames go up to a switch and down again".to_owned(),
-            Self::Acyclic => "routes close no circle".to_owned(),
-            Self::Climbing => "frames change channels before routes close a circle".to_owned(),
+            Self::Acyclic => "routes have no cycle".to_owned(),
+            Self::Climbing => "frames change channels before routes complete a cycle".to_owned(),
             Self::Bubble => "a bubble in every ring".to_owned(),
-            Self::Circle(circle) => format!("NONE: {}", circle.words()),
+            Self::Cycle(cycle) => format!("NONE: {}", cycle.description()),
         }
     }
 }
@@ -113,7 +113,7 @@ pub fn judge(plan: &Plan) -> Safety {
         return simple;
     }
     let dependencies = Dependencies::of(plan);
-    let Some(circle) = dependencies.circle() else {
+    let Some(cycle) = dependencies.cycle() else {
         return if plan.channels.config.levels > 1 { Safety::Climbing } else { Safety::Acyclic };
     };
     // A bubble needs counted buffers, and a link that pauses does not count in advance.
@@ -126,10 +126,10 @@ pub fn judge(plan: &Plan) -> Safety {
     let edge_of = |buffer: &Buffer| (buffer / count / 2) as u16;
     let is_undivided = |edge: &u16| !plan.links[usize::from(*edge)].profile.channels.are_divided;
     let mut undivided: Vec<u16> =
-        circle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
+        cycle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
     undivided.dedup();
-    let channels = circle.into_iter().map(|buffer| name(plan, count, buffer)).collect();
-    Safety::Circle(Circle {
+    let channels = cycle.into_iter().map(|buffer| name(plan, count, buffer)).collect();
+    Safety::Cycle(Cycle {
         channels,
         has_bubble,
         pauses,
@@ -255,7 +255,7 @@ impl Dependencies {
     }
 
     /// Returns a cycle, if there is one.
-    fn circle(&self) -> Option<Vec<Buffer>> {
+    fn cycle(&self) -> Option<Vec<Buffer>> {
         let mut is_done = vec![false; self.successors.len()];
         let mut is_on_path = vec![false; self.successors.len()];
         for start in 0..self.successors.len() {
@@ -382,17 +382,17 @@ mod tests {
 
     #[test]
     fn a_ring_is_a_circle_and_a_bubble_a_dateline_or_hops_keep_it_moving() {
-        let Safety::Circle(circle) = judged(RING) else { panic!("{:?}", judged(RING)) };
-        assert_eq!(circle.channels.len(), 8, "{circle:?}");
-        assert!(circle.words().starts_with("n0->n1, n1->n2, "), "{}", circle.words());
+        let Safety::Cycle(cycle) = judged(RING) else { panic!("{:?}", judged(RING)) };
+        assert_eq!(cycle.channels.len(), 8, "{cycle:?}");
+        assert!(cycle.description().starts_with("n0->n1, n1->n2, "), "{}", cycle.description());
         assert_eq!(with_bubble(RING), Safety::Bubble);
         for rise in ["dateline", "hop"] {
             assert_eq!(judged(&format!("{RING}channels: {{rise: {rise}}}")), Safety::Climbing, "{rise}");
         }
         // Classes alone give one cycle per lane, and too few levels do not help.
-        assert!(matches!(judged(&format!("{RING}channels: by-class")), Safety::Circle(_)));
+        assert!(matches!(judged(&format!("{RING}channels: by-class")), Safety::Cycle(_)));
         let few = judged(&format!("{RING}channels: {{rise: hop, levels: 2}}"));
-        assert!(matches!(&few, Safety::Circle(circle) if circle.words().contains("channel 4")), "{few:?}");
+        assert!(matches!(&few, Safety::Cycle(cycle) if cycle.description().contains("channel 4")), "{few:?}");
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
         let both = "channels: {rise: dateline, datelines: [d--a, d--a#1]}";
         assert_eq!(judged(&format!("{TORUS}{both}")), Safety::Climbing);
         let one = "channels: {rise: dateline, datelines: [d--a]}";
-        assert!(matches!(judged(&format!("{TORUS}{one}")), Safety::Circle(_)));
+        assert!(matches!(judged(&format!("{TORUS}{one}")), Safety::Cycle(_)));
     }
 
     #[test]
@@ -410,9 +410,9 @@ mod tests {
         // The dateline is n7--n0, and frames cross at most four links: two links on, both levels meet.
         let with_one =
             |undivided: &str| judged(&format!("{RING}{divided}links: {{{undivided}: {{channels: off}}}}"));
-        let Safety::Circle(circle) = with_one("n1--n2") else { panic!("{:?}", with_one("n1--n2")) };
-        assert!(circle.channels.iter().any(|buffer| buffer == "n1->n2"), "{circle:?}");
-        assert!(circle.hint().contains("at `on`") && circle.undivided.len() == 1, "{circle:?}");
+        let Safety::Cycle(cycle) = with_one("n1--n2") else { panic!("{:?}", with_one("n1--n2")) };
+        assert!(cycle.channels.iter().any(|buffer| buffer == "n1->n2"), "{cycle:?}");
+        assert!(cycle.hint().contains("at `on`") && cycle.undivided.len() == 1, "{cycle:?}");
         // No frame gets this far on the upper level, and no frame is on the lower level there.
         assert_eq!((with_one("n3--n4"), with_one("n7--n0")), (Safety::Climbing, Safety::Climbing));
         let star = "shape: {star: {nodes: 4}}\nchannels: by-class\nlinks: {n0--s0: {channels: off}}";
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_bubble_does_not_suffice_if_rings_share_traffic() {
-        assert!(matches!(with_bubble(TORUS), Safety::Circle(circle) if circle.hint().contains("rise: hop")));
+        assert!(matches!(with_bubble(TORUS), Safety::Cycle(cycle) if cycle.hint().contains("rise: hop")));
         assert_eq!(judged(&format!("{TORUS}channels: {{rise: hop}}")), Safety::Climbing);
     }
 
@@ -429,12 +429,12 @@ mod tests {
     fn nodes_that_drain_only_answered_requests_need_a_channel_for_answers() {
         let star = "name: s\nshape: {star: {nodes: 4}}\nforwarding: {drain: answered, deadlock: allow}\n";
         let judged = |channels: &str| judge(&Plan::parse(&format!("{star}{channels}"), "rack.yaml").unwrap());
-        let Safety::Circle(circle) = judged("") else { panic!("one channel is a circle") };
-        assert!(circle.hint().contains("channels"), "{circle:?}");
+        let Safety::Cycle(cycle) = judged("") else { panic!("one channel gives a cycle") };
+        assert!(cycle.hint().contains("channels"), "{cycle:?}");
         assert_eq!(judged("channels: by-class"), Safety::Acyclic);
         assert!(matches!(
             judged("channels: {lanes: {request: 0, reply: 0, bulk: 0, bulk_reply: 0}}"),
-            Safety::Circle(_)
+            Safety::Cycle(_)
         ));
     }
 

@@ -259,7 +259,7 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
         && u64::from(credits.limit) > limit
     {
         let message = format!(
-            "{} credits are more than half of the circle of {bits}-bit counters: new could not be told from old",
+            "{} credits are more than half of the range of {bits}-bit counters: new and old values could not be distinguished",
             credits.limit
         );
         let hint = format!("write a `credits.limit` of at most {limit}, or more `counter_bits`");

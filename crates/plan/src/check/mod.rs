@@ -44,7 +44,7 @@ pub(crate) fn mistakes(
     links::check(&mut check);
     links::bridges(&mut check);
     hosts::check(&mut check);
-    channels::circles(&mut check);
+    channels::cycles(&mut check);
     if fit == Fit::Judged {
         objections::check(&mut check, judge);
     }

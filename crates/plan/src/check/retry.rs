@@ -41,7 +41,7 @@ fn windows(check: &mut Inspection<'_>, retry: RetryPlan, path_of: &dyn Fn(&Inspe
     let limit = RetryConfig::outstanding_frames_limit(retry.sequence_bits);
     if u64::from(retry.outstanding_frames) > limit {
         let message = format!(
-            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old could not be told from new",
+            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old and new ones could not be distinguished",
             retry.outstanding_frames, retry.sequence_bits
         );
         let hint = format!("write at most {limit}, or more `sequence_bits`");

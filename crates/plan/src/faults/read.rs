@@ -99,7 +99,7 @@ fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> O
     let words: Vec<_> = FaultKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
     for key in ["what", "where"] {
         if fields.find(key).is_none() {
-            let message = format!("event {number} does not say `{key}`");
+            let message = format!("event {number} does not state `{key}`");
             reader
                 .complain(item.position, Complaint::about(message).hint(format!("say it: {}", example(key))));
         }
@@ -151,10 +151,11 @@ fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Va
 }
 
 fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
-    let said: Vec<_> = ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
-    if let [first, second, ..] = said[..] {
+    let stated: Vec<_> =
+        ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
+    if let [first, second, ..] = stated[..] {
         let position = fields.find(second).map(|value| value.position).unwrap_or_default();
-        let message = format!("`{first}` and `{second}` both say when it begins");
+        let message = format!("`{first}` and `{second}` both state when it begins");
         reader.complain(position, Complaint::about(message).hint("leave one of them out"));
     }
     let at_ns = reader.value(fields, "at", 0, |text| match text.strip_prefix('-') {
@@ -172,7 +173,7 @@ fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     demand(reader, fields, "after", &after, &["frames", "way"]);
     let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
     let nowhere = Way { edge: 0, direction: crate::impair::Direction::Forward };
-    let way = reader.value(&after, "way", nowhere, |text| select::way(plan, text));
+    let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { way, count }
 }
 
@@ -195,7 +196,7 @@ fn demand(
 ) {
     let Some(position) = fields.find(key).map(|value| value.position) else { return };
     for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
-        let message = format!("`{key}` does not say `{missing}`");
+        let message = format!("`{key}` does not state `{missing}`");
         let hint = "write like `after: {frames: 100, way: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
         reader.complain(position, Complaint::about(message).hint(hint));
     }
@@ -208,7 +209,7 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timi
     let times = reader.value(fields, "times", None, |text| in_range(&EVENT, "times", whole(text)?).map(Some));
     let position_of = |key| fields.find(key).map(|value| value.position).unwrap_or_default();
     if times.is_some() && every_ns.is_none() {
-        let complaint = Complaint::about("`times` without `every` says nothing");
+        let complaint = Complaint::about("`times` has no effect without `every`");
         reader.complain(position_of("times"), complaint.hint("add `every`, the time between two beginnings"));
     }
     if every_ns.is_some() && kind == FaultKind::Kill {
@@ -250,7 +251,7 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultK
             }
         };
     }
-    let ways = resolve(reader, fields, |word| select::ways(plan, word));
+    let ways = resolve(reader, fields, |word| select::directions(plan, word));
     match kind {
         FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
         _ => Fault::Links { ways, conditions: conditions(reader, fields, kind) },

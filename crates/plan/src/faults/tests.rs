@@ -74,9 +74,9 @@ expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
         (7, "lies in the past", "all links are up"),
         (8, "has no unit", "3ns"),
         (9, "there is no plane `4`", "planes are 0 to 0"),
-        (9, "`times` without `every`", "add `every`"),
+        (9, "`times` has no effect without `every`", "add `every`"),
         (10, "begin again before it has ended", "shorter"),
-        (11, "`at` and `after` both say when", "leave one"),
+        (11, "`at` and `after` both state when", "leave one"),
         (11, "is no direction of a link", "n0:n1"),
         (12, "counts frames from 1", "number 1"),
         (12, "cannot last", "leave `for` out"),
@@ -338,8 +338,8 @@ fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
     );
     let mut conductor = lit(&script, 0);
     let mut at = |now| {
-        let said = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
-        actions(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
+        let stated = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
+        actions(&mut conductor, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
     };
     let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });
     assert_eq!(at(1_000), [memory(100, 0.0)]);

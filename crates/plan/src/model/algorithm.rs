@@ -66,7 +66,7 @@ impl AlgorithmList {
         }
         for (index, name) in listed.iter().enumerate() {
             if listed[..index].contains(name) {
-                return Err(refused(format!("algorithm {name} stands twice"), "name each algorithm once"));
+                return Err(refused(format!("algorithm {name} is listed twice"), "name each algorithm once"));
             }
         }
         if listed.len() > 1 && listed.contains(&AlgorithmName::Auto) {
@@ -138,7 +138,7 @@ mod tests {
         );
         let message = |names: &[AlgorithmName]| AlgorithmList::new(names).unwrap_err().to_string();
         assert!(message(&[]).contains("is empty"));
-        assert!(message(&[Ring, TwoShot, Ring]).contains("ring stands twice; hint:"));
+        assert!(message(&[Ring, TwoShot, Ring]).contains("ring is listed twice; hint:"));
         assert!(message(&[Auto, Ring]).contains("auto stands beside others; hint:"));
         assert_eq!(
             AlgorithmList::new(AlgorithmName::ALL.split_at(1).1).unwrap().names().len(),

@@ -36,7 +36,7 @@ impl Objection {
     /// Splits the text of an error, `description; hint: advice`, into message and hint.
     #[must_use]
     pub fn from_words(about: Subject, words: &str) -> Self {
-        const HINT_MISSING: &str = "docs/topology-file.md says what a job takes";
+        const HINT_MISSING: &str = "docs/topology-file.md describes the settings of a job";
         let (message, hint) = words.split_once("; hint: ").unwrap_or((words, HINT_MISSING));
         Self { about, message: message.to_owned(), hint: hint.to_owned() }
     }

@@ -27,15 +27,15 @@ impl PausePlan {
     pub fn headroom_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16, room_bytes: u64) -> u32 {
         self.headroom_bytes.unwrap_or_else(|| {
             let rest = room_bytes.saturating_sub(self.xoff_bytes.into());
-            let under_way = self.under_way_bytes(profile, frame_bytes_max).unwrap_or(rest);
-            u32::try_from(under_way).unwrap_or(u32::MAX)
+            let in_flight = self.in_flight_bytes(profile, frame_bytes_max).unwrap_or(rest);
+            u32::try_from(in_flight).unwrap_or(u32::MAX)
         })
     }
 
     /// Returns the number of bytes that can arrive after a frame has caused a pause, including that frame. The pause waits until a
     /// largest frame has left, and the sender may just have begun another one. Returns `None` if the rate is unlimited.
     #[must_use]
-    pub fn under_way_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16) -> Option<u64> {
+    pub fn in_flight_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16) -> Option<u64> {
         let rate = profile.rate_bits_per_s?.max(1);
         let takes_ps =
             |bytes: u64| u128::from(bytes * 8) * u128::from(PICOSECONDS_PER_SECOND) / u128::from(rate);

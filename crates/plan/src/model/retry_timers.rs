@@ -77,16 +77,16 @@ mod tests {
         let plan = RetryPlan::default();
         let link = |delay_ns, rate| LinkProfile { delay_ns, rate_bits_per_s: rate, ..LinkProfile::default() };
         // 976 + 24 bytes last 80 ns at 100 Gbit/s; with 500 ns each way the loop is 1160 ns.
-        let near = link(500, Some(100_000_000_000));
-        assert_eq!(plan.replay_timer_ns(&near, 976, Clock::Virtual), 3 * 1160 + 500);
+        let short = link(500, Some(100_000_000_000));
+        assert_eq!(plan.replay_timer_ns(&short, 976, Clock::Virtual), 3 * 1160 + 500);
         assert_eq!(plan.replay_timer_ns(&link(0, None), 976, Clock::Virtual), 1_000);
         assert_eq!(plan.replay_timer_ns(&link(3_000, None), 976, Clock::Virtual), 15_500);
         assert_eq!(plan.replay_timer_ns(&link(50_000, None), 976, Clock::Virtual), 200_000);
-        assert_eq!(plan.replay_timer_ns(&near, 976, Clock::Wall), 3_000_000);
-        assert_eq!(plan.config(&near, 976, Clock::Wall).ack_delay_ns, 750_000);
-        let said = RetryPlan { replay_timer_ns: Some(7_000), ..plan };
+        assert_eq!(plan.replay_timer_ns(&short, 976, Clock::Wall), 3_000_000);
+        assert_eq!(plan.config(&short, 976, Clock::Wall).ack_delay_ns, 750_000);
+        let stated = RetryPlan { replay_timer_ns: Some(7_000), ..plan };
         for clock in [Clock::Wall, Clock::Virtual] {
-            assert_eq!(said.replay_timer_ns(&near, 976, clock), 7_000);
+            assert_eq!(stated.replay_timer_ns(&short, 976, clock), 7_000);
         }
     }
 }

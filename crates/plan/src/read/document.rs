@@ -134,7 +134,7 @@ mod tests {
         let positions: Vec<_> =
             document.repetitions.iter().map(|(position, _)| (position.line, position.column)).collect();
         assert_eq!(positions, [(3, 1), (4, 1), (4, 17), (7, 14)]);
-        assert!(document.repetitions[0].1.message.contains("`a` stands here twice"));
+        assert!(document.repetitions[0].1.message.contains("`a` is listed here twice"));
         let shown = show(&document.value);
         for part in ["a@1:1+1=1@", "{x@2:5+1=1@", "z@4:11+1=3@"] {
             assert!(shown.contains(part), "{part} in {shown}");

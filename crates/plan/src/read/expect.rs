@@ -24,7 +24,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         if !nodes_lost.insert(member)
             && let Ok(name) = reader.scalar(item, &lost_path)
         {
-            let complaint = Complaint::about(format!("{} stands here twice", quoted(name)));
+            let complaint = Complaint::about(format!("{} is listed here twice", quoted(name)));
             reader.complain(item.position, complaint.hint("name each member once"));
         }
     }

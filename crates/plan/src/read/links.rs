@@ -112,7 +112,7 @@ fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Op
         (Some(value), Some(_)) => {
             let path = fields.path_of("length");
             let message =
-                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
+                format!("`{path}` and `{}` both state the delay of a frame", fields.path_of("delay"));
             reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
             own
         }

@@ -170,7 +170,7 @@ fn seat(
     if let Some((listed, position)) = entries.listed_server {
         if let Some(own) = settings.server.as_ref().filter(|own| **own != listed) {
             let (listed, own, name) = (quoted(&listed), quoted(own), quoted(name));
-            let message = format!("{name} is listed in server {listed}, and its entry or group says {own}");
+            let message = format!("{name} is listed in server {listed}, and its entry or group states {own}");
             reader.complain(position, Complaint::about(message).hint("name its server in one place"));
         }
         settings.server = Some(listed);

@@ -39,7 +39,7 @@ pub fn text_of(path: &Path) -> Result<String, Unreadable> {
 fn unreadable(error: &std::io::Error) -> Unreadable {
     let hint = match error.kind() {
         ErrorKind::IsADirectory => "name one file of this directory",
-        ErrorKind::PermissionDenied => "it is somebody else's; change its permissions, or name a copy",
+        ErrorKind::PermissionDenied => "this user may not read it; change its permissions, or name a copy",
         _ => "rack files that come with the project are in topologies/",
     };
     Unreadable { message: format!("cannot read the rack file: {error}"), hint }

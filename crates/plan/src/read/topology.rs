@@ -31,13 +31,13 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Po
     if let Some(kind) = reader.chosen(value, &fields, several) {
         return build(reader, &fields, kind);
     }
-    let says = match &value.content {
+    let fault = match &value.content {
         Content::Table(entries) if entries.is_empty() => "is empty",
         Content::Empty => "says nothing",
         _ => return None,
     };
     let hint = format!("name one of {}", schema::SHAPE.listed());
-    reader.complain(value.position, Complaint::about(format!("`shape` {says}")).hint(hint));
+    reader.complain(value.position, Complaint::about(format!("`shape` {fault}")).hint(hint));
     None
 }
 
@@ -99,7 +99,7 @@ fn node_count(
         let hint = format!("write `{kind}: {{nodes: 4}}`");
         reader.complain(
             position,
-            Complaint::about(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
+            Complaint::about(format!("`shape.{kind}` does not state the number of nodes")).hint(hint),
         );
         return None;
     }

@@ -91,8 +91,7 @@ pub fn read(text: &str, origin: &str, plan: &Plan) -> Result<Vec<TraceLine>, Pla
 }
 
 fn nothing(file: &Source<'_>) -> Mistake {
-    let hint =
-        format!("the first line is `{}`, and each further one says what happens when", COLUMNS.join(","));
+    let hint = format!("the first line is `{}`, and each further line is one operation", COLUMNS.join(","));
     file.mistake(None, Complaint::about("the trace has no line that does anything").hint(hint))
 }
 

@@ -108,7 +108,7 @@ const EVENT_KEYS: &[Key] = &[
         "for",
         Kind::Time(1, DAY_NS),
         "to the end",
-        "How long it lasts. A member that was paused then goes on; one that was killed is followed by a new life.",
+        "Duration. Then a paused member continues, and a killed member is followed by a new incarnation.",
     ),
     key("ramp", Kind::Time(1, DAY_NS), "at once", "How long it takes to grow to its full strength."),
     key(
@@ -143,7 +143,7 @@ const EXPECT_KEYS: &[Key] = &[
         "detected_within",
         Kind::Time(1, DAY_NS),
         "not judged",
-        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is told to be down.",
+        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is reported down.",
     ),
     key(
         "switched_within",

@@ -36,7 +36,12 @@ const KEYS: &[Key] = &[
     ),
     key("seed", Kind::Count(0, u64::MAX), "1", "Seed of everything random: faults, data patterns."),
     key("shape", Kind::Table(&SHAPE), REQUIRED, "Members and links."),
-    key("defaults", Kind::Table(&DEFAULTS), "", "What every node has that neither it nor its group says."),
+    key(
+        "defaults",
+        Kind::Table(&DEFAULTS),
+        "",
+        "Settings of every node that neither its entry nor its group states.",
+    ),
     key("groups", Kind::TableBy(By::Group, &GROUP), "", "What several nodes have alike."),
     key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
     key(
@@ -162,7 +167,7 @@ const KEYS: &[Key] = &[
         "watchdog",
         Kind::Time(MILLISECOND_NS, DAY_NS),
         "`30s` (ours)",
-        "A run without progress for this long ends and says who waits for what.",
+        "A run without progress for this long ends, and the report names what each member waits for.",
     ),
     key(
         "payload",
@@ -172,6 +177,6 @@ const KEYS: &[Key] = &[
          moves a fingerprint of every 256 bytes in their place, and checks compare those. `elided` moves nothing, so that nothing \
          of it can be checked. Times, events and counters are the same. Jobs that look at every byte need `full`.",
     ),
-    key("job", JOB_FORMS, "`litmus`", "What the rack shall do."),
+    key("job", JOB_FORMS, "`litmus`", "Job of the rack."),
     key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),
 ];

@@ -50,7 +50,7 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
         }
         if conditions.corrupt > 0.0 && plan.checks == Checks::Never {
             let complaint =
-                Complaint::about("nobody would notice a flipped bit: the rack has `checks: never`");
+                Complaint::about("no check would detect a flipped bit: the rack has `checks: never`");
             reader.complain(position, complaint.hint("leave `checks` at `auto` in the rack file"));
         }
         if conditions.is_unplugged && plan.has_bridges() && plan.wire == WireKind::Packet {
@@ -155,7 +155,7 @@ fn check_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Positi
     if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
         && switched_ns < detected_ns
     {
-        let complaint = Complaint::about("nobody switches before the fault is detected");
+        let complaint = Complaint::about("no path changes before the fault is detected");
         reader
             .complain(expect_at, complaint.hint("make `switched_within` no shorter than `detected_within`"));
     }

@@ -134,8 +134,8 @@ impl Keeper<'_> {
     pub(super) fn repeated(&mut self, position: Position, key: &str) {
         // An alias visits the same lines again.
         self.repetitions.entry((position.line, position.column)).or_insert_with(|| {
-            let complaint = Complaint::about(format!("the key {} stands here twice", quoted(key)));
-            (position, complaint.hint("keep one of them, or write what both say in one place"))
+            let complaint = Complaint::about(format!("the key {} is listed here twice", quoted(key)));
+            (position, complaint.hint("keep one of them, or write the contents of both in one place"))
         });
     }
 }
