@@ -125,7 +125,7 @@ fn a_rack_file_names_several_algorithms_as_a_list() {
 fn a_list_that_cannot_be_measured_is_refused_by_check_run_and_sim() {
     for (settings, parts) in [
         ("algorithm: [ring, pairwise]", ["pairwise cannot do all-reduce", "hint:"]),
-        ("algorithm: [ring, two-shot, ring]", ["algorithm ring stands twice", "name each algorithm once"]),
+        ("algorithm: [ring, two-shot, ring]", ["algorithm ring is listed twice", "name each algorithm once"]),
         ("algorithm: [auto, ring]", ["algorithm auto stands beside others", "hint:"]),
         ("algorithm: []", ["the list of algorithms is empty", "hint:"]),
         ("algorithm: [ring, two-shoot]", ["`two-shoot` is not a choice", "did you mean `two-shot`?"]),
@@ -139,7 +139,7 @@ fn a_list_that_cannot_be_measured_is_refused_by_check_run_and_sim() {
     let file = mesh("");
     let options = |list| ["sim", text(&file), "--collective", "all-reduce", "--algorithm", list];
     refused(&rackloom(&options("ring,pairwise")).finish(), &["pairwise cannot do all-reduce", "hint:"]);
-    refused(&rackloom(&options("ring,ring")).finish(), &["algorithm ring stands twice", "hint:"]);
+    refused(&rackloom(&options("ring,ring")).finish(), &["algorithm ring is listed twice", "hint:"]);
     refused(&rackloom(&options("ring,")).finish(), &["--algorithm"]);
     let shrinking = [&options("ring,two-shot")[..], &["--on-loss", "shrink"]].concat();
     refused(&rackloom(&shrinking).finish(), &["several algorithms", "hint:"]);

@@ -11,12 +11,12 @@
 use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::bit_errors::BitErrors;
 use crate::faults::{Conditions, FramePart};
-use crate::loss::LossByKind;
-use crate::pick::Pick;
-use crate::plan::LinkProfile;
-use crate::random::{Chance, Stream, below};
+use crate::model::bit_errors::BitErrors;
+use crate::model::link::LinkProfile;
+use crate::model::loss::LossByKind;
+use crate::model::pick::Pick;
+use crate::model::random::{Chance, Stream, below};
 
 /// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -253,8 +253,8 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::Burst;
-    use crate::plan::DropFrames;
+    use crate::model::link::DropFrames;
+    use crate::model::loss::Burst;
 
     const DATA: Option<FrameKind> = Some(FrameKind::Data);
     const OTHER: Option<FrameKind> = Some(FrameKind::Heartbeat);

@@ -255,7 +255,7 @@ fn settings(plan: &Plan) -> String {
         ("hold-down", on_both_clocks(plan, hold_down)),
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
         ("channels", channels(plan)),
-        ("kept moving by", deadlock::judge(plan).words()),
+        ("kept moving by", deadlock::judge(plan).description()),
         ("largest frame", units::bytes(plan.frame_bytes_max.into())),
         ("watchdog", units::time(plan.watchdog_ns)),
         ("configuration hash", format!("{:016x}", plan.config_hash)),

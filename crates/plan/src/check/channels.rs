@@ -2,9 +2,9 @@
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
-use crate::check::Inspection;
-use crate::deadlock::{self, Safety};
-use crate::mistake::Complaint;
+use crate::check::deadlock::{self, Safety};
+use crate::check::inspection::Inspection;
+use crate::read::mistake::Complaint;
 
 /// Checks the channel settings alone.
 pub(super) fn settings(check: &mut Inspection<'_>) {
@@ -67,7 +67,7 @@ fn idle(check: &mut Inspection<'_>) {
 }
 
 /// Reports a rack that can deadlock. Only for a plan without other mistakes.
-pub(super) fn circles(check: &mut Inspection<'_>) {
+pub(super) fn cycles(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let paths = [
         "forwarding.deadlock",
@@ -90,13 +90,13 @@ pub(super) fn circles(check: &mut Inspection<'_>) {
     if !check.mistakes.is_empty() || plan.forwarding.allows_deadlock || !check.intact(&paths) {
         return;
     }
-    if let Safety::Circle(circle) = deadlock::judge(plan) {
+    if let Safety::Cycle(cycle) = deadlock::judge(plan) {
         let message = format!(
-            "this rack can stand still for ever: full buffers may wait for each other in a circle\n       {}",
-            circle.words()
+            "this rack can deadlock: full buffers may wait for each other in a cycle\n       {}",
+            cycle.description()
         );
-        let hint = circle.hint();
-        let of_links = circle.undivided().iter().map(|edge| &plan.links[usize::from(*edge)].name);
+        let hint = cycle.hint();
+        let of_links = cycle.undivided().iter().map(|edge| &plan.links[usize::from(*edge)].name);
         let mut paths: Vec<String> = of_links.map(|name| format!("links.{name}.channels")).collect();
         let others = ["forwarding.bubble", "channels.rise", "channels.datelines", "channels", "shape"];
         let of_all = if paths.is_empty() { None } else { Some("link.channels") };

@@ -2,10 +2,10 @@
 
 use rackloom_protocol::SharedBufferConfig;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::plan::WireKind;
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 const BUFFER: &str = "forwarding.buffer";

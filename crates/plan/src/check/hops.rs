@@ -4,32 +4,12 @@
 //! file checks the longest of all shortest paths, and the detour around each link, which a cut of that link forces. Several
 //! concurrent cuts are not checked.
 
-use std::collections::VecDeque;
-
 use rackloom_protocol::NodeId;
 
-use crate::check::Inspection;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::Plan;
+use crate::check::inspection::Inspection;
+use crate::model::plan::distances::{Neighbours, from, search};
+use crate::read::mistake::{Complaint, quoted};
 use crate::schema::HOPS_MAX;
-
-/// Neighbours of each member, one entry per link.
-pub(crate) type Neighbours = [Vec<NodeId>];
-
-/// Returns the neighbours of each member.
-pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<NodeId>> {
-    let mut neighbours = vec![Vec::new(); plan.members.len()];
-    for link in &plan.links {
-        neighbours[link.edge.a.index()].push(link.edge.b);
-        neighbours[link.edge.b.index()].push(link.edge.a);
-    }
-    neighbours
-}
-
-/// Returns the number of links on the shortest path from one member to each, or `None` if there is no path.
-pub(crate) fn from(neighbours: &Neighbours, source: NodeId) -> Vec<Option<u64>> {
-    search(neighbours, source, |_, _| true, |_| false)
-}
 
 /// Checks a rack in which every member can be reached.
 pub(super) fn check(check: &mut Inspection<'_>, neighbours: &Neighbours) {
@@ -80,31 +60,4 @@ fn diameter(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
 fn complain(check: &mut Inspection<'_>, message: String) {
     let hint = format!("a frame crosses at most {HOPS_MAX} links; add links that shorten the way");
     check.complain(&["shape"], Complaint::about(message).hint(hint));
-}
-
-/// Searches breadth first, over links that `passes` permits, until `ends`.
-fn search(
-    neighbours: &Neighbours,
-    source: NodeId,
-    passes: impl Fn(NodeId, NodeId) -> bool,
-    ends: impl Fn(NodeId) -> bool,
-) -> Vec<Option<u64>> {
-    let mut hops = vec![None; neighbours.len()];
-    let mut waiting = VecDeque::new();
-    if let Some(first) = hops.get_mut(source.index()) {
-        *first = Some(0);
-        waiting.push_back((source, 0));
-    }
-    while let Some((member, distance)) = waiting.pop_front() {
-        if ends(member) {
-            break;
-        }
-        for neighbour in &neighbours[member.index()] {
-            if hops[neighbour.index()].is_none() && passes(member, *neighbour) {
-                hops[neighbour.index()] = Some(distance + 1);
-                waiting.push_back((*neighbour, distance + 1));
-            }
-        }
-    }
-    hops
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::Inspection;
-use crate::hosts::HostPlan;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::WireKind;
+use crate::check::inspection::Inspection;
+use crate::model::hosts::HostPlan;
+use crate::model::wire::WireKind;
 use crate::read::listed;
+use crate::read::mistake::{Complaint, quoted};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;

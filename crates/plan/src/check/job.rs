@@ -1,11 +1,11 @@
 //! Checks the settings of the job and the expectations.
 
-use crate::algorithm::AlgorithmName;
-use crate::check::{Fit, Inspection};
-use crate::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
-use crate::mistake::Complaint;
-use crate::plan::PayloadMode;
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::{Fit, Inspection};
+use crate::model::algorithm::AlgorithmName;
+use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
+use crate::model::wire::PayloadMode;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema::{self, Table};
 
 pub(super) fn check(check: &mut Inspection<'_>) {

@@ -4,13 +4,16 @@ use std::sync::LazyLock;
 
 use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
-use crate::check::{Inspection, own_channels, own_credits, pause, retry};
-use crate::mistake::Complaint;
-use crate::of_link::OwnChannels;
-use crate::plan::{Checks, LinkPlan, LinkProfile, Plan, WireKind};
-use crate::quantity::{PROBABILITY_HINT, Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::check::{own_channels, own_credits, pause, retry};
+use crate::model::link::{LinkPlan, LinkProfile};
+use crate::model::of_link::OwnChannels;
+use crate::model::plan::Plan;
+use crate::model::timing::{ForwardingMode, SideLatency};
+use crate::model::wire::{Checks, WireKind};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
-use crate::timing::{ForwardingMode, SideLatency};
 
 /// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
@@ -256,7 +259,7 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
         && u64::from(credits.limit) > limit
     {
         let message = format!(
-            "{} credits are more than half of the circle of {bits}-bit counters: new could not be told from old",
+            "{} credits are more than half of the range of {bits}-bit counters: new and old values could not be distinguished",
             credits.limit
         );
         let hint = format!("write a `credits.limit` of at most {limit}, or more `counter_bits`");

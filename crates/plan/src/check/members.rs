@@ -4,13 +4,14 @@ use rackloom_protocol::wire::control::{REPORT_BYTES, REPORT_ENTRY_BYTES};
 use rackloom_protocol::wire::layout::FABRIC;
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::check::hops::{self, Neighbours};
+use crate::check::hops;
+use crate::check::inspection::{Fit, Inspection};
 use crate::check::objections::size_paths;
-use crate::check::{Fit, Inspection};
-use crate::defaults;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::{MemberPlan, TenantPlan};
-use crate::quantity::{Unit, shown};
+use crate::model::defaults;
+use crate::model::member::{MemberPlan, TenantPlan};
+use crate::model::plan::distances::{self, Neighbours};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
@@ -25,7 +26,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for tenant in &plan.tenants {
         quota(check, tenant);
     }
-    let neighbours = hops::neighbours(plan);
+    let neighbours = distances::neighbours(plan);
     reports(check, &neighbours);
     if reach(check, &neighbours) && check.intact(&["shape"]) {
         hops::check(check, &neighbours);
@@ -62,7 +63,7 @@ fn reached_from(neighbours: &Neighbours, member: usize, reached: &mut [bool]) {
     if reached.get(member).is_none_or(|reached| *reached) {
         return;
     }
-    let hops = hops::from(neighbours, NodeId(member as u16));
+    let hops = distances::from(neighbours, NodeId(member as u16));
     reached.iter_mut().zip(hops).for_each(|(reached, hops)| *reached |= hops.is_some());
 }
 

@@ -5,11 +5,11 @@
 //! a job with the smallest sizes, and only objections that do not depend on sizes are used: those to algorithm and tenants.
 use rackloom_protocol::MemberRole;
 
-use crate::check::Inspection;
-use crate::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
-use crate::mistake::Complaint;
-use crate::objection::{Objection, Subject};
-use crate::plan::Plan;
+use crate::check::inspection::Inspection;
+use crate::model::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
+use crate::model::objection::{Objection, Subject};
+use crate::model::plan::Plan;
+use crate::read::mistake::Complaint;
 
 /// Calls the judge, if there is a job and a complete shape.
 pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&Plan) -> Vec<Objection>) {

@@ -2,10 +2,11 @@
 
 use rackloom_protocol::CreditConfig;
 
-use crate::check::Inspection;
-use crate::of_link::OwnCredits;
-use crate::plan::{LinkPlan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::link::LinkPlan;
+use crate::model::of_link::OwnCredits;
+use crate::model::wire::WireKind;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
@@ -53,7 +54,7 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
         mistakes.extend(unfit(check, link, &paths));
     }
     for CreditMistake { path, message, hint } in mistakes {
-        check.complain(&[path], crate::mistake::Complaint::about(message).hint(hint));
+        check.complain(&[path], crate::read::mistake::Complaint::about(message).hint(hint));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use rackloom_protocol::RetransmissionMode;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
+use crate::check::inspection::Inspection;
+use crate::read::mistake::Complaint;
 use crate::schema;
 
 /// Checks path selection and reordering against the transport.

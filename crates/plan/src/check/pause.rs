@@ -1,10 +1,11 @@
 //! Checks pauses: marks that leave headroom, and no credits beside them.
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::pause::PausePlan;
-use crate::plan::{LinkPlan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::link::LinkPlan;
+use crate::model::pause::PausePlan;
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
@@ -44,21 +45,21 @@ fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
 
 fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let frame_bytes = check.plan.frame_bytes_max;
-    let Some(under_way) = pause.under_way_bytes(&link.profile, frame_bytes) else { return };
+    let Some(in_flight) = pause.in_flight_bytes(&link.profile, frame_bytes) else { return };
     let headroom =
         pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes(&link.profile));
-    if u64::from(headroom) >= under_way || pause.allows_short_headroom {
+    if u64::from(headroom) >= in_flight || pause.allows_short_headroom {
         return;
     }
     let path = path_of(check, "pfc.headroom");
     let message = format!(
         "`{path}` is {}, and {} can be under way when a pause is asked for: what finds no room is lost",
         shown(headroom.into(), Unit::Bytes),
-        shown(under_way, Unit::Bytes)
+        shown(in_flight, Unit::Bytes)
     );
     let hint = format!(
         "leave `headroom` out, or write {} at least; `short_headroom: allow` to see what is lost",
-        shown(under_way, Unit::Bytes)
+        shown(in_flight, Unit::Bytes)
     );
     check.complain(&[&path, "frame_bytes_max"], Complaint::about(message).hint(hint));
 }

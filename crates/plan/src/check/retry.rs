@@ -2,11 +2,13 @@
 
 use rackloom_protocol::RetryConfig;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::plan::LinkPlan;
-use crate::quantity::{Unit, shown};
-use crate::retry::{Clock, RetryPlan, loop_ns};
+use crate::check::inspection::Inspection;
+use crate::model::clock::Clock;
+use crate::model::link::LinkPlan;
+use crate::model::retry::RetryPlan;
+use crate::model::retry_timers::loop_ns;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 /// Checks the retry settings of one link.
@@ -39,7 +41,7 @@ fn windows(check: &mut Inspection<'_>, retry: RetryPlan, path_of: &dyn Fn(&Inspe
     let limit = RetryConfig::outstanding_frames_limit(retry.sequence_bits);
     if u64::from(retry.outstanding_frames) > limit {
         let message = format!(
-            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old could not be told from new",
+            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old and new ones could not be distinguished",
             retry.outstanding_frames, retry.sequence_bits
         );
         let hint = format!("write at most {limit}, or more `sequence_bits`");

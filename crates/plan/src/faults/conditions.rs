@@ -5,9 +5,9 @@
 
 use rackloom_protocol::wire::layout::{LINK, OPERATIONS};
 
-use crate::loss::LossByKind;
-use crate::pick::Pick;
-use crate::words::words;
+use crate::model::loss::LossByKind;
+use crate::model::pick::Pick;
+use crate::model::words::words;
 
 words! {
     /// Part of a frame in which a bit is flipped.

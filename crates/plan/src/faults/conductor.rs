@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use rackloom_protocol::{Event, Instant, LinkState, NodeId, PortId};
 
 use super::{Conditions, Fault, FaultEvent, FaultScript, MemoryConditions, Place, Trigger, Way};
-use crate::plan::Plan;
+use crate::model::plan::Plan;
 
 /// Action of a fault that an engine performs for a member.
 #[derive(Clone, Debug, PartialEq)]

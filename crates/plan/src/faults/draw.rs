@@ -13,10 +13,10 @@ use super::{
     MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
 };
 use crate::impair::Direction;
-use crate::loss::LossByKind;
-use crate::pick::{OPERATION_NAMES, Pick};
-use crate::plan::Plan;
-use crate::random::{Stream, below};
+use crate::model::loss::LossByKind;
+use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::plan::Plan;
+use crate::model::random::{Stream, below};
 use crate::schema::EVERY_NS_MIN;
 
 const EVENTS_MAX: u64 = 6;

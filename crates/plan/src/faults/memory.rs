@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use rackloom_protocol::{Instant, MemoryDone, MemoryFault, MemoryToken};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::random::{Chance, Stream};
+use crate::model::random::{Chance, Stream};
 
 /// Active faults of the memory of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,6 +5,8 @@
 
 mod check;
 
+use std::path::Path;
+
 use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, KindKeys};
@@ -12,14 +14,15 @@ use super::{
     Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
     MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
 };
-use crate::document::{Content, Value};
-use crate::loss::LossByKind;
-use crate::mistake::{Complaint, PlanError, quoted};
-use crate::pick::{OPERATION_NAMES, Pick};
-use crate::plan::Plan;
-use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::model::loss::LossByKind;
+use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::plan::Plan;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
+use crate::read::mistake::{Complaint, PlanError, Source, quoted};
+use crate::read::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::text::{Unreadable, text_of};
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
 
 const SCRIPT_FILE: FileKind =
@@ -27,8 +30,34 @@ const SCRIPT_FILE: FileKind =
 /// A script with more events is refused.
 const EVENTS_MAX: usize = 10_000;
 
+impl FaultScript {
+    /// Reads a script for the rack of `plan`.
+    ///
+    /// # Errors
+    /// Returns every mistake of the file, with line, column and hint. If the file cannot be read, returns one mistake without
+    /// a position.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Self, PlanError> {
+        let origin = path.display().to_string();
+        let text = text_of(path).map_err(|Unreadable { message, .. }| {
+            let source = Source::new(&origin, "");
+            let message = message.replace("rack file", "fault script");
+            let hint = "scripts that come with the project are in scripts/faults/";
+            source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
+        })?;
+        Self::parse(&text, &origin, plan)
+    }
+
+    /// Reads a script from text. `origin` is the name of the file in messages.
+    ///
+    /// # Errors
+    /// Returns every mistake of the text, with line, column and hint.
+    pub fn parse(text: &str, origin: &str, plan: &Plan) -> Result<Self, PlanError> {
+        script(text, origin, plan)
+    }
+}
+
 /// Reads a script for the rack of this plan.
-pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
+fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
     let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
     if root.find("name").is_none() {
@@ -70,7 +99,7 @@ fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> O
     let words: Vec<_> = FaultKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
     for key in ["what", "where"] {
         if fields.find(key).is_none() {
-            let message = format!("event {number} does not say `{key}`");
+            let message = format!("event {number} does not state `{key}`");
             reader
                 .complain(item.position, Complaint::about(message).hint(format!("say it: {}", example(key))));
         }
@@ -122,10 +151,11 @@ fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Va
 }
 
 fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
-    let said: Vec<_> = ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
-    if let [first, second, ..] = said[..] {
+    let stated: Vec<_> =
+        ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
+    if let [first, second, ..] = stated[..] {
         let position = fields.find(second).map(|value| value.position).unwrap_or_default();
-        let message = format!("`{first}` and `{second}` both say when it begins");
+        let message = format!("`{first}` and `{second}` both state when it begins");
         reader.complain(position, Complaint::about(message).hint("leave one of them out"));
     }
     let at_ns = reader.value(fields, "at", 0, |text| match text.strip_prefix('-') {
@@ -143,7 +173,7 @@ fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     demand(reader, fields, "after", &after, &["frames", "way"]);
     let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
     let nowhere = Way { edge: 0, direction: crate::impair::Direction::Forward };
-    let way = reader.value(&after, "way", nowhere, |text| select::way(plan, text));
+    let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { way, count }
 }
 
@@ -166,7 +196,7 @@ fn demand(
 ) {
     let Some(position) = fields.find(key).map(|value| value.position) else { return };
     for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
-        let message = format!("`{key}` does not say `{missing}`");
+        let message = format!("`{key}` does not state `{missing}`");
         let hint = "write like `after: {frames: 100, way: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
         reader.complain(position, Complaint::about(message).hint(hint));
     }
@@ -179,7 +209,7 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timi
     let times = reader.value(fields, "times", None, |text| in_range(&EVENT, "times", whole(text)?).map(Some));
     let position_of = |key| fields.find(key).map(|value| value.position).unwrap_or_default();
     if times.is_some() && every_ns.is_none() {
-        let complaint = Complaint::about("`times` without `every` says nothing");
+        let complaint = Complaint::about("`times` has no effect without `every`");
         reader.complain(position_of("times"), complaint.hint("add `every`, the time between two beginnings"));
     }
     if every_ns.is_some() && kind == FaultKind::Kill {
@@ -221,7 +251,7 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultK
             }
         };
     }
-    let ways = resolve(reader, fields, |word| select::ways(plan, word));
+    let ways = resolve(reader, fields, |word| select::directions(plan, word));
     match kind {
         FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
         _ => Fault::Links { ways, conditions: conditions(reader, fields, kind) },

@@ -6,12 +6,13 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use super::Way;
 use crate::impair::Direction;
-use crate::mistake::{Complaint, nearest, quoted};
-use crate::plan::{LinkPlan, Plan};
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
 use crate::read::listed;
+use crate::read::mistake::{Complaint, nearest, quoted};
 
 /// Returns the directions that a text names.
-pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
+pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
     let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<Way> {
         let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
         links.flat_map(|(edge, _)| both(edge)).collect()
@@ -24,7 +25,7 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
         return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
     }
     if names_a_direction(word) {
-        return way(plan, word).map(|way| vec![way]);
+        return direction_of(plan, word).map(|direction| vec![direction]);
     }
     if word.contains("--") {
         return link(plan, word).map(|(edge, _)| both(edge).to_vec());
@@ -40,7 +41,7 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
 }
 
 /// Returns the one direction that a text names.
-pub(super) fn way(plan: &Plan, word: &str) -> Result<Way, Complaint> {
+pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<Way, Complaint> {
     if let Some((name, direction)) = word.split_once('/') {
         let (edge, is_as_named) = link(plan, name)?;
         let is_forward = match direction {

@@ -69,7 +69,7 @@ fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
 mod tests {
     use super::super::{Reach, draw};
     use super::*;
-    use crate::plan::Plan;
+    use crate::model::plan::Plan;
 
     #[test]
     fn irrelevant_events_are_removed_and_relevant_ones_stay() {

@@ -2,6 +2,8 @@
 
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
 
+use crate::model::plan::Plan;
+
 use super::*;
 
 const RING: &str = "{name: rack, shape: {ring: {nodes: 4}}, job: {collective: {bytes: 4KiB}}}";
@@ -18,7 +20,7 @@ fn script(events: &str) -> FaultScript {
 /// Returns every mistake of a script, each as `line: message / hint`.
 fn mistakes(text: &str) -> Vec<String> {
     let error = FaultScript::parse(text, "test", &ring()).expect_err(text);
-    let found = |mistake: &crate::mistake::Mistake| {
+    let found = |mistake: &crate::read::mistake::Mistake| {
         assert!(!mistake.hint.is_empty());
         format!("{}: {} / {}", mistake.line, mistake.message, mistake.hint)
     };
@@ -72,9 +74,9 @@ expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
         (7, "lies in the past", "all links are up"),
         (8, "has no unit", "3ns"),
         (9, "there is no plane `4`", "planes are 0 to 0"),
-        (9, "`times` without `every`", "add `every`"),
+        (9, "`times` has no effect without `every`", "add `every`"),
         (10, "begin again before it has ended", "shorter"),
-        (11, "`at` and `after` both say when", "leave one"),
+        (11, "`at` and `after` both state when", "leave one"),
         (11, "is no direction of a link", "n0:n1"),
         (12, "counts frames from 1", "number 1"),
         (12, "cannot last", "leave `for` out"),
@@ -336,8 +338,8 @@ fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
     );
     let mut conductor = lit(&script, 0);
     let mut at = |now| {
-        let said = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
-        actions(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
+        let stated = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
+        actions(&mut conductor, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
     };
     let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });
     assert_eq!(at(1_000), [memory(100, 0.0)]);

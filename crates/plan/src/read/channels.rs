@@ -2,14 +2,14 @@
 
 use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 
-use crate::channels::ChannelPlan;
-use crate::mistake::{Complaint, quoted};
-use crate::of_link::OwnChannels;
-use crate::quantity::whole;
+use crate::model::channels::ChannelPlan;
+use crate::model::of_link::OwnChannels;
+use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::whole;
 use crate::schema;
-use crate::shape::Shape;
 
 /// Reads `off`, `by-class`, or a table.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> ChannelPlan {

@@ -3,10 +3,10 @@
 //! A value that cannot be read is reported once and replaced by a default, which is marked as broken so that no
 //! later check uses it. This file is independent of the meaning of keys.
 
-use crate::document::{self, Content, Entry, Value};
-use crate::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
-use crate::positions::Positions;
-use crate::quantity::shown;
+use crate::read::document::{self, Content, Entry, Value};
+use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
+use crate::read::positions::Positions;
+use crate::read::quantity::shown;
 use crate::schema::{Choose, Kind, RACK, Table};
 
 /// Common names for keys of rack files.
@@ -36,7 +36,7 @@ pub(crate) struct FileKind {
 }
 
 /// Rack files.
-pub(super) const RACK_FILE: FileKind =
+pub(crate) const RACK_FILE: FileKind =
     FileKind { name: "a rack file", example: "`name: ring-4` and `shape: {ring: {nodes: 4}}`" };
 
 /// Open table. A missing table has no entries.

@@ -5,13 +5,13 @@ use std::net::Ipv4Addr;
 
 use rackloom_protocol::NodeId;
 
-use crate::hosts::HostPlan;
-use crate::mistake::{Complaint, quoted};
+use crate::model::hosts::HostPlan;
+use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::{member_at, member_name};
 use crate::schema;
-use crate::shape::Shape;
 
 /// Longest name of an interface in Linux, in bytes.
 const INTERFACE_CHARACTERS_MAX: usize = 15;

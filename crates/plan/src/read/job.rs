@@ -2,21 +2,21 @@
 
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::algorithm::{AlgorithmList, AlgorithmName};
-use crate::defaults;
-use crate::document::Content;
-use crate::job::{
+use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::model::defaults;
+use crate::model::job::{
     CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
     Sweep, TrafficPlan,
 };
-use crate::mistake::{Complaint, quoted};
-use crate::objection::Objection;
-use crate::quantity::{bytes, whole};
+use crate::model::objection::Objection;
+use crate::model::shape::Shape;
+use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, prefixed, word_of};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, whole};
 use crate::read::settings::bytes_as;
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::shape::Shape;
 
 /// Jobs that the file names.
 pub(crate) struct Jobs {

@@ -5,19 +5,19 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::{Content, Value};
-use crate::headers::HeaderProfile;
-use crate::loss::{Burst, LossByKind};
-use crate::mistake::{Complaint, nearest, quoted};
-use crate::of_link::OwnCredits;
-use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
+use crate::model::headers::HeaderProfile;
+use crate::model::link::{DropFrames, LinkProfile};
+use crate::model::loss::{Burst, LossByKind};
+use crate::model::of_link::OwnCredits;
+use crate::model::shape::Shape;
+use crate::model::timing::{Medium, SideLatency};
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::topology::{is_surely_absent, listed};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 use crate::read::{channels, pause, retry};
 use crate::schema;
-use crate::shape::Shape;
-use crate::timing::{Medium, SideLatency};
 
 /// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;
@@ -112,7 +112,7 @@ fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Op
         (Some(value), Some(_)) => {
             let path = fields.path_of("length");
             let message =
-                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
+                format!("`{path}` and `{}` both state the delay of a frame", fields.path_of("delay"));
             reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
             own
         }
@@ -231,23 +231,4 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
         }
     }
     numbers.into_iter().collect()
-}
-
-/// Returns true if no link has this name. If links of the file could not be read, only an unknown member is certain.
-pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
-    if reader.positions.is_intact("shape") {
-        return true;
-    }
-    let ends = name.split_once('#').map_or(name, |(ends, _)| ends).split_once("--");
-    let is_absent = |end| shape.member_named(end).is_none() && is_surely_absent(reader, end);
-    ends.is_none_or(|(a, b)| is_absent(a) || is_absent(b))
-}
-
-pub(crate) fn no_such_link(shape: &Shape, name: &str) -> Complaint {
-    let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
-    let names = || shape.links.iter().map(|(name, _)| name.as_str());
-    match nearest(name, names()) {
-        Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
-        None => complaint.hint(format!("links are {}", listed(names()))),
-    }
 }

@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
-use crate::defaults;
-use crate::document::{Content, Entry, Value};
-use crate::local::{LocalPath, LocalPlan};
-use crate::mistake::{Complaint, Position, quoted};
-use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
-use crate::quantity::{bytes, nanoseconds, rate, whole};
+use crate::model::defaults;
+use crate::model::local::{LocalPath, LocalPlan};
+use crate::model::member::{MemberPlan, MemoryOptions, TenantPlan};
+use crate::model::shape::Shape;
+use crate::read::document::{Content, Entry, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed, with_range};
+use crate::read::mistake::{Complaint, Position, quoted};
+use crate::read::quantity::{bytes, nanoseconds, rate, whole};
 use crate::read::seats::{SeatSettings, server_name, settings};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
-use crate::shape::Shape;
 
 /// Settings of one member in the file, by source.
 #[derive(Default)]
@@ -170,7 +170,7 @@ fn seat(
     if let Some((listed, position)) = entries.listed_server {
         if let Some(own) = settings.server.as_ref().filter(|own| **own != listed) {
             let (listed, own, name) = (quoted(&listed), quoted(own), quoted(name));
-            let message = format!("{name} is listed in server {listed}, and its entry or group says {own}");
+            let message = format!("{name} is listed in server {listed}, and its entry or group states {own}");
             reader.complain(position, Complaint::about(message).hint("name its server in one place"));
         }
         settings.server = Some(listed);

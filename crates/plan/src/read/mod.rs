@@ -4,64 +4,54 @@
 //! cannot be read is reported and replaced by its default, so that the rest of the file is read too.
 
 mod channels;
+pub(crate) mod document;
 mod expect;
 pub(crate) mod fields;
 mod hosts;
 mod job;
+mod link_names;
 mod links;
 mod members;
+pub(crate) mod mistake;
 mod pause;
+pub(crate) mod positions;
+pub(crate) mod quantity;
 mod retry;
 mod seats;
 mod security;
+pub(crate) mod setting_lines;
 mod settings;
+pub(crate) mod text;
 mod topology;
+pub mod trace;
+pub mod units;
 
-use crate::check;
-use crate::check::Fit;
-use crate::defaults;
-use crate::document::Value;
-use crate::job::JobPlan;
-use crate::mistake::{Complaint, PlanError, quoted};
-use crate::objection::Objection;
-use crate::plan::{Checks, LinkPlan, PayloadMode, Plan, WireKind};
-use crate::quantity::{nanoseconds, whole};
+use crate::model::defaults;
+use crate::model::job::JobPlan;
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
+use crate::model::stated::Reach;
+use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::read::document::Value;
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::schema;
-use crate::timers::Reach;
-use fields::{Fields, RACK_FILE, Reader};
+use fields::{Fields, Reader};
 use job::Jobs;
 use settings::bytes_as;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
-/// Reads a rack from text and checks it.
-pub(crate) fn rack(
-    text: &str,
-    origin: &str,
-    fit: Fit,
-    judge: &dyn Fn(&Plan) -> Vec<Objection>,
-) -> Result<Plan, PlanError> {
-    let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
-    let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
-    let (source, mut mistakes, positions) = reader.finish();
-    if has_shape {
-        mistakes.extend(check::mistakes(&plan, &jobs, &positions, &source, fit, judge));
-    } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &positions, &source));
-    }
-    if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
-}
-
 /// Values of all tables.
-struct Read {
-    plan: Plan,
+pub(crate) struct RackFile {
+    pub(crate) plan: Plan,
     /// All jobs that the file names.
-    jobs: Vec<JobPlan>,
+    pub(crate) jobs: Vec<JobPlan>,
     /// True if a shape could be built.
-    has_shape: bool,
+    pub(crate) has_shape: bool,
 }
 
 /// Reads all tables.
-fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
+pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
     let shape = topology::read(reader, &rack, document.position);
     let members = members::read(reader, &rack, shape.as_ref());
@@ -134,7 +124,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     };
     plan.settle_levels();
     plan.settle();
-    Read { plan, jobs, has_shape }
+    RackFile { plan, jobs, has_shape }
 }
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {

@@ -1,8 +1,8 @@
 //! Reads `link.pfc`: pauses in place of credits.
 
-use crate::pause::PausePlan;
-use crate::quantity::{nanoseconds, whole};
+use crate::model::pause::PausePlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::read::settings::bytes_as;
 use crate::schema;
 

@@ -2,10 +2,10 @@
 
 use rackloom_protocol::FlushPolicy;
 
-use crate::quantity::{nanoseconds, whole};
+use crate::model::retry::RetryPlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::read::settings::bytes_as;
-use crate::retry::RetryPlan;
 use crate::schema;
 
 /// Reads `on`, `off`, or a table over the retry of the rack.

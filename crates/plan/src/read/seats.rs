@@ -5,10 +5,10 @@
 
 use rackloom_protocol::Tenant;
 
-use crate::mistake::{Complaint, quoted};
-use crate::plan::{MemoryDevice, ShareBy};
-use crate::quantity::{bytes, whole};
+use crate::model::member::{MemoryDevice, ShareBy};
 use crate::read::fields::{Fields, Reader, in_range};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, whole};
 use crate::read::topology::member_name;
 use crate::schema;
 

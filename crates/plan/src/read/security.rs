@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::mistake::Complaint;
-use crate::plan::SecurityPlan;
+use crate::model::member::SecurityPlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::mistake::Complaint;
 use crate::schema;
 
 /// Reads the path of the key file.

@@ -5,14 +5,14 @@ use rackloom_protocol::{
     RetransmissionMode, SharedBufferConfig, TransportConfig,
 };
 
-use crate::defaults::{self, CreditChoice};
-use crate::document::Content;
-use crate::mistake::Complaint;
-use crate::quantity::{bytes, nanoseconds, thousandths, whole};
+use crate::model::defaults::{self, CreditChoice};
+use crate::model::stated::Stated;
+use crate::model::timing::{ForwardingMode, ForwardingPlan};
+use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, in_range};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::schema;
-use crate::timers::Stated;
-use crate::timing::{ForwardingMode, ForwardingPlan};
 
 /// Reads a size that must fit a smaller type.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {

@@ -4,13 +4,13 @@
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
-use crate::document::{Content, Value};
-use crate::hub::SwitchKind;
-use crate::mistake::{Complaint, Position, nearest, quoted};
-use crate::quantity::whole;
+use crate::model::hub::SwitchKind;
+use crate::model::shape::Shape;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::mistake::{Complaint, Position, nearest, quoted};
+use crate::read::quantity::whole;
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
-use crate::shape::Shape;
 
 /// Largest length of a name. Names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
@@ -31,13 +31,13 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Po
     if let Some(kind) = reader.chosen(value, &fields, several) {
         return build(reader, &fields, kind);
     }
-    let says = match &value.content {
+    let fault = match &value.content {
         Content::Table(entries) if entries.is_empty() => "is empty",
         Content::Empty => "says nothing",
         _ => return None,
     };
     let hint = format!("name one of {}", schema::SHAPE.listed());
-    reader.complain(value.position, Complaint::about(format!("`shape` {says}")).hint(hint));
+    reader.complain(value.position, Complaint::about(format!("`shape` {fault}")).hint(hint));
     None
 }
 
@@ -99,7 +99,7 @@ fn node_count(
         let hint = format!("write `{kind}: {{nodes: 4}}`");
         reader.complain(
             position,
-            Complaint::about(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
+            Complaint::about(format!("`shape.{kind}` does not state the number of nodes")).hint(hint),
         );
         return None;
     }

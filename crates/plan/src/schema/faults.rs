@@ -1,8 +1,9 @@
 //! Declares fault scripts: events and expectations.
 
 use crate::faults::{Ending, FaultKind, FramePart, Happen};
-use crate::loss::KIND_NAMES;
-use crate::pick::OPERATION_NAMES;
+use crate::model::loss::KIND_NAMES;
+use crate::model::pick::OPERATION_NAMES;
+use crate::schema::table::SCRIPT_NAME;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const DAY_NS: u64 = 24 * 3_600_000_000_000;
@@ -13,7 +14,7 @@ const TIMES_MAX: u64 = 1_000_000;
 /// Shortest period of a repeated fault. No cable flaps faster.
 pub(crate) const EVERY_NS_MIN: u64 = 100;
 
-pub(crate) static FAULTS: Table = table("fault script", KEYS);
+pub(crate) static FAULTS: Table = table(SCRIPT_NAME, KEYS);
 pub(crate) static EVENT: Table = table("events", EVENT_KEYS);
 pub(crate) static AFTER: Table = table(
     "events.after",
@@ -107,7 +108,7 @@ const EVENT_KEYS: &[Key] = &[
         "for",
         Kind::Time(1, DAY_NS),
         "to the end",
-        "How long it lasts. A member that was paused then goes on; one that was killed is followed by a new life.",
+        "Duration. Then a paused member continues, and a killed member is followed by a new incarnation.",
     ),
     key("ramp", Kind::Time(1, DAY_NS), "at once", "How long it takes to grow to its full strength."),
     key(
@@ -142,7 +143,7 @@ const EXPECT_KEYS: &[Key] = &[
         "detected_within",
         Kind::Time(1, DAY_NS),
         "not judged",
-        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is told to be down.",
+        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is reported down.",
     ),
     key(
         "switched_within",

@@ -1,8 +1,8 @@
 //! Declares jobs and expectations.
 
-use crate::algorithm::AlgorithmName;
-use crate::expect::ExpectedVerdict;
-use crate::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
+use crate::model::algorithm::AlgorithmName;
+use crate::model::expect::ExpectedVerdict;
+use crate::model::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// Largest array of a job: the largest memory.
@@ -100,7 +100,7 @@ const JOB_KEYS: &[Key] = &[
         "traffic",
         Kind::Table(&TRAFFIC),
         "",
-        "Many messages at once, between whom a pattern says; every byte checked.",
+        "Many messages at once; a pattern determines senders and receivers, and every byte is checked.",
     ),
 ];
 
@@ -176,6 +176,6 @@ const EXPECT_KEYS: &[Key] = &[
         "nodes_lost",
         Kind::Names,
         "none",
-        "Exactly these members, nodes or switches, are lost by the end. Whoever else is lost fails the run.",
+        "Exactly these members, nodes or switches, are lost by the end. The loss of any other member fails the run.",
     ),
 ];

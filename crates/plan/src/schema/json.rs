@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::read::NAME_CHARACTERS_MAX;
+use crate::read::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
 
 /// Pattern of a name: no two `-` in a row.

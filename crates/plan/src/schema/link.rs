@@ -20,7 +20,7 @@ pub(crate) static LINK_CREDITS: Table = table(
         key(
             "update_spacing",
             Kind::Size(1, 1 << 40),
-            "as `credits.update_spacing`; a quarter of the credits of a channel where that says nothing",
+            "as `credits.update_spacing`; a quarter of the credits of a channel if that is not stated",
             "Bytes that must have been freed before an update leaves as a frame of its own.",
         ),
         key(

@@ -1,6 +1,6 @@
 //! Declares nodes, groups and tenants.
 
-use crate::plan::ShareBy;
+use crate::model::member::ShareBy;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 /// Smallest and largest memory of a node.

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 
-use crate::defaults::REORDER_PACKETS_MIN;
+use crate::model::defaults::REORDER_PACKETS_MIN;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;
@@ -114,7 +114,7 @@ pub(crate) static FORWARDING: Table = table(
         key(
             "buffer",
             Kind::Table(&BUFFER),
-            "what each link's `pfc` says",
+            "the `pfc` of each link",
             "One memory in each member for the frames of all links that pause, in place of their `xoff`.",
         ),
         key(
@@ -128,7 +128,7 @@ pub(crate) static FORWARDING: Table = table(
             "deadlock",
             Kind::Word(&["refuse", "allow"]),
             "`refuse`",
-            "What becomes of a rack whose channels can wait for each other in a circle. `allow` is for seeing that they do.",
+            "Treatment of a rack whose channels can wait for each other in a cycle. `allow` accepts it, to demonstrate the deadlock.",
         ),
     ],
 );
@@ -193,7 +193,7 @@ pub(crate) static CREDITS: Table = table(
             "counter_bits",
             Kind::Count(2, 32),
             "32 (ours)",
-            "Width of the cyclic counters whose rule is kept: the limit is at most half of their circle.",
+            "Width of the cyclic counters: the limit is at most half of their range.",
         ),
     ],
 );

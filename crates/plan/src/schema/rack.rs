@@ -3,8 +3,9 @@
 use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
-use crate::job::JobKind;
-use crate::plan::PayloadMode;
+use crate::model::job::JobKind;
+use crate::model::wire::PayloadMode;
+use crate::schema::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
     NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
@@ -24,7 +25,7 @@ const DAY_NS: u64 = 24 * 3_600_000 * MILLISECOND_NS;
 
 const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobKind::NAMES), Kind::Table(&JOB)]);
 
-pub(crate) static RACK: Table = table("rack", KEYS);
+pub(crate) static RACK: Table = table(RACK_NAME, KEYS);
 
 const KEYS: &[Key] = &[
     key(
@@ -35,7 +36,12 @@ const KEYS: &[Key] = &[
     ),
     key("seed", Kind::Count(0, u64::MAX), "1", "Seed of everything random: faults, data patterns."),
     key("shape", Kind::Table(&SHAPE), REQUIRED, "Members and links."),
-    key("defaults", Kind::Table(&DEFAULTS), "", "What every node has that neither it nor its group says."),
+    key(
+        "defaults",
+        Kind::Table(&DEFAULTS),
+        "",
+        "Settings of every node that neither its entry nor its group states.",
+    ),
     key("groups", Kind::TableBy(By::Group, &GROUP), "", "What several nodes have alike."),
     key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
     key(
@@ -161,7 +167,7 @@ const KEYS: &[Key] = &[
         "watchdog",
         Kind::Time(MILLISECOND_NS, DAY_NS),
         "`30s` (ours)",
-        "A run without progress for this long ends and says who waits for what.",
+        "A run without progress for this long ends, and the report names what each member waits for.",
     ),
     key(
         "payload",
@@ -171,6 +177,6 @@ const KEYS: &[Key] = &[
          moves a fingerprint of every 256 bytes in their place, and checks compare those. `elided` moves nothing, so that nothing \
          of it can be checked. Times, events and counters are the same. Jobs that look at every byte need `full`.",
     ),
-    key("job", JOB_FORMS, "`litmus`", "What the rack shall do."),
+    key("job", JOB_FORMS, "`litmus`", "Job of the rack."),
     key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),
 ];

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
-use crate::hub::SwitchKind;
+use crate::model::hub::SwitchKind;
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// Largest number of members of a rack.

@@ -1,7 +1,7 @@
 //! Tests that declared keys, the readers and the document agree.
 
 use super::*;
-use crate::plan::Plan;
+use crate::model::plan::Plan;
 
 /// Returns racks that use every key, each on a separate line with its value, if it is a single one.
 fn racks() -> Vec<&'static str> {

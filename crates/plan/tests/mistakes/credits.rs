@@ -60,7 +60,7 @@ fn credits_that_never_come_back_or_wrap_are_refused() {
         "credits: {unit_bytes: 128B, limit: 100, update_spacing: 12801B}",
         &["`credits.update_spacing` is 12801B, and all credits of a link are 12800B"],
     );
-    expect("credits: {limit: 129, counter_bits: 8}", &["more than half of the circle of 8-bit counters"]);
+    expect("credits: {limit: 129, counter_bits: 8}", &["more than half of the range of 8-bit counters"]);
     expect("credits: {resync: maybe}", &["`credits.resync`"]);
     for fine in ["limit: 100, update_spacing: 12800B", "limit: 128, counter_bits: 8", "resync: false"] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\ncredits: {{unit_bytes: 128B, {fine}}}\n");
@@ -73,7 +73,7 @@ fn a_rack_that_can_deadlock_is_refused_with_its_cycle_and_position() {
     let error = wrong("name: r\nshape: {ring: {nodes: 5}}\nforwarding: {bubble: false}\n");
     let mistake = &error.mistakes[0];
     assert_eq!((error.mistakes.len(), mistake.line, mistake.column), (1, 3, 22), "{error}");
-    for part in ["can stand still for ever", "n0->n1, n1->n2, n2->n3, n3->n4, n4->n0, and again n0->n1"] {
+    for part in ["can deadlock", "n0->n1, n1->n2, n2->n3, n3->n4, n4->n0, and again n0->n1"] {
         assert!(mistake.message.contains(part), "{error}");
     }
     assert!(mistake.hint.contains("rise: dateline") && mistake.hint.contains("deadlock: allow"), "{error}");
@@ -89,7 +89,7 @@ fn a_rack_that_can_deadlock_is_refused_with_its_cycle_and_position() {
     let doubled = "name: r\nshape: {custom: {nodes: [a, b, c, d], links: [{a: a, b: b, parallel: 2}, {a: b, b: c, parallel: 2}, \
                    {a: c, b: d, parallel: 2}, {a: d, b: a, parallel: 2}]}}\n";
     assert!(wrong(doubled).mistakes[0].hint.contains("rise: hop"));
-    expect("forwarding: {bubble: false}\nchannels: {rise: hop, levels: 1}", &["can stand still for ever"]);
+    expect("forwarding: {bubble: false}\nchannels: {rise: hop, levels: 1}", &["can deadlock"]);
 }
 
 #[test]

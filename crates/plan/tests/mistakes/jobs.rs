@@ -96,7 +96,7 @@ fn a_key_that_means_nothing_to_the_collective_is_refused() {
 fn a_list_of_algorithms_names_each_once_and_no_auto() {
     let job = |list: &str| format!("job: {{collective: {{algorithm: {list}}}}}");
     expect(&job("[ring, rign]"), &["`job.collective.algorithm`: `rign` is not a choice"]);
-    expect(&job("[ring, two-shot, ring]"), &["`job.collective.algorithm`: algorithm ring stands twice"]);
+    expect(&job("[ring, two-shot, ring]"), &["`job.collective.algorithm`: algorithm ring is listed twice"]);
     expect(&job("[ring, auto]"), &["algorithm auto stands beside others"]);
     expect(&job("[]"), &["the list of algorithms is empty"]);
     expect(&job("[[ring]]"), &["`job.collective.algorithm` is a single value, found a list"]);

@@ -46,7 +46,7 @@ fn a_shape_is_one_of_its_kind() {
         ("shape: {}", "is empty"),
         ("shape: {rng: {nodes: 4}}", "unknown key `rng`"),
         ("shape: {ring: {nodes: 4}, star: {nodes: 4}}", "one shape"),
-        ("shape: {ring: {}}", "how many nodes"),
+        ("shape: {ring: {}}", "the number of nodes"),
         ("shape: {ring: 4}", "is a table"),
         ("shape: {ring: {nodes: 4, planes: 2}}", "unknown key `planes`"),
     ] {

@@ -4,10 +4,11 @@
 use rackloom_protocol::NodeId;
 
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
-use crate::mistake::{Complaint, Position, quoted};
-use crate::plan::{Checks, Plan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::model::plan::Plan;
+use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
+use crate::read::mistake::{Complaint, Position, quoted};
+use crate::read::quantity::{Unit, shown};
 
 /// Reports contradictions in a script. `positions` are the positions of the events in the file, and `expect_at` is the position of
 /// the expectations. `is_whole` is true if no event was left out because it could not be read.
@@ -49,7 +50,7 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
         }
         if conditions.corrupt > 0.0 && plan.checks == Checks::Never {
             let complaint =
-                Complaint::about("nobody would notice a flipped bit: the rack has `checks: never`");
+                Complaint::about("no check would detect a flipped bit: the rack has `checks: never`");
             reader.complain(position, complaint.hint("leave `checks` at `auto` in the rack file"));
         }
         if conditions.is_unplugged && plan.has_bridges() && plan.wire == WireKind::Packet {
@@ -80,7 +81,7 @@ fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, position
     }
 }
 
-fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
+fn link(plan: &Plan, edge: u16) -> &crate::model::link::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 
@@ -154,7 +155,7 @@ fn check_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Positi
     if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
         && switched_ns < detected_ns
     {
-        let complaint = Complaint::about("nobody switches before the fault is detected");
+        let complaint = Complaint::about("no path changes before the fault is detected");
         reader
             .complain(expect_at, complaint.hint("make `switched_within` no shorter than `detected_within`"));
     }
