@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use crate::error::CommandRefused;
 use crate::event::Event;
+use crate::forwarding::waits::Wait;
 use crate::ids::{PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
-use crate::switch::waits::Wait;
 use crate::time::Instant;
 use crate::wire;
 

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use harness::*;
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::link::credits::Books;
-use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::wire::frame::{Frame, FrameKind};
 use rackloom_protocol::wire::layout;
 use rackloom_protocol::*;

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use rackloom_protocol::switch::waits::circle;
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::*;
 
 /// Eight nodes, each sending to the one three further on, which the short way leads round one way for all of them.

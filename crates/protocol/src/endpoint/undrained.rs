@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 
 use super::Endpoint;
 use super::peer::Peer;
+use crate::forwarding::forwarder::Withheld;
+use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, NodeId, PortId};
-use crate::switch::forwarder::Withheld;
-use crate::switch::waits::Wait;
 
 /// Credits of frames that were accepted and count as not drained.
 #[derive(Debug, Default)]

@@ -1,27 +1,14 @@
 //! Switch: a member that forwards frames, without memory or operations. It is a star hub, ring hop or mesh relay.
 
-mod arbiter;
-mod choice;
 mod deadlines;
-pub mod departures;
-pub mod egress;
-pub mod forwarder;
-mod in_order;
-mod marks;
-mod neighbours;
-pub mod outgoing;
-mod pauses;
-mod port_set;
-mod retries;
-mod shared_buffer;
-mod start;
-pub mod waits;
 
 use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
+use crate::forwarding::forwarder::Forwarder;
+use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
@@ -30,8 +17,6 @@ use crate::operation::Command;
 use crate::surroundings::{Member, Transmit};
 use crate::time::Instant;
 use deadlines::Deadlines;
-use forwarder::Forwarder;
-use waits::Wait;
 
 /// State machine of a switch.
 #[derive(Debug)]

@@ -150,7 +150,7 @@ impl Fabric {
     }
 
     /// What every member's frames in transit wait for.
-    pub fn waits(&mut self) -> Vec<switch::waits::Wait> {
+    pub fn waits(&mut self) -> Vec<forwarding::waits::Wait> {
         self.seats.iter_mut().flat_map(|seat| seat.member.member().waits()).collect()
     }
 

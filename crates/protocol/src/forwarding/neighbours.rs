@@ -365,7 +365,7 @@ impl Forwarder {
     }
 
     /// Returns the time at which this member reports its own links next.
-    pub(super) fn report_due(&self) -> Instant {
+    pub(crate) fn report_due(&self) -> Instant {
         self.report_due.unwrap_or(Instant::NEVER)
     }
 }

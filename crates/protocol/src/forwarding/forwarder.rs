@@ -1,6 +1,6 @@
 //! Forwarder of one member: links, routes and transit. This file handles received frames.
 //!
-//! A [`super::Switch`] consists of a forwarder; an [`crate::Endpoint`] contains one.
+//! A [`crate::Switch`] consists of a forwarder; an [`crate::Endpoint`] contains one.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -56,7 +56,7 @@ pub struct Forwarder {
     pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
     /// Ports that may have something to send, for an owner that does not poll all of them.
-    pub(super) ready: PortSet,
+    pub(crate) ready: PortSet,
     /// Number of frames for which this member chose among several paths.
     pub(super) choices: u32,
     /// Order of frames by ingress, if they leave in order of arrival.
