@@ -11,6 +11,7 @@ use crate::forwarding::waits::Wait;
 use crate::ids::{PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
+pub use crate::link::retry::passage::Passage;
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
 use crate::time::Instant;
@@ -132,22 +133,6 @@ pub struct Transmit {
     pub doorbell: bool,
     /// Protection of the frame by link-level retry.
     pub passage: Passage,
-}
-
-/// Protection of a frame by link-level retry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Passage {
-    /// None: the link has no retry, or the frame is not protected by it.
-    #[default]
-    Plain,
-    /// The member computes the checks of the whole frame, and keeps a copy if the link has retry.
-    Kept,
-    /// The frame is replayed.
-    Repeated,
-    /// The frame leaves without protection.
-    Unprotected,
-    /// The frame is discarded.
-    Discarded,
 }
 
 /// Source of the rest of a frame's bytes.

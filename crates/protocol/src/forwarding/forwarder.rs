@@ -15,7 +15,7 @@ use crate::config::MemberConfig;
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
-use crate::link::counters::PortCounters;
+use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
 use crate::route::reports::Reports;
 use crate::route::table::Table;
@@ -46,7 +46,7 @@ pub struct Forwarder {
     /// True if the reachability of all members must be checked again.
     pub(super) reach_is_stale: bool,
     pub(super) reached: Vec<bool>,
-    pub(super) start: super::start::Start,
+    pub(super) start: super::start_phase::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
@@ -117,7 +117,7 @@ impl Forwarder {
             heard: Vec::new(),
             reach_is_stale: true,
             reached: alloc::vec![false; config.graph.members.len()],
-            start: super::start::Start::default(),
+            start: super::start_phase::Start::default(),
             own_ports,
             report_number: 0,
             report_due: None,
@@ -149,6 +149,11 @@ impl Forwarder {
     #[must_use]
     pub fn counters(&self, port: PortId) -> &PortCounters {
         &self.counters[port.index()]
+    }
+
+    /// Returns the mark counters of a port.
+    pub(crate) fn count_marks(&mut self, port: PortId) -> &mut MarkCounters {
+        &mut self.counters[port.index()].marks
     }
 
     /// Returns the link of a port.

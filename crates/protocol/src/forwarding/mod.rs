@@ -6,10 +6,12 @@
 
 mod arbiter;
 mod choice;
+mod credit_waits;
 pub mod departures;
 pub mod egress;
 pub mod forwarder;
 mod in_order;
+mod leaving;
 mod marks;
 mod neighbours;
 pub mod outgoing;
@@ -18,4 +20,5 @@ mod port_set;
 mod retries;
 mod shared_buffer;
 mod start;
+mod start_phase;
 pub mod waits;

@@ -23,7 +23,6 @@
 //! need not poll again. (Members whose phases were a few microseconds apart overtook one another and polled twice as
 //! often: `docs/lab-notes.md`.)
 
-use super::Overdue;
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
@@ -69,6 +68,17 @@ pub struct Heartbeats {
     pub sent: u32,
     /// Number of the last heartbeat received.
     pub heard: u32,
+}
+
+/// A neighbour whose heartbeat is overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Time of its last heartbeat.
+    pub since: Instant,
+    /// Time from which its silence counts: later than `since` after this member itself was not running.
+    pub counted_from: Instant,
+    /// Time at which the link goes down without another heartbeat.
+    pub dead_at: Instant,
 }
 
 /// State of a neighbour by the time since its last heartbeat.

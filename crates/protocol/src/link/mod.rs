@@ -23,7 +23,7 @@ use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::LinkHeader;
 use accounts::Accounts;
 use credits::{Credits, is_ahead};
-use heartbeat::{Heartbeats, Silence};
+use heartbeat::{Heartbeats, Overdue, Silence};
 use pause::Pauses;
 use retry::Retry;
 use state::{LinkState, Stimulus, next};
@@ -75,17 +75,6 @@ pub struct Move {
     pub to: LinkState,
     /// Cause of the change.
     pub cause: LinkCause,
-}
-
-/// A neighbour whose heartbeat is overdue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    /// Time of its last heartbeat.
-    pub since: Instant,
-    /// Time from which its silence counts: later than `since` after this member itself was not running.
-    pub counted_from: Instant,
-    /// Time at which the link goes down without another heartbeat.
-    pub dead_at: Instant,
 }
 
 /// Result of a received Hello.

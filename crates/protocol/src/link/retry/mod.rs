@@ -10,6 +10,7 @@
 
 pub mod buffer;
 pub mod hearing;
+pub mod passage;
 pub mod receiver;
 pub mod sender;
 pub mod state;
