@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use imports::Imports;
 
 /// Crates that still have circles, with the number of files in them.
-const CIRCLES: [(&str, usize); 10] = [
+const CIRCLES: [(&str, usize); 9] = [
     ("calibrate", 2),
     ("cli", 30),
     ("collectives", 15),
@@ -19,7 +19,6 @@ const CIRCLES: [(&str, usize); 10] = [
     ("jobs", 14),
     ("node", 32),
     ("plan", 57),
-    ("protocol", 17),
     ("simulator", 10),
 ];
 

@@ -1,12 +1,14 @@
 //! GPU node: forwarder, transports, operations, regions.
 //!
 //! `commands` accepts commands of the caller. `arrivals` accepts received frames, and `straight` is its fast path.
-//! `serving` executes remote requests, and `failed_operations` records those that failed. `completions` ends the
-//! caller's operations. `transmit` builds frames, `run` consecutive ones, `cutting` packets of long transfers. `ways`
-//! spreads packets over several paths. `bounds` limits the work that one remote node may queue. `reach` follows
-//! routes, losses and returns. `departure` leaves in order. `undrained` keeps buffers back as a fault. A `peer::Peer`
-//! is the state of one remote node.
+//! `serving` executes remote requests; `failed_operations` records those that failed, and `hollow_signals` refuses
+//! signals that count them. `completions` ends the caller's operations. `transmit` builds frames, `run` consecutive ones,
+//! `cutting` packets of long transfers. `ways` and `spreading` choose among several paths. `order` keeps the promised
+//! order, with `overlaps`, and `witness` checks it. `bounds` and `admission` limit the work that one remote node may
+//! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
+//! credits back as a fault. A `peer::Peer` is the state of one remote node.
 
+mod admission;
 mod arrivals;
 mod bounds;
 mod commands;
@@ -14,17 +16,22 @@ mod completions;
 mod cutting;
 mod departure;
 mod failed_operations;
+mod hollow_signals;
 mod memory_queue;
 mod messages;
 mod order;
+mod overlaps;
 mod peer;
 mod reach;
 mod run;
 mod serving;
+mod spreading;
 mod straight;
 mod transmit;
 mod undrained;
 mod ways;
+mod withholding;
+mod witness;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

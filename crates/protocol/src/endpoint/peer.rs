@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::failed_operations::FailedOperations;
-use super::order::{Overlaps, Witness};
+use super::overlaps::Overlaps;
 use super::ways::Ways;
+use super::witness::Witness;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
 use crate::forwarding::forwarder::Trust;

@@ -9,21 +9,13 @@
 
 use alloc::vec::Vec;
 
-use super::Endpoint;
-use super::peer::Peer;
-use crate::config::PathPolicy;
-use crate::ids::{Class, NodeId, PortId};
-use crate::operation::bulk::Bulk;
+use crate::ids::{NodeId, PortId};
 use crate::route::table::{STEP, stir};
-
-/// Tickets of one stream per path. A random choice needs more of them than round robin to keep all paths busy.
-const TICKETS_PER_WAY: u16 = 2;
-const TICKETS_PER_WAY_AT_RANDOM: u16 = 8;
 
 /// Paths to one node among which packets choose; empty if a stream has one path.
 #[derive(Debug)]
 pub(super) struct Ways {
-    ports: Vec<PortId>,
+    pub(super) ports: Vec<PortId>,
     /// Largest number of tickets of one stream.
     pub(super) tickets_max: u16,
     /// Index of the next path in round robin.
@@ -46,84 +38,23 @@ impl Ways {
     }
 
     /// Returns the next path in round robin.
-    fn in_turn(&mut self) -> PortId {
+    pub(super) fn in_turn(&mut self) -> PortId {
         self.turn = (self.turn + 1) % self.ports.len();
         self.ports[self.turn]
     }
 
     /// Returns a pseudo-random path, from a hashed counter.
-    fn at_random(&mut self) -> PortId {
+    pub(super) fn at_random(&mut self) -> PortId {
         self.random = self.random.wrapping_add(STEP);
         let share = u64::from(stir(self.random)) * self.ports.len() as u64;
         self.ports[(share >> 32) as usize]
     }
 
     /// Returns the path with the shortest queue; the next in round robin among equals.
-    fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
+    pub(super) fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
         let count = self.ports.len();
         let places = (1..=count).map(|step| (self.turn + step) % count);
         self.turn = places.min_by_key(|place| waiting(self.ports[*place])).unwrap_or(0);
         self.ports[self.turn]
-    }
-}
-
-impl Endpoint {
-    /// Looks the paths to the peer up in the table. Returns those that are no longer there.
-    pub(super) fn find_ways(&mut self, peer: &mut Peer) -> Vec<PortId> {
-        let policy = self.config().paths.policy;
-        if !policy.is_per_packet() {
-            return Vec::new();
-        }
-        let ports: Vec<_> = self.forwarder.ways(peer.node).collect();
-        let per_way = if policy == PathPolicy::Spray { TICKETS_PER_WAY_AT_RANDOM } else { TICKETS_PER_WAY };
-        peer.ways.tickets_max = (per_way * ports.len() as u16).max(1);
-        let mut lost = core::mem::replace(&mut peer.ways.ports, ports);
-        lost.retain(|port| !peer.ways.ports.contains(port));
-        lost
-    }
-
-    /// Adds tickets until every ready packet has one, or the limit is reached.
-    #[cold]
-    pub(super) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
-        let wanted = self.packets_ready(peer, class);
-        while peer.tickets[class.index()] < wanted && !peer.ways.ports.is_empty() {
-            let port = match self.config().paths.policy {
-                PathPolicy::RoundRobin => peer.ways.in_turn(),
-                PathPolicy::Spray => peer.ways.at_random(),
-                _ => peer.ways.least(|port| {
-                    let channel = self.forwarder.own_channel(port, class);
-                    let streams = self.ready_data[port.index()].of(channel).len();
-                    self.forwarder.backlog(port, channel, streams)
-                }),
-            };
-            peer.tickets[class.index()] += 1;
-            let channel = self.forwarder.own_channel(port, class);
-            self.ready_data[port.index()].of_mut(channel).push_back((peer.node, class));
-        }
-    }
-
-    /// Number of packets that a stream could send now, limited by its tickets.
-    fn packets_ready(&self, peer: &Peer, class: Class) -> u16 {
-        let sender = &peer.senders[class.index()];
-        let most = usize::from(peer.ways.tickets_max);
-        let room = most.min(sender.room());
-        let mut uncut = 0;
-        for bulk in &peer.bulk[class.index()] {
-            if uncut >= room {
-                break;
-            }
-            uncut += self.packets_of(bulk);
-        }
-        most.min(sender.ready() + uncut.min(room)) as u16
-    }
-
-    /// Number of packets into which a long transfer must still be cut.
-    fn packets_of(&self, bulk: &Bulk) -> usize {
-        let rest = match bulk {
-            Bulk::Put { source, position, .. } => source.length - position,
-            Bulk::GetData { length, position, .. } => length - position,
-            Bulk::Get { .. } | Bulk::Pull { .. } => 1,
-        };
-        rest.div_ceil(self.segment_bytes()).max(1) as usize
     }
 }
