@@ -114,13 +114,13 @@ fn ends_that_count_other_channels_do_not_become_neighbours() {
     assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
 }
 
-/// Whoever waits for credits of bulk data, stores are not held back by it.
+/// Stores are not held back by bulk data that waits for credits.
 #[test]
 fn a_channel_without_credits_holds_back_no_other() {
     let mut options = with_channels(ChannelConfig::by_class());
     options.credits.limit = 4 * 80;
     let mut fabric = Fabric::up(star(3, 1), &options);
-    // Every credit of the bulk channel toward node 1 is lost on its way back: its frames stop at the switch.
+    // Every credit of the bulk channel toward node 1 is lost on its return: its frames stop at the switch.
     fabric.filter = Box::new(|_, edge, forward, bytes| {
         let is_toward_switch = edge == 1 && forward;
         !(is_toward_switch && bytes[layout::CHANNEL] == 2)

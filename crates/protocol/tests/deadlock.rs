@@ -1,4 +1,4 @@
-//! A ring without its two rules stands still for ever, and with them it never does.
+//! Deadlock of a ring without its two forwarding rules, and progress with them.
 
 mod harness;
 
@@ -6,7 +6,7 @@ use harness::*;
 use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::*;
 
-/// Eight nodes, each sending to the one three further on, which the short way leads round one way for all of them.
+/// Returns a ring of eight nodes, each sending to the one three hops further; all short paths lead in one direction.
 fn everyone_sends(forwarding: ForwardingConfig, limit: u32) -> Fabric {
     let mut options = options(RetransmissionMode::Selective);
     options.credits.limit = limit;
@@ -14,7 +14,7 @@ fn everyone_sends(forwarding: ForwardingConfig, limit: u32) -> Fabric {
     let mut fabric = Fabric::up(ring(8), &options);
     // Every byte of every source, so that a single frame that gets through is seen.
     (0..8).for_each(|node| fabric.memory(node)[..400_000].fill(0xff));
-    // All are given their work before anybody's frame has arrived.
+    // All get their commands before any frame has arrived.
     for node in 0..8u16 {
         let target = at((node + 3) % 8, 500_000);
         fabric.command(usize::from(node), put(u64::from(node), target, local(0, 400_000))).unwrap();
@@ -60,7 +60,7 @@ fn no_frame_goes_back_to_where_it_came_from() {
     });
     fabric.command(0, put(1, at(2, 500_000), local(0, 400_000))).unwrap();
     fabric.run_for(5 * DELAY_NS);
-    // The short way, whichever it is, goes on over one of these.
+    // The short path, in either direction, continues over one of these.
     let now = fabric.now;
     fabric.endpoint(1).administer_link(now, PortId(0), false);
     assert_eq!(fabric.finish(1), Ok(0));

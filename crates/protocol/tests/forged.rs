@@ -1,4 +1,4 @@
-//! A neighbour with a right identity that says what is not true of others and of itself: the rack believes the truth again.
+//! Forged reports of a neighbour with a valid identity: the rack recovers the correct state.
 
 mod harness;
 
@@ -46,7 +46,7 @@ fn sealed(mut frame: Vec<u8>, kind: u8) -> Vec<u8> {
     frame
 }
 
-/// Node 0 tells node 1 that no link of a member carries data.
+/// Delivers a report from node 0 to node 1 that no link of a member carries data.
 fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, life: Incarnation, number: u32) {
     let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|(edge, ..)| (edge, None)).collect();
     let report = LinkReport { origin: NodeId(origin), incarnation: life, number, edges, is_farewell: false };

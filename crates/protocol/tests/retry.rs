@@ -1,4 +1,5 @@
-//! Link-level retry between real members: what a link loses it repeats, and the transport never hears of it.
+//! Link-level retry between real members: lost frames are replayed on the link, without a retransmission of the
+//! transport.
 
 mod harness;
 
