@@ -90,7 +90,7 @@ pub trait Member {
     fn poll_timeout(&self) -> Instant;
     /// Returns true if ports that were polled before may have something to send since the last call; all must be
     /// polled again.
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         false
     }
     /// Number of ports.
@@ -395,7 +395,7 @@ where
         }
         progress |= before;
     }
-    progress |= member.must_be_asked_again();
+    progress |= member.must_poll_again();
     while let Some(lease) = member.poll_release() {
         wires.release(lease);
     }

@@ -22,7 +22,7 @@ fn with_channels(channels: ChannelConfig) -> Options {
 }
 
 /// Everyone puts to the node three further on, with small buffers, no bubble and its own frames first.
-fn everyone_sends(channels: ChannelConfig, frames: u32) -> Fabric {
+fn all_send(channels: ChannelConfig, frames: u32) -> Fabric {
     let mut options = with_channels(channels);
     options.credits.limit = 35 * frames * options.channels.count() as u32;
     options.forwarding = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
@@ -42,12 +42,12 @@ fn a_dateline_keeps_a_ring_moving_that_stands_still_without() {
         let levels = if rise == Rise::Hop { 4 } else { 2 };
         for frames in [1, 2, 4] {
             let one_lane = ChannelConfig { rise, levels, ..ChannelConfig::default() };
-            let mut fabric = everyone_sends(one_lane, frames);
+            let mut fabric = all_send(one_lane, frames);
             (0..8).for_each(|id| assert_eq!(fabric.finish(id), Ok(0), "{rise:?}, {frames} frames of buffer"));
         }
     }
     // As many channels, and none of them is climbed to.
-    let mut fabric = everyone_sends(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
+    let mut fabric = all_send(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
     fabric.run_for(50_000_000);
     assert!((0..8).all(|id| fabric.outcome(id).is_none()));
     let waits = fabric.waits();

@@ -7,7 +7,7 @@ use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::*;
 
 /// Returns a ring of eight nodes, each sending to the one three hops further; all short paths lead in one direction.
-fn everyone_sends(forwarding: ForwardingConfig, limit: u32) -> Fabric {
+fn all_send(forwarding: ForwardingConfig, limit: u32) -> Fabric {
     let mut options = options(RetransmissionMode::Selective);
     options.credits.limit = limit;
     options.forwarding = forwarding;
@@ -31,7 +31,7 @@ fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
     let rules = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
     // Buffers for one, two, four and sixteen of the largest frames.
     for frames in [1, 2, 4, 16] {
-        let mut fabric = everyone_sends(rules, 35 * frames);
+        let mut fabric = all_send(rules, 35 * frames);
         fabric.run_for(50_000_000);
         assert_eq!(delivered(&mut fabric), 0, "{frames} frames of buffer");
         let waits = fabric.waits();
@@ -74,7 +74,7 @@ fn no_frame_goes_back_to_where_it_came_from() {
 fn with_the_bubble_it_delivers_everything() {
     for own_first in [false, true] {
         for frames in [2, 4, 16] {
-            let mut fabric = everyone_sends(
+            let mut fabric = all_send(
                 ForwardingConfig { bubble: true, own_first, ..ForwardingConfig::default() },
                 35 * frames,
             );

@@ -89,7 +89,7 @@ const EDGES: [u32; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
 /// Corrupts a frame by one to four changes.
-fn spoil(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
+fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
     for _ in 0..=chance.below(4) {
         let at = chance.below(bytes.len());
         match chance.below(8) {
@@ -236,7 +236,7 @@ fn hostile_step(
     if !is_replay {
         let before = bytes.clone();
         let other = chance.pick(corpus);
-        spoil(chance, &mut bytes, other);
+        corrupt(chance, &mut bytes, other);
         if forged {
             forge(&mut bytes);
         } else if bytes == before {
@@ -305,7 +305,7 @@ fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
         for _ in 0..200 {
             let mut bytes = chance.pick(&corpus).clone();
             let other = chance.pick(&corpus);
-            spoil(&mut chance, &mut bytes, other);
+            corrupt(&mut chance, &mut bytes, other);
             read(&bytes);
         }
         cases += 1;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::wire::address::mac;
-use rackloom_protocol::wire::control::{Hello, LifeMark, LinkReport};
+use rackloom_protocol::wire::control::{Hello, IncarnationMark, LinkReport};
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind, LinkHeader};
 use rackloom_protocol::wire::layout::{
     CONSUMED, DESTINATION, FABRIC, FLAG_MARKED, FLAGS, OPERATIONS, SOURCE, u16_at, u32_at,
@@ -157,8 +157,8 @@ impl Bench {
             origin: NodeId(node),
             incarnation: life(node),
             number: 1,
-            is_farewell: false,
-            edges: vec![(node, Some(LifeMark::of(life(hub))))],
+            is_departure: false,
+            edges: vec![(node, Some(IncarnationMark::of(life(hub))))],
         };
         let mut frame = vec![0; FABRIC + report.encoded_bytes()];
         report.write(&mut frame[FABRIC..]);

@@ -103,7 +103,7 @@ fn run(way: Way, seed: u64, options: &Options, permille: u64) -> Outcome {
     let mut fabric = Fabric::new(ring(3), options);
     fabric.filter = filter(way, seed, permille, &trace);
     fabric.at_once = matches!(way, Way::Short | Way::OneATurn);
-    fabric.one_a_turn = matches!(way, Way::OneATurn | Way::General);
+    fabric.one_frame_per_poll = matches!(way, Way::OneATurn | Way::General);
     fabric.shuffle = (permille > 0).then_some(seed);
     fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
     for id in 0..ROUNDS {

@@ -61,11 +61,13 @@ fn receive(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
 // W-52 W-53
 #[test]
 fn no_part_of_a_put_is_made_up() {
-    for (order, one_a_turn) in OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)]) {
+    for (order, one_frame_per_poll) in
+        OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)])
+    {
         for part in 0..5 {
-            let case = format!("{} {part} {one_a_turn}", order.name());
+            let case = format!("{} {part} {one_frame_per_poll}", order.name());
             let mut fabric = fabric(order);
-            fabric.one_a_turn = one_a_turn;
+            fabric.one_frame_per_poll = one_frame_per_poll;
             fabric.memory(0).fill(7);
             fabric.memory(1).fill(3);
             fabric.fail_sources(0, unread_once(part));

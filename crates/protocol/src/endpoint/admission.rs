@@ -38,7 +38,7 @@ impl Endpoint {
     /// packet.
     pub(super) fn note_work(&self, peer: &mut Peer) {
         if !Class::ALL.into_iter().all(|class| self.has_room_to_serve(peer, class)) {
-            peer.acquaintances = [None; Class::COUNT];
+            peer.known_headers = [None; Class::COUNT];
         }
     }
 

@@ -75,7 +75,7 @@ impl Endpoint {
                     self.take_ack(now, &mut peer, class, (psn, operation), hole, bitmap);
                 }
             }
-            self.make_ack_acquaintance(port, frame, &mut peer);
+            self.store_ack_header(port, frame, &mut peer);
             Ok(())
         };
         self.put_back(peer);
@@ -122,7 +122,7 @@ impl Endpoint {
             Arrival::InOrder => {
                 self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
-                self.make_acquaintance(port, header.class, frame, peer);
+                self.store_header(port, header.class, frame, peer);
                 self.note_work(peer);
                 Ok(())
             }
@@ -194,7 +194,7 @@ impl Endpoint {
         if let Some(gap) = peer.gap_before(class, first_operation) {
             peer.serving_from[class.index()] = gap;
             peer.serve(class, first_operation, true);
-            self.note_spoilt(peer, class, (gap, first_operation), None);
+            self.note_failed(peer, class, (gap, first_operation), None);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ids::Class;
 
 impl Endpoint {
     /// Records failed operations of a stream.
-    pub(super) fn note_spoilt(
+    pub(super) fn note_failed(
         &mut self,
         peer: &mut Peer,
         class: Class,
@@ -17,13 +17,13 @@ impl Endpoint {
     ) {
         let visible = peer.receivers[class.index()].visible;
         peer.failed_operations[class.index()].note(first, end, error, visible);
-        self.has_spoilt = true;
+        self.has_failures = true;
     }
 
     // W-40
     /// Refuses the signals at the front of the memory queue whose data is not visible.
     #[cold]
-    pub(super) fn refuse_hollow_signals(&mut self) {
+    pub(super) fn refuse_signals_without_data(&mut self) {
         while let Some(pending) = self.memory.next_signal().copied() {
             let Purpose::Signal { class, first, counted, .. } = pending.purpose else { return };
             let Some(mut peer) = self.peers.get_mut(pending.node.index()).and_then(Option::take) else {
@@ -56,6 +56,6 @@ impl Endpoint {
             self.queue_data(peer, class.reply());
         }
         peer.served(class, end);
-        self.tell_if_late(peer, class);
+        self.acknowledge_if_late(peer, class);
     }
 }

@@ -132,7 +132,7 @@ fn judge_front(peer: &mut Peer) {
     overlaps.blocks = match peer.bulk[Class::Bulk.index()].front() {
         Some(Bulk::Put { target, source, first: None, .. }) if source.length > 0 => {
             let lines = Lines::of(target.region, target.offset, source.length);
-            overlaps.under_way.iter().any(|(_, other)| other.meet(&lines))
+            overlaps.under_way.iter().any(|(_, other)| other.touches(&lines))
         }
         _ => false,
     };

@@ -21,7 +21,7 @@ impl Lines {
         Self { region, first: offset / LINE_BYTES, last }
     }
 
-    pub(super) fn meet(&self, other: &Self) -> bool {
+    pub(super) fn touches(&self, other: &Self) -> bool {
         self.region == other.region && self.first <= other.last && other.first <= self.last
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::failed_operations::FailedOperations;
 use super::overlaps::Overlaps;
-use super::ways::Ways;
+use super::path_choice::PathChoice;
 use super::witness::Witness;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
@@ -18,7 +18,7 @@ use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::{Sender, SenderLimits};
-use crate::wire::familiar::{Familiar, Template};
+use crate::wire::familiar::{FixedFields, Template};
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 
@@ -33,8 +33,8 @@ pub(super) struct Serving {
 
 /// Checked header of one stream, valid while the settings that the checks depend on do not change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acquaintance {
-    pub header: Familiar,
+pub(super) struct KnownHeader {
+    pub header: FixedFields,
     pub port: PortId,
     pub trust: Trust,
 }
@@ -92,15 +92,15 @@ pub(super) struct Peer {
     /// Constant header fields of a class for the two present incarnations.
     pub headers: [FabricHeader; Class::COUNT],
     /// Checked header of the last frame, by class. Frames like it need no full check.
-    pub acquaintances: [Option<Acquaintance>; Class::COUNT],
+    pub known_headers: [Option<KnownHeader>; Class::COUNT],
     /// Checked header of the last frame that only acknowledges.
-    pub ack_acquaintance: Option<Acquaintance>,
+    pub known_ack_header: Option<KnownHeader>,
     /// Header of the last frame of a class, and the port through which it left.
     pub templates: [Option<(PortId, Template)>; Class::COUNT],
     pub ack_template: Option<(PortId, Template)>,
     /// Number of entries that each stream has in the queues of ports: one, or one per packet if packets choose paths.
     pub tickets: [u16; Class::COUNT],
-    pub ways: Ways,
+    pub path_choice: PathChoice,
     pub is_ack_queued: bool,
     /// True if packets have arrived since a frame to this node last had no acknowledgement to carry. Traffic in one
     /// direction then skips the search of four streams.
@@ -160,12 +160,12 @@ impl Peer {
                 psn: 0,
                 first_operation: 0,
             }),
-            acquaintances: [None; Class::COUNT],
-            ack_acquaintance: None,
+            known_headers: [None; Class::COUNT],
+            known_ack_header: None,
             templates: [None; Class::COUNT],
             ack_template: None,
             tickets: [0; Class::COUNT],
-            ways: Ways::new(config.node, node),
+            path_choice: PathChoice::new(config.node, node),
             is_ack_queued: false,
             may_owe_acks: false,
             is_lost: false,

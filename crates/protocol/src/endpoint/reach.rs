@@ -17,10 +17,10 @@ use crate::transport::receiver::Receiver;
 impl Endpoint {
     /// Follows a change of the forwarding table or of the known incarnations.
     pub(super) fn follow_routes(&mut self, now: Instant) {
-        if !self.forwarder.routes_changed && self.forwarder.new_lives.is_empty() {
+        if !self.forwarder.routes_changed && self.forwarder.new_incarnations.is_empty() {
             return;
         }
-        while let Some(node) = self.forwarder.new_lives.pop() {
+        while let Some(node) = self.forwarder.new_incarnations.pop() {
             self.meet_new_life(node);
         }
         if !core::mem::take(&mut self.forwarder.routes_changed) {
@@ -43,7 +43,7 @@ impl Endpoint {
                     self.fail_waits(node);
                 }
             }
-            self.fail_receives_from_anybody();
+            self.fail_receives_from_any_source();
         }
         self.end_flushes();
     }
@@ -60,7 +60,7 @@ impl Endpoint {
         peer.is_lost = !reachable;
         let mut announced = None;
         let mut moved = false;
-        let lost_ways = self.find_ways(peer);
+        let lost_ways = self.find_paths(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
@@ -71,9 +71,9 @@ impl Endpoint {
             }
             for way in &lost_ways {
                 moved = true;
-                peer.senders[class.index()].handle_way_lost(now, way.0);
+                peer.senders[class.index()].handle_path_lost(now, way.0);
             }
-            if new.is_some() && (returns || (old != new && !peer.ways.are_several())) {
+            if new.is_some() && (returns || (old != new && !peer.path_choice.are_several())) {
                 moved = true;
                 peer.senders[class.index()].handle_path_change(now);
             }

@@ -9,21 +9,21 @@ use crate::ids::{Class, PortId};
 use crate::operation::bulk::Bulk;
 
 /// Tickets of one stream per path. A random choice needs more of them than round robin to keep all paths busy.
-const TICKETS_PER_WAY: u16 = 2;
-const TICKETS_PER_WAY_AT_RANDOM: u16 = 8;
+const TICKETS_PER_PATH: u16 = 2;
+const TICKETS_PER_RANDOM_PATH: u16 = 8;
 
 impl Endpoint {
     /// Looks the paths to the peer up in the table. Returns those that are no longer there.
-    pub(super) fn find_ways(&mut self, peer: &mut Peer) -> Vec<PortId> {
+    pub(super) fn find_paths(&mut self, peer: &mut Peer) -> Vec<PortId> {
         let policy = self.config().paths.policy;
         if !policy.is_per_packet() {
             return Vec::new();
         }
-        let ports: Vec<_> = self.forwarder.ways(peer.node).collect();
-        let per_way = if policy == PathPolicy::Spray { TICKETS_PER_WAY_AT_RANDOM } else { TICKETS_PER_WAY };
-        peer.ways.tickets_max = (per_way * ports.len() as u16).max(1);
-        let mut lost = core::mem::replace(&mut peer.ways.ports, ports);
-        lost.retain(|port| !peer.ways.ports.contains(port));
+        let ports: Vec<_> = self.forwarder.shortest_paths(peer.node).collect();
+        let per_path = if policy == PathPolicy::Spray { TICKETS_PER_RANDOM_PATH } else { TICKETS_PER_PATH };
+        peer.path_choice.tickets_max = (per_path * ports.len() as u16).max(1);
+        let mut lost = core::mem::replace(&mut peer.path_choice.ports, ports);
+        lost.retain(|port| !peer.path_choice.ports.contains(port));
         lost
     }
 
@@ -31,11 +31,11 @@ impl Endpoint {
     #[cold]
     pub(super) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
         let wanted = self.packets_ready(peer, class);
-        while peer.tickets[class.index()] < wanted && !peer.ways.ports.is_empty() {
+        while peer.tickets[class.index()] < wanted && !peer.path_choice.ports.is_empty() {
             let port = match self.config().paths.policy {
-                PathPolicy::RoundRobin => peer.ways.in_turn(),
-                PathPolicy::Spray => peer.ways.at_random(),
-                _ => peer.ways.least(|port| {
+                PathPolicy::RoundRobin => peer.path_choice.round_robin(),
+                PathPolicy::Spray => peer.path_choice.at_random(),
+                _ => peer.path_choice.least(|port| {
                     let channel = self.forwarder.own_channel(port, class);
                     let streams = self.ready_data[port.index()].of(channel).len();
                     self.forwarder.backlog(port, channel, streams)
@@ -50,7 +50,7 @@ impl Endpoint {
     /// Number of packets that a stream could send now, limited by its tickets.
     fn packets_ready(&self, peer: &Peer, class: Class) -> u16 {
         let sender = &peer.senders[class.index()];
-        let most = usize::from(peer.ways.tickets_max);
+        let most = usize::from(peer.path_choice.tickets_max);
         let room = most.min(sender.room());
         let mut uncut = 0;
         for bulk in &peer.bulk[class.index()] {

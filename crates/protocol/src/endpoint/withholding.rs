@@ -79,10 +79,10 @@ impl Endpoint {
         if self.undrained.kept.is_empty() {
             return Vec::new();
         }
-        let mut came_over: Vec<_> =
-            self.undrained.kept.iter().map(|kept| self.forwarder.came_over(&kept.withheld)).collect();
-        came_over.sort_unstable();
-        came_over.dedup();
+        let mut arrived_over: Vec<_> =
+            self.undrained.kept.iter().map(|kept| self.forwarder.arrived_over(&kept.withheld)).collect();
+        arrived_over.sort_unstable();
+        arrived_over.dedup();
         let mut waits = Vec::new();
         for (port, lines) in (0..).map(PortId).zip(&self.ready_data) {
             for channel in self.forwarder.channels(port) {
@@ -91,7 +91,7 @@ impl Endpoint {
                         port,
                         channel,
                         self.undrained.kept.len(),
-                        came_over.clone(),
+                        arrived_over.clone(),
                     ));
                 }
             }

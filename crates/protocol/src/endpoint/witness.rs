@@ -22,7 +22,7 @@ pub(super) struct Witness {
     /// Next packet number to execute, by class.
     next: [u32; Class::COUNT],
     /// Under *path*: the last packet by port and class.
-    ways: Vec<(PortId, Class, u32)>,
+    paths: Vec<(PortId, Class, u32)>,
     /// Under *region*: the last writer, by slot of the line.
     lines: Vec<Option<Written>>,
 }
@@ -38,7 +38,7 @@ struct Written {
 
 impl Witness {
     pub(super) const fn new(scope: OrderScope) -> Self {
-        Self { scope, next: [0; Class::COUNT], ways: Vec::new(), lines: Vec::new() }
+        Self { scope, next: [0; Class::COUNT], paths: Vec::new(), lines: Vec::new() }
     }
 
     /// Checks a packet that is executed. Returns the violated scope, if any.
@@ -52,7 +52,7 @@ impl Witness {
         let holds = match self.scope {
             OrderScope::Pair | OrderScope::Class => self.is_next(header.class, header.psn),
             OrderScope::Region => self.follows_in_its_lines(header, operations),
-            OrderScope::Path => self.follows_on_its_way(header, port),
+            OrderScope::Path => self.follows_on_its_path(header, port),
             OrderScope::None => true,
         };
         (!holds).then_some(self.scope)
@@ -74,13 +74,13 @@ impl Witness {
     }
 
     /// A retransmitted packet is later than packets sent in the meantime, and is not late itself.
-    fn follows_on_its_way(&mut self, header: &FabricHeader, port: PortId) -> bool {
+    fn follows_on_its_path(&mut self, header: &FabricHeader, port: PortId) -> bool {
         if header.again {
             return true;
         }
-        let known = self.ways.iter_mut().find(|(way, class, _)| (*way, *class) == (port, header.class));
+        let known = self.paths.iter_mut().find(|(path, class, _)| (*path, *class) == (port, header.class));
         let Some((_, _, last)) = known else {
-            self.ways.push((port, header.class, header.psn));
+            self.paths.push((port, header.class, header.psn));
             return true;
         };
         let follows = is_ahead(header.psn, *last);
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn lines_meet_where_they_share_256_bytes() {
-        assert!(lines(0, 256).meet(&lines(255, 1)));
-        assert!(!lines(0, 256).meet(&lines(256, 1)));
-        assert!(lines(100, 300).meet(&lines(511, 1)));
-        assert!(!lines(0, 256).meet(&Lines::of(RegionId(2), 0, 256)));
+        assert!(lines(0, 256).touches(&lines(255, 1)));
+        assert!(!lines(0, 256).touches(&lines(256, 1)));
+        assert!(lines(100, 300).touches(&lines(511, 1)));
+        assert!(!lines(0, 256).touches(&Lines::of(RegionId(2), 0, 256)));
     }
 
     #[test]

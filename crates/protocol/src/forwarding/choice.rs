@@ -10,7 +10,7 @@ use super::forwarder::Forwarder;
 use crate::config::PathPolicy;
 use crate::ids::{Channel, NodeId, PortId};
 use crate::link::state::LinkState;
-use crate::route::table::{STEP, stir};
+use crate::route::table::{STEP, hash_word};
 
 impl Forwarder {
     /// Returns the egress port of the next data frame to a member, which arrived on `channel`.
@@ -27,7 +27,7 @@ impl Forwarder {
         let way = match self.config.paths.policy {
             PathPolicy::Spray => {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
-                ways().nth(stir(word) as usize % count)
+                ways().nth(hash_word(word) as usize % count)
             }
             // Among the ports with the shortest queue, the next in round robin.
             PathPolicy::LeastQueue => (0..)

@@ -18,21 +18,21 @@ impl Forwarder {
 
     fn wait_at(&self, port: PortId, channel: Channel) -> Option<Wait> {
         let (link, queue) = (&self.links[port.index()], self.egress[port.index()].data.of(channel));
-        let first = &queue[self.next_place(port, channel)?];
+        let first = &queue[self.next_index(port, channel)?];
         let cost = link.credits(channel).cost(first.length);
         if !link.state().carries_data() || link.admits(channel, cost, first.length) {
             return None;
         }
-        let mut came_over: Vec<_> = queue
+        let mut arrived_over: Vec<_> = queue
             .iter()
             .map(|transit| {
                 let link = &self.links[transit.ingress.index()];
                 (link.config.edge, link.accounts.kept_under(transit.channel))
             })
             .collect();
-        came_over.sort_unstable();
-        came_over.dedup();
-        Some(self.wait_of(port, channel, queue.len(), came_over))
+        arrived_over.sort_unstable();
+        arrived_over.dedup();
+        Some(self.wait_of(port, channel, queue.len(), arrived_over))
     }
 
     /// Returns the wait of frames that came over these links and channels, at a port and channel.
@@ -41,7 +41,7 @@ impl Forwarder {
         port: PortId,
         channel: Channel,
         frames: usize,
-        came_over: Vec<(u16, Channel)>,
+        arrived_over: Vec<(u16, Channel)>,
     ) -> Wait {
         let link = &self.links[port.index()];
         Wait {
@@ -50,7 +50,7 @@ impl Forwarder {
             edge: link.config.edge,
             channel: (link.accounts.count() > 1).then_some(channel),
             frames,
-            came_over,
+            arrived_over,
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::per_channel::PerChannel;
 /// Queues of all ingress ports.
 #[derive(Debug)]
 pub(super) struct InOrder {
-    ways_in: Vec<WayIn>,
+    ingresses: Vec<Ingress>,
     /// Ingress port of the frame that is leaving, by egress port.
     leaving: Vec<Option<PortId>>,
     /// True if an ingress has become free since the last call of [`InOrder::take_moved`].
@@ -30,7 +30,7 @@ pub(super) struct InOrder {
 }
 
 #[derive(Debug)]
-struct WayIn {
+struct Ingress {
     lines: PerChannel<VecDeque<LeaseId>>,
     /// True if one of its frames is leaving.
     is_busy: bool,
@@ -42,18 +42,18 @@ impl InOrder {
         let lines = |port: &PortConfig| {
             PerChannel::new(port.channel_count(config.channels.count()), |_| VecDeque::new())
         };
-        let way_in = |port| WayIn { lines: lines(port), is_busy: false };
-        let ways_in: Vec<_> = config.ports.iter().map(way_in).collect();
-        Self { leaving: vec![None; ways_in.len()], ways_in, has_moved: false }
+        let ingress = |port| Ingress { lines: lines(port), is_busy: false };
+        let ingresses: Vec<_> = config.ports.iter().map(ingress).collect();
+        Self { leaving: vec![None; ingresses.len()], ingresses, has_moved: false }
     }
 
     pub(super) fn join(&mut self, transit: &Transit) {
-        self.ways_in[transit.ingress.index()].lines.of_mut(transit.channel).push_back(transit.lease);
+        self.ingresses[transit.ingress.index()].lines.of_mut(transit.channel).push_back(transit.lease);
     }
 
     /// Removes a frame that leaves or is given up, at any position.
     pub(super) fn leave(&mut self, transit: &Transit) {
-        let line = self.ways_in[transit.ingress.index()].lines.of_mut(transit.channel);
+        let line = self.ingresses[transit.ingress.index()].lines.of_mut(transit.channel);
         if let Some(place) = line.iter().position(|lease| *lease == transit.lease) {
             line.remove(place);
         }
@@ -62,13 +62,13 @@ impl InOrder {
     pub(super) fn begin(&mut self, port: PortId, transit: &Transit) {
         self.end(port);
         self.leaving[port.index()] = Some(transit.ingress);
-        self.ways_in[transit.ingress.index()].is_busy = true;
+        self.ingresses[transit.ingress.index()].is_busy = true;
     }
 
     /// Ends the frame that was leaving by this port. Returns true if there was one.
     pub(super) fn end(&mut self, port: PortId) -> bool {
         let Some(ingress) = self.leaving[port.index()].take() else { return false };
-        self.ways_in[ingress.index()].is_busy = false;
+        self.ingresses[ingress.index()].is_busy = false;
         self.has_moved = true;
         true
     }
@@ -79,8 +79,8 @@ impl InOrder {
     }
 
     pub(super) fn is_first(&self, transit: &Transit) -> bool {
-        let way_in = &self.ways_in[transit.ingress.index()];
-        !way_in.is_busy && way_in.lines.of(transit.channel).front() == Some(&transit.lease)
+        let ingress = &self.ingresses[transit.ingress.index()];
+        !ingress.is_busy && ingress.lines.of(transit.channel).front() == Some(&transit.lease)
     }
 
     /// Returns true if an ingress has become free since the last call.

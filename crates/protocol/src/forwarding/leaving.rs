@@ -9,7 +9,7 @@ impl Forwarder {
     /// Returns the index in a queue of the frame that goes next: the first, or the first at the head of its ingress
     /// queue.
     #[inline]
-    pub(super) fn next_place(&self, port: PortId, channel: Channel) -> Option<usize> {
+    pub(super) fn next_index(&self, port: PortId, channel: Channel) -> Option<usize> {
         let queue = self.egress[port.index()].data.of(channel);
         match &self.in_order {
             None => (!queue.is_empty()).then_some(0),

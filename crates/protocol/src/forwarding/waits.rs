@@ -25,7 +25,7 @@ pub struct Wait {
     /// Number of frames.
     pub frames: usize,
     /// Links over which the frames arrived, with the channel.
-    pub came_over: Vec<(u16, Channel)>,
+    pub arrived_over: Vec<(u16, Channel)>,
 }
 
 /// Returns a circle among the waits of all members: each waits for the next and the last for the first.
@@ -62,7 +62,7 @@ pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
 fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
     let wait = &waits[index];
     let place = (wait.edge, wait.channel.unwrap_or_default());
-    let holds = move |other: &Wait| other.member == wait.toward && other.came_over.contains(&place);
+    let holds = move |other: &Wait| other.member == wait.toward && other.arrived_over.contains(&place);
     (0..waits.len()).zip(waits).filter(move |(_, other)| holds(other)).map(|(index, _)| index)
 }
 
@@ -71,14 +71,14 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    fn wait(member: u16, edge: u16, toward: u16, came_over: &[u16]) -> Wait {
+    fn wait(member: u16, edge: u16, toward: u16, arrived_over: &[u16]) -> Wait {
         Wait {
             member: NodeId(member),
             toward: NodeId(toward),
             edge,
             channel: None,
             frames: 1,
-            came_over: came_over.iter().map(|edge| (*edge, Channel(0))).collect(),
+            arrived_over: arrived_over.iter().map(|edge| (*edge, Channel(0))).collect(),
         }
     }
 
@@ -88,7 +88,7 @@ mod tests {
         let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
         // One member that holds nothing of the link before it breaks the circle.
-        waits[3].came_over = vec![(9, Channel(0))];
+        waits[3].arrived_over = vec![(9, Channel(0))];
         assert_eq!(circle(&waits), None);
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         waits.iter_mut().for_each(|wait| wait.channel = Some(Channel(0)));
         assert!(circle(&waits).is_some());
-        waits[2].came_over = vec![(1, Channel(1))];
+        waits[2].arrived_over = vec![(1, Channel(1))];
         assert_eq!(circle(&waits), None);
     }
 

@@ -105,7 +105,9 @@ impl Member for Switch {
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let forwarder = &mut self.forwarder;
         let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
-            forwarder.turn(port).find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
+            forwarder
+                .channel_order(port)
+                .find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
         });
         let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
         self.touch(port);
@@ -127,7 +129,7 @@ impl Member for Switch {
         self.touch(port);
     }
 
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         self.forwarder.has_moved()
     }
 

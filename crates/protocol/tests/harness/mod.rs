@@ -39,7 +39,7 @@ pub struct Fabric {
     /// Memory is at hand when a frame comes in.
     pub at_once: bool,
     /// True if each poll iteration sends at most one frame, so that no frame is part of a run.
-    pub one_a_turn: bool,
+    pub one_frame_per_poll: bool,
     seats: Vec<Seat>,
     flights: Vec<Flight>,
     counter: u64,
@@ -57,7 +57,7 @@ impl Fabric {
             filter: Box::new(|_, _, _, _| true),
             shuffle: None,
             at_once: true,
-            one_a_turn: false,
+            one_frame_per_poll: false,
             seats,
             flights: Vec::new(),
             counter: 0,
@@ -283,14 +283,14 @@ impl Fabric {
     }
 
     fn drain(&mut self, node: usize) {
-        while self.drain_once(node) && self.one_a_turn {}
+        while self.drain_once(node) && self.one_frame_per_poll {}
     }
 
     /// Returns true if a frame has left.
     fn drain_once(&mut self, node: usize) -> bool {
         let now = self.now;
         let seat = &mut self.seats[node];
-        seat.wires.holds_one = self.one_a_turn;
+        seat.wires.holds_one = self.one_frame_per_poll;
         let mut events = Vec::new();
         drain(seat.member.member(), now, &mut seat.wires, &mut seat.memory, &mut |event| events.push(event));
         self.events.extend(events.into_iter().map(|event| (now, node, event)));
