@@ -265,7 +265,7 @@ impl Endpoint {
         if others().any(|node| self.forwarder.reaches(node)) {
             return;
         }
-        if others().any(|node| self.forwarder.life(node).is_some()) {
+        if others().any(|node| self.forwarder.incarnation(node).is_some()) {
             self.end_receives(None);
         }
     }

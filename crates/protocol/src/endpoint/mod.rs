@@ -261,13 +261,13 @@ impl Endpoint {
         if let Some(peer) = slot.take() {
             return Some(peer);
         }
-        let life = self.forwarder.life(node)?;
-        Some(self.fresh_peer(node, life))
+        let incarnation = self.forwarder.incarnation(node)?;
+        Some(self.fresh_peer(node, incarnation))
     }
 
-    fn fresh_peer(&mut self, node: NodeId, life: Incarnation) -> Box<Peer> {
+    fn fresh_peer(&mut self, node: NodeId, incarnation: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
-        let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
+        let mut peer = Box::new(Peer::new(node, incarnation, self.generation, &self.forwarder.config));
         self.find_paths(&mut peer);
         for class in Class::ALL {
             let entropy = self.entropy(node, class);

@@ -77,7 +77,7 @@ impl Endpoint {
         {
             let last = peer.senders[Class::Bulk.index()].next_operation().wrapping_sub(1);
             let lines = Lines::of(target.region, target.offset, source.length);
-            peer.overlaps.under_way.push_back((last, lines));
+            peer.overlaps.in_flight.push_back((last, lines));
         }
         self.judge_overlap(peer);
     }
@@ -126,13 +126,13 @@ impl Endpoint {
 fn judge_front(peer: &mut Peer) {
     let visible = peer.senders[Class::Bulk.index()].visible();
     let overlaps = &mut peer.overlaps;
-    while overlaps.under_way.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
-        overlaps.under_way.pop_front();
+    while overlaps.in_flight.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
+        overlaps.in_flight.pop_front();
     }
     overlaps.blocks = match peer.bulk[Class::Bulk.index()].front() {
         Some(Bulk::Put { target, source, first: None, .. }) if source.length > 0 => {
             let lines = Lines::of(target.region, target.offset, source.length);
-            overlaps.under_way.iter().any(|(_, other)| other.touches(&lines))
+            overlaps.in_flight.iter().any(|(_, other)| other.touches(&lines))
         }
         _ => false,
     };

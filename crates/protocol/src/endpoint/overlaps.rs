@@ -30,14 +30,14 @@ impl Lines {
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
     /// Number of the last operation of each put, and its lines.
-    pub(super) under_way: VecDeque<(u32, Lines)>,
+    pub(super) in_flight: VecDeque<(u32, Lines)>,
     /// True if the next put touches the lines of one in flight.
     pub(super) blocks: bool,
 }
 
 impl Overlaps {
     pub(super) fn clear(&mut self) {
-        self.under_way.clear();
+        self.in_flight.clear();
         self.blocks = false;
     }
 }

@@ -62,7 +62,7 @@ pub(super) struct RefusalHold {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub node: NodeId,
-    pub life: Incarnation,
+    pub incarnation: Incarnation,
     /// Distinguishes answers of memory for this incarnation from those for an earlier one.
     pub generation: u32,
     pub senders: [Sender; Class::COUNT],
@@ -117,7 +117,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(node: NodeId, life: Incarnation, generation: u32, config: &MemberConfig) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        incarnation: Incarnation,
+        generation: u32,
+        config: &MemberConfig,
+    ) -> Self {
         let limits = SenderLimits {
             transport: config.transport,
             packing: config.packing,
@@ -125,7 +130,7 @@ impl Peer {
         };
         Self {
             node,
-            life,
+            incarnation,
             generation,
             senders: core::array::from_fn(|_| Sender::new(limits)),
             receivers: core::array::from_fn(|_| Receiver::new(&config.transport)),
@@ -156,7 +161,7 @@ impl Peer {
                 again: false,
                 ack: None,
                 source_incarnation: config.incarnation.tag(),
-                destination_incarnation: life.tag(),
+                destination_incarnation: incarnation.tag(),
                 psn: 0,
                 first_operation: 0,
             }),

@@ -60,7 +60,7 @@ impl Endpoint {
         peer.is_lost = !reachable;
         let mut announced = None;
         let mut moved = false;
-        let lost_ways = self.find_paths(peer);
+        let lost_paths = self.find_paths(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
@@ -69,9 +69,9 @@ impl Endpoint {
                 announced = Some((old, new));
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
-            for way in &lost_ways {
+            for path in &lost_paths {
                 moved = true;
-                peer.senders[class.index()].handle_path_lost(now, way.0);
+                peer.senders[class.index()].handle_path_lost(now, path.0);
             }
             if new.is_some() && (returns || (old != new && !peer.path_choice.are_several())) {
                 moved = true;
@@ -91,9 +91,9 @@ impl Endpoint {
     }
 
     fn meet_new_life(&mut self, node: NodeId) {
-        let Some(life) = self.forwarder.life(node) else { return };
+        let Some(incarnation) = self.forwarder.incarnation(node) else { return };
         let Some(mut old) = self.peers[node.index()].take() else { return };
-        if old.life == life {
+        if old.incarnation == incarnation {
             self.put_back(old);
             return;
         }
@@ -105,7 +105,7 @@ impl Endpoint {
                 }
             }
         }
-        let mut fresh = self.fresh_peer(node, life);
+        let mut fresh = self.fresh_peer(node, incarnation);
         fresh.posted_error = old.posted_error;
         self.put_back(fresh);
         self.fail_waits(node);

@@ -203,8 +203,8 @@ impl Endpoint {
         let packet = sender.packet(index).0;
         place_operations(packet, out);
         let body = packet.source.as_ref().map_or(Body::Written, gathered);
-        let way = if peer.path_choice.are_several() { port.0 } else { 0 };
-        if sender.note_sent(now, index, way) {
+        let path = if peer.path_choice.are_several() { port.0 } else { 0 };
+        if sender.note_sent(now, index, path) {
             self.forwarder.count_retransmission(port);
         }
         let deadline = sender.deadline();

@@ -24,7 +24,7 @@ impl Forwarder {
             return None;
         }
         let turn = self.choices as usize % count;
-        let way = match self.config.paths.policy {
+        let path = match self.config.paths.policy {
             PathPolicy::Spray => {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
                 ways().nth(hash_word(word) as usize % count)
@@ -41,6 +41,6 @@ impl Forwarder {
             _ => ways().nth(turn),
         };
         self.choices = self.choices.wrapping_add(1);
-        way
+        path
     }
 }

@@ -170,8 +170,8 @@ impl Forwarder {
 
     /// Returns the incarnation that a member last reported.
     #[must_use]
-    pub fn life(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
-        self.reports.life(member)
+    pub fn incarnation(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
+        self.reports.incarnation(member)
     }
 
     /// Returns the egress port of a flow.

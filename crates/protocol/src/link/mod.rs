@@ -190,7 +190,7 @@ impl Link {
     /// accepted this end's incarnation. Earlier frames carry counters of an earlier session.
     #[must_use]
     pub fn accepts_session(&self, session: u16) -> bool {
-        self.is_confirmed && self.neighbour.is_some_and(|life| life.tag() as u16 == session)
+        self.is_confirmed && self.neighbour.is_some_and(|incarnation| incarnation.tag() as u16 == session)
     }
 
     // W-16

@@ -85,12 +85,12 @@ pub enum News {
 }
 
 impl Reports {
-    /// Returns an empty set of reports of `own`, whose incarnation is `life`.
+    /// Returns an empty set of reports of `own`, whose incarnation is `incarnation`.
     #[must_use]
-    pub fn new(graph: SharedGraph, own: NodeId, life: Incarnation) -> Self {
+    pub fn new(graph: SharedGraph, own: NodeId, incarnation: Incarnation) -> Self {
         Self {
             own,
-            own_life: IncarnationMark::of(life),
+            own_life: IncarnationMark::of(incarnation),
             latest: vec![None; graph.members.len()],
             reported_up: vec![[None; 2]; graph.edges.len()],
             queued: vec![VecDeque::new(); graph.links(own).len()],
@@ -107,7 +107,7 @@ impl Reports {
 
     /// Returns the incarnation that a member last reported.
     #[must_use]
-    pub fn life(&self, member: NodeId) -> Option<Incarnation> {
+    pub fn incarnation(&self, member: NodeId) -> Option<Incarnation> {
         self.latest.get(member.index())?.as_ref().map(|report| report.incarnation)
     }
 
@@ -119,7 +119,7 @@ impl Reports {
         let [one, other] = self.reported_up[edge];
         let ends = &self.graph.edges[edge];
         let means = |said: Option<IncarnationMark>, whom: NodeId| {
-            said.is_some() && said == self.life(whom).map(IncarnationMark::of)
+            said.is_some() && said == self.incarnation(whom).map(IncarnationMark::of)
         };
         means(one, ends.b) && means(other, ends.a)
     }
@@ -133,7 +133,7 @@ impl Reports {
         let ends = &self.graph.edges[edge];
         let neighbour = if ends.a == self.own { ends.b } else { ends.a };
         self.reported_up[edge][self.end(edge, neighbour)] == Some(self.own_life)
-            && self.life(neighbour) == met
+            && self.incarnation(neighbour) == met
     }
 
     // W-18
@@ -176,10 +176,10 @@ impl Reports {
     }
 
     fn note_edges(&mut self, report: &LinkReport) {
-        for (edge, life) in &report.edges {
+        for (edge, incarnation) in &report.edges {
             let edge = usize::from(*edge);
             let end = self.end(edge, report.origin);
-            self.reported_up[edge][end] = *life;
+            self.reported_up[edge][end] = *incarnation;
         }
     }
 
@@ -203,7 +203,8 @@ impl Reports {
         if self.latest[origin.index()].is_none() || origin == self.own {
             return false;
         }
-        neighbour == origin || self.said(origin).any(|(_, other, life)| life.is_some() && other == neighbour)
+        neighbour == origin
+            || self.said(origin).any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
     }
 
     /// Queues the reports that a neighbour on a new link will not get from their origins.
@@ -250,7 +251,7 @@ impl Reports {
             *queue = VecDeque::new();
         }
         let Heard { incarnation, number, is_departure } = self.latest[origin.index()]?;
-        let edges = self.said(origin).map(|(edge, _, life)| (edge, life)).collect();
+        let edges = self.said(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
 }
@@ -277,10 +278,10 @@ mod tests {
     const OWN: Incarnation = Incarnation(7);
     const OWN_MARK: IncarnationMark = IncarnationMark::of(OWN);
 
-    fn report(life: u64, number: u32, up: bool) -> LinkReport {
+    fn report(incarnation: u64, number: u32, up: bool) -> LinkReport {
         LinkReport {
             origin: NodeId(1),
-            incarnation: Incarnation(life),
+            incarnation: Incarnation(incarnation),
             number,
             edges: vec![(0, up.then_some(OWN_MARK))],
             is_departure: false,
@@ -320,11 +321,16 @@ mod tests {
     #[test]
     fn who_is_up_with_another_life_is_not_up_with_this_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: &[(u16, Option<u64>)]| {
-            let edges =
-                edges.iter().map(|(edge, of)| (*edge, of.map(|life| IncarnationMark::of(Incarnation(life)))));
+        let mut hear = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
+            let edges = edges.iter().map(|(edge, of)| {
+                (*edge, of.map(|incarnation| IncarnationMark::of(Incarnation(incarnation))))
+            });
             let (origin, edges) = (NodeId(origin), edges.collect());
-            reports.receive(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
             (reports.neighbour_reports_up(0, Some(Incarnation(11))), reports.both_report_up(2))
         };
         assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "nobody knows member 1 yet");
@@ -347,11 +353,15 @@ mod tests {
     #[test]
     fn a_link_counts_when_both_mean_each_other() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
+        let mut hear = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
             let origin = NodeId(origin);
-            reports.receive(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
         };
-        let mark = |life: u64| Some(IncarnationMark::of(Incarnation(life)));
+        let mark = |incarnation: u64| Some(IncarnationMark::of(Incarnation(incarnation)));
         hear(1, 11, vec![(0, Some(OWN_MARK)), (2, mark(20))]);
         hear(3, 20, vec![(2, mark(11))]);
         assert!(reports.neighbour_reports_up(0, Some(Incarnation(11))) && reports.both_report_up(2));

@@ -145,8 +145,8 @@ pub struct IncarnationMark(NonZeroU16);
 impl IncarnationMark {
     /// Returns the mark of an incarnation.
     #[must_use]
-    pub const fn of(life: Incarnation) -> Self {
-        Self::said((hash_word(life.0 as u32 ^ hash_word((life.0 >> 32) as u32)) >> 18) as u16)
+    pub const fn of(incarnation: Incarnation) -> Self {
+        Self::said((hash_word(incarnation.0 as u32 ^ hash_word((incarnation.0 >> 32) as u32)) >> 18) as u16)
     }
 
     /// Returns the mark with these 14 bits.
@@ -195,10 +195,10 @@ impl LinkReport {
         put_u16(body, 2, self.edges.len() as u16);
         put_u64(body, 4, self.incarnation.0);
         put_u32(body, 12, self.number);
-        for (index, (edge, life)) in self.edges.iter().enumerate() {
+        for (index, (edge, incarnation)) in self.edges.iter().enumerate() {
             let at = REPORT_BYTES + REPORT_ENTRY_BYTES * index;
             put_u16(body, at, *edge);
-            let state = match (self.is_departure, life) {
+            let state = match (self.is_departure, incarnation) {
                 (true, _) => LEFT,
                 (false, Some(mark)) => CARRIES_DATA | mark.bits() << STATE_BITS,
                 (false, None) => 0,
