@@ -18,7 +18,7 @@ const CIRCLES: [(&str, usize); 9] = [
     ("gpu", 8),
     ("jobs", 14),
     ("node", 32),
-    ("protocol", 17),
+    ("plan", 57),
     ("simulator", 10),
 ];
 

@@ -7,7 +7,8 @@
 //!
 //! Modules, in reading order: [`time`], [`ids`] · [`wire`] (bytes and values) · [`link`] (one neighbour) ·
 //! [`transport`] (one remote node) · [`route`] (the graph and its tables) · [`memory`] (regions and access) ·
-//! [`operation`] (store, load, bulk, atomic, signal) · [`endpoint`] · [`switch`] · [`event`], [`error`].
+//! [`operation`] (store, load, bulk, atomic, signal) · [`forwarding`] (links, routes and transit of a member) ·
+//! [`endpoint`] · [`switch`] · [`event`], [`error`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod config;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+pub mod forwarding;
 pub mod ids;
 pub mod link;
 pub mod memory;
@@ -39,7 +41,7 @@ pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
-pub use link::Overdue;
+pub use link::heartbeat::Overdue;
 pub use link::state::LinkState;
 pub use memory::{
     Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,

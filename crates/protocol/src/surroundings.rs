@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 
 use crate::error::CommandRefused;
 use crate::event::Event;
+use crate::forwarding::waits::Wait;
 use crate::ids::{PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
+pub use crate::link::retry::passage::Passage;
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
-use crate::switch::waits::Wait;
 use crate::time::Instant;
 use crate::wire;
 
@@ -89,7 +90,7 @@ pub trait Member {
     fn poll_timeout(&self) -> Instant;
     /// Returns true if ports that were polled before may have something to send since the last call; all must be
     /// polled again.
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         false
     }
     /// Number of ports.
@@ -132,22 +133,6 @@ pub struct Transmit {
     pub doorbell: bool,
     /// Protection of the frame by link-level retry.
     pub passage: Passage,
-}
-
-/// Protection of a frame by link-level retry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Passage {
-    /// None: the link has no retry, or the frame is not protected by it.
-    #[default]
-    Plain,
-    /// The member computes the checks of the whole frame, and keeps a copy if the link has retry.
-    Kept,
-    /// The frame is replayed.
-    Repeated,
-    /// The frame leaves without protection.
-    Unprotected,
-    /// The frame is discarded.
-    Discarded,
 }
 
 /// Source of the rest of a frame's bytes.
@@ -410,7 +395,7 @@ where
         }
         progress |= before;
     }
-    progress |= member.must_be_asked_again();
+    progress |= member.must_poll_again();
     while let Some(lease) = member.poll_release() {
         wires.release(lease);
     }

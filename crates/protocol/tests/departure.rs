@@ -1,4 +1,4 @@
-//! A member that leaves in order: the others hear of it, however far they are, and call it no death.
+//! Departure of a member in order: all others receive it, at any distance, and do not count it as a death.
 
 mod harness;
 
@@ -16,7 +16,7 @@ fn five() -> Fabric {
     Fabric::up(ring(5), &options(RetransmissionMode::Selective))
 }
 
-/// When a node was told this of the leaver, if it was, by place in the list of events.
+/// Returns the index of the leaver's event among a node's events, if there is one.
 fn place_of(fabric: &Fabric, node: usize, wanted: Event) -> Option<usize> {
     fabric.events.iter().position(|(_, at, event)| *at == node && *event == wanted)
 }

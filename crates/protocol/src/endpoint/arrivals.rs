@@ -46,11 +46,11 @@ impl Endpoint {
             return Err(DropReason::CheckMissing);
         }
         let header = frame.fabric()?;
-        let life = self.check_identity(&header)?;
+        let incarnation = self.check_identity(&header)?;
         let is_data = frame.link.kind == FrameKind::Data;
         check_operations(&header, frame, is_data)?;
         let Some(mut peer) = self.peer_of(header.source) else { return Err(DropReason::StaleIncarnation) };
-        if life != peer.life {
+        if incarnation != peer.incarnation {
             // A new incarnation was reported in this poll iteration. Its streams begin at the end of the iteration.
             self.put_back(peer);
             return Err(DropReason::StaleIncarnation);
@@ -59,8 +59,8 @@ impl Endpoint {
             if let Some(ack) = header.ack {
                 self.take_ack(now, &mut peer, ack.class, (ack.psn, ack.operation), false, &[]);
             }
-            let way = (port, frame.link.channel);
-            self.note_taken(way, header.class, header.source, frame.bytes().len());
+            let ingress = (port, frame.link.channel);
+            self.note_taken(ingress, header.class, header.source, frame.bytes().len());
             if frame.link.is_marked {
                 peer.receivers[header.class.index()].note_mark();
                 self.forwarder.count_marks(port).rx_marked += 1;
@@ -75,7 +75,7 @@ impl Endpoint {
                     self.take_ack(now, &mut peer, class, (psn, operation), hole, bitmap);
                 }
             }
-            self.make_ack_acquaintance(port, frame, &mut peer);
+            self.store_ack_header(port, frame, &mut peer);
             Ok(())
         };
         self.put_back(peer);
@@ -94,7 +94,7 @@ impl Endpoint {
         if tenant != Some(&header.tenant) || header.source == self.config().node {
             return Err(DropReason::Stranger);
         }
-        let source = self.forwarder.life(header.source).ok_or(DropReason::StaleIncarnation)?;
+        let source = self.forwarder.incarnation(header.source).ok_or(DropReason::StaleIncarnation)?;
         let is_for_this_life = self.config().incarnation.tag() == header.destination_incarnation
             || is_planted(PlantedBug::StaleEpochTaken);
         if source.tag() != header.source_incarnation || !is_for_this_life {
@@ -122,7 +122,7 @@ impl Endpoint {
             Arrival::InOrder => {
                 self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
-                self.make_acquaintance(port, header.class, frame, peer);
+                self.store_header(port, header.class, frame, peer);
                 self.note_work(peer);
                 Ok(())
             }
@@ -194,7 +194,7 @@ impl Endpoint {
         if let Some(gap) = peer.gap_before(class, first_operation) {
             peer.serving_from[class.index()] = gap;
             peer.serve(class, first_operation, true);
-            self.note_spoilt(peer, class, (gap, first_operation), None);
+            self.note_failed(peer, class, (gap, first_operation), None);
         }
     }
 

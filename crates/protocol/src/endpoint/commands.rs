@@ -67,7 +67,7 @@ impl Endpoint {
                 Ok(())
             }
             Command::Flush { operation, target } => {
-                if !self.has_failed_unsaid(target) {
+                if !self.has_unreported_failure(target) {
                     self.check_reached(target)?;
                 }
                 self.flush(operation, target);
@@ -203,7 +203,7 @@ impl Endpoint {
     }
 
     /// Returns true if posted stores to this node have failed and no flush has reported that yet.
-    fn has_failed_unsaid(&self, node: Option<NodeId>) -> bool {
+    fn has_unreported_failure(&self, node: Option<NodeId>) -> bool {
         let peer = node.and_then(|node| self.peers.get(node.index())?.as_deref());
         peer.is_some_and(|peer| peer.posted_error.is_some())
     }

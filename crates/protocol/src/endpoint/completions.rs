@@ -198,7 +198,7 @@ impl Endpoint {
     }
 
     /// Checks the awaited words of a region, which may have changed.
-    pub(super) fn look_at_words_in(&mut self, region: RegionId) {
+    pub(super) fn check_words_in(&mut self, region: RegionId) {
         for index in 0..self.words.len() {
             if self.words[index].region == region {
                 self.look_at_word(index);

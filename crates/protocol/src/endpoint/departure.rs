@@ -7,9 +7,9 @@ use super::Endpoint;
 use crate::time::Instant;
 
 /// Largest number of transmissions of the message.
-const SAID_MAX: u32 = 8;
+const SENDS_MAX: u32 = 8;
 /// Number of transmissions per heartbeat interval.
-const SAID_PER_INTERVAL: u64 = 4;
+const SENDS_PER_INTERVAL: u64 = 4;
 
 /// Progress of a departure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,13 +23,13 @@ impl Departure {
     /// Sends the departure if it is due. Returns the latest time of the next call, or `None` if all neighbours have
     /// received it or the limit of transmissions is reached.
     pub fn advance(&mut self, now: Instant, endpoint: &mut Endpoint) -> Option<Instant> {
-        if self.said > 0 && (endpoint.is_parted() || self.said == SAID_MAX && now >= self.due) {
+        if self.said > 0 && (endpoint.is_parted() || self.said == SENDS_MAX && now >= self.due) {
             return None;
         }
         if now >= self.due {
             endpoint.begin_departure(now);
             self.said += 1;
-            self.due = now + endpoint.config().timers.heartbeat_interval_ns / SAID_PER_INTERVAL;
+            self.due = now + endpoint.config().timers.heartbeat_interval_ns / SENDS_PER_INTERVAL;
         }
         Some(self.due)
     }

@@ -144,12 +144,12 @@ impl Endpoint {
             }
             self.matching.posted.push_back(posted);
             if posted.source.is_none() {
-                self.fail_receives_from_anybody();
+                self.fail_receives_from_any_source();
             }
             return Ok(());
         };
         if let Some(mut peer) = self.peer_of(message.source) {
-            self.meet(&mut peer, &posted, &message, None);
+            self.deliver(&mut peer, &posted, &message, None);
             for class in [Class::Reply, Class::Bulk] {
                 self.queue_data(&mut peer, class);
             }
@@ -165,7 +165,7 @@ impl Endpoint {
     pub(super) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
         if let Some(posted) = self.matching.take_posted(peer.node, message.tag) {
             let end = message.number.wrapping_add(1);
-            return self.meet(peer, &posted, &message, Some(end));
+            return self.deliver(peer, &posted, &message, Some(end));
         }
         if let Content::Eager { lease, .. } = message.content {
             self.memory.hold(lease);
@@ -176,24 +176,24 @@ impl Endpoint {
 
     /// Delivers a message to its receive. Returns true if memory must act before the message's operation is served up
     /// to `end`.
-    fn meet(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
+    fn deliver(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
         let &Unexpected { tag, length, number, .. } = message;
         let (operation, source) = (posted.operation, peer.node);
         self.forwarder.push_event(Event::MessageMatched { operation, source, tag, length });
         let group = self.groups.open(operation, 1);
         if length > posted.into.length {
-            self.tell_received(peer, number, eager_cost(length));
+            self.send_received(peer, number, eager_cost(length));
             self.end_part(group, Err(OperationError::MessageTruncated));
             return false;
         }
         match message.content {
             _ if length == 0 => {
-                self.tell_received(peer, number, eager_cost(0));
+                self.send_received(peer, number, eager_cost(0));
                 self.end_part(group, Ok(0));
                 false
             }
             Content::Eager { lease, frame_offset } => {
-                self.tell_received(peer, number, eager_cost(length));
+                self.send_received(peer, number, eager_cost(length));
                 self.land_eager(peer, posted.into, (lease, frame_offset), length, (group, end));
                 end.is_some()
             }
@@ -222,7 +222,7 @@ impl Endpoint {
     }
 
     /// Notifies the sender that a message was received.
-    pub(super) fn tell_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+    pub(super) fn send_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let reply = Operation::Received { operation: number, cost };
         peer.senders[Class::Reply.index()].append(None, &reply);
     }
@@ -247,7 +247,7 @@ impl Endpoint {
                 let refusal = Operation::Refusal { operation: offer, class: Class::Request, code };
                 peer.senders[Class::Reply.index()].append(None, &refusal);
             }
-            None => self.tell_received(peer, offer, 0),
+            None => self.send_received(peer, offer, 0),
         }
         result.map(|_| length)
     }
@@ -259,13 +259,13 @@ impl Endpoint {
     }
 
     /// Ends receives from any source when no peer is left. A node that never had a peer waits for the first one.
-    pub(super) fn fail_receives_from_anybody(&mut self) {
+    pub(super) fn fail_receives_from_any_source(&mut self) {
         let count = self.config().graph.endpoint_count() as u16;
         let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);
         if others().any(|node| self.forwarder.reaches(node)) {
             return;
         }
-        if others().any(|node| self.forwarder.life(node).is_some()) {
+        if others().any(|node| self.forwarder.incarnation(node).is_some()) {
             self.end_receives(None);
         }
     }

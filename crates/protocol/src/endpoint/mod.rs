@@ -1,12 +1,14 @@
 //! GPU node: forwarder, transports, operations, regions.
 //!
 //! `commands` accepts commands of the caller. `arrivals` accepts received frames, and `straight` is its fast path.
-//! `serving` executes remote requests, and `failed_operations` records those that failed. `completions` ends the
-//! caller's operations. `transmit` builds frames, `run` consecutive ones, `cutting` packets of long transfers. `ways`
-//! spreads packets over several paths. `bounds` limits the work that one remote node may queue. `reach` follows
-//! routes, losses and returns. `departure` leaves in order. `undrained` keeps buffers back as a fault. A `peer::Peer`
-//! is the state of one remote node.
+//! `serving` executes remote requests; `failed_operations` records those that failed, and `hollow_signals` refuses
+//! signals that count them. `completions` ends the caller's operations. `transmit` builds frames, `run` consecutive ones,
+//! `cutting` packets of long transfers. `path_choice` and `spreading` choose among several paths. `order` keeps the promised
+//! order, with `overlaps`, and `witness` checks it. `bounds` and `admission` limit the work that one remote node may
+//! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
+//! credits back as a fault. A `peer::Peer` is the state of one remote node.
 
+mod admission;
 mod arrivals;
 mod bounds;
 mod commands;
@@ -14,17 +16,22 @@ mod completions;
 mod cutting;
 mod departure;
 mod failed_operations;
+mod hollow_signals;
 mod memory_queue;
 mod messages;
 mod order;
+mod overlaps;
+mod path_choice;
 mod peer;
 mod reach;
 mod run;
 mod serving;
+mod spreading;
 mod straight;
 mod transmit;
 mod undrained;
-mod ways;
+mod withholding;
+mod witness;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -35,6 +42,8 @@ use alloc::vec::Vec;
 use crate::config::{MemberConfig, PathPolicy, PortConfig};
 use crate::error::CommandRefused;
 use crate::event::Event;
+use crate::forwarding::forwarder::Forwarder;
+use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, Incarnation, NodeId, PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
@@ -47,8 +56,6 @@ use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
 use crate::surroundings::{Fill, Member, Memory, Transmit};
-use crate::switch::forwarder::Forwarder;
-use crate::switch::waits::Wait;
 use crate::time::Instant;
 use bounds::Bounds;
 pub use departure::Departure;
@@ -70,7 +77,7 @@ pub struct Endpoint {
     matching: Matching,
     memory: MemoryQueue,
     /// True if any remote operation has failed, so that signals are checked before they reach memory.
-    has_spoilt: bool,
+    has_failures: bool,
     ready_data: Vec<PerChannel<VecDeque<(NodeId, Class)>>>,
     ready_acks: Vec<VecDeque<NodeId>>,
     next_deadline: Instant,
@@ -110,7 +117,7 @@ impl Endpoint {
             flushes: Vec::new(),
             matching: Matching::default(),
             memory: MemoryQueue::default(),
-            has_spoilt: false,
+            has_failures: false,
             ready_data,
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
             next_deadline: Instant::NEVER,
@@ -147,7 +154,7 @@ impl Endpoint {
 
     /// Returns the first ports of the shortest live paths to `node`, one port per path; none if no path is alive.
     pub fn paths(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
-        self.forwarder.ways(node)
+        self.forwarder.shortest_paths(node)
     }
 
     /// Returns true if every other endpoint of the rack is reachable now.
@@ -254,14 +261,14 @@ impl Endpoint {
         if let Some(peer) = slot.take() {
             return Some(peer);
         }
-        let life = self.forwarder.life(node)?;
-        Some(self.fresh_peer(node, life))
+        let incarnation = self.forwarder.incarnation(node)?;
+        Some(self.fresh_peer(node, incarnation))
     }
 
-    fn fresh_peer(&mut self, node: NodeId, life: Incarnation) -> Box<Peer> {
+    fn fresh_peer(&mut self, node: NodeId, incarnation: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
-        let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
-        self.find_ways(&mut peer);
+        let mut peer = Box::new(Peer::new(node, incarnation, self.generation, &self.forwarder.config));
+        self.find_paths(&mut peer);
         for class in Class::ALL {
             let entropy = self.entropy(node, class);
             peer.headers[class.index()].entropy = entropy;
@@ -334,8 +341,8 @@ impl Member for Endpoint {
     }
 
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
-        if self.has_spoilt {
-            self.refuse_hollow_signals();
+        if self.has_failures {
+            self.refuse_signals_without_data();
         }
         self.memory.poll()
     }
@@ -361,7 +368,7 @@ impl Member for Endpoint {
         if let Some(transmit) = self.transmit_ack(port, out) {
             return Some(transmit);
         }
-        for channel in self.forwarder.turn(port) {
+        for channel in self.forwarder.channel_order(port) {
             let is_own_turn = self.forwarder.config.forwarding.own_first;
             if is_own_turn && let Some(transmit) = self.begin_run(now, port, channel, out) {
                 return Some(transmit);
@@ -398,7 +405,7 @@ impl Member for Endpoint {
         self.forwarder.refresh_sent(port, frame);
     }
 
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         self.forwarder.has_moved()
     }
 

@@ -4,20 +4,21 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::failed_operations::FailedOperations;
-use super::order::{Overlaps, Witness};
-use super::ways::Ways;
+use super::overlaps::Overlaps;
+use super::path_choice::PathChoice;
+use super::witness::Witness;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
+use crate::forwarding::forwarder::Trust;
 use crate::ids::{Class, Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
 use crate::operation::LocalRange;
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
-use crate::switch::forwarder::Trust;
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::{Sender, SenderLimits};
-use crate::wire::familiar::{Familiar, Template};
+use crate::wire::familiar::{FixedFields, Template};
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 
@@ -32,8 +33,8 @@ pub(super) struct Serving {
 
 /// Checked header of one stream, valid while the settings that the checks depend on do not change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acquaintance {
-    pub header: Familiar,
+pub(super) struct KnownHeader {
+    pub header: FixedFields,
     pub port: PortId,
     pub trust: Trust,
 }
@@ -61,7 +62,7 @@ pub(super) struct RefusalHold {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub node: NodeId,
-    pub life: Incarnation,
+    pub incarnation: Incarnation,
     /// Distinguishes answers of memory for this incarnation from those for an earlier one.
     pub generation: u32,
     pub senders: [Sender; Class::COUNT],
@@ -91,15 +92,15 @@ pub(super) struct Peer {
     /// Constant header fields of a class for the two present incarnations.
     pub headers: [FabricHeader; Class::COUNT],
     /// Checked header of the last frame, by class. Frames like it need no full check.
-    pub acquaintances: [Option<Acquaintance>; Class::COUNT],
+    pub known_headers: [Option<KnownHeader>; Class::COUNT],
     /// Checked header of the last frame that only acknowledges.
-    pub ack_acquaintance: Option<Acquaintance>,
+    pub known_ack_header: Option<KnownHeader>,
     /// Header of the last frame of a class, and the port through which it left.
     pub templates: [Option<(PortId, Template)>; Class::COUNT],
     pub ack_template: Option<(PortId, Template)>,
     /// Number of entries that each stream has in the queues of ports: one, or one per packet if packets choose paths.
     pub tickets: [u16; Class::COUNT],
-    pub ways: Ways,
+    pub path_choice: PathChoice,
     pub is_ack_queued: bool,
     /// True if packets have arrived since a frame to this node last had no acknowledgement to carry. Traffic in one
     /// direction then skips the search of four streams.
@@ -116,7 +117,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(node: NodeId, life: Incarnation, generation: u32, config: &MemberConfig) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        incarnation: Incarnation,
+        generation: u32,
+        config: &MemberConfig,
+    ) -> Self {
         let limits = SenderLimits {
             transport: config.transport,
             packing: config.packing,
@@ -124,7 +130,7 @@ impl Peer {
         };
         Self {
             node,
-            life,
+            incarnation,
             generation,
             senders: core::array::from_fn(|_| Sender::new(limits)),
             receivers: core::array::from_fn(|_| Receiver::new(&config.transport)),
@@ -155,16 +161,16 @@ impl Peer {
                 again: false,
                 ack: None,
                 source_incarnation: config.incarnation.tag(),
-                destination_incarnation: life.tag(),
+                destination_incarnation: incarnation.tag(),
                 psn: 0,
                 first_operation: 0,
             }),
-            acquaintances: [None; Class::COUNT],
-            ack_acquaintance: None,
+            known_headers: [None; Class::COUNT],
+            known_ack_header: None,
             templates: [None; Class::COUNT],
             ack_template: None,
             tickets: [0; Class::COUNT],
-            ways: Ways::new(config.node, node),
+            path_choice: PathChoice::new(config.node, node),
             is_ack_queued: false,
             may_owe_acks: false,
             is_lost: false,

@@ -17,10 +17,10 @@ use crate::transport::receiver::Receiver;
 impl Endpoint {
     /// Follows a change of the forwarding table or of the known incarnations.
     pub(super) fn follow_routes(&mut self, now: Instant) {
-        if !self.forwarder.routes_changed && self.forwarder.new_lives.is_empty() {
+        if !self.forwarder.routes_changed && self.forwarder.new_incarnations.is_empty() {
             return;
         }
-        while let Some(node) = self.forwarder.new_lives.pop() {
+        while let Some(node) = self.forwarder.new_incarnations.pop() {
             self.meet_new_life(node);
         }
         if !core::mem::take(&mut self.forwarder.routes_changed) {
@@ -43,7 +43,7 @@ impl Endpoint {
                     self.fail_waits(node);
                 }
             }
-            self.fail_receives_from_anybody();
+            self.fail_receives_from_any_source();
         }
         self.end_flushes();
     }
@@ -60,7 +60,7 @@ impl Endpoint {
         peer.is_lost = !reachable;
         let mut announced = None;
         let mut moved = false;
-        let lost_ways = self.find_ways(peer);
+        let lost_paths = self.find_paths(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
@@ -69,11 +69,11 @@ impl Endpoint {
                 announced = Some((old, new));
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
-            for way in &lost_ways {
+            for path in &lost_paths {
                 moved = true;
-                peer.senders[class.index()].handle_way_lost(now, way.0);
+                peer.senders[class.index()].handle_path_lost(now, path.0);
             }
-            if new.is_some() && (returns || (old != new && !peer.ways.are_several())) {
+            if new.is_some() && (returns || (old != new && !peer.path_choice.are_several())) {
                 moved = true;
                 peer.senders[class.index()].handle_path_change(now);
             }
@@ -91,9 +91,9 @@ impl Endpoint {
     }
 
     fn meet_new_life(&mut self, node: NodeId) {
-        let Some(life) = self.forwarder.life(node) else { return };
+        let Some(incarnation) = self.forwarder.incarnation(node) else { return };
         let Some(mut old) = self.peers[node.index()].take() else { return };
-        if old.life == life {
+        if old.incarnation == incarnation {
             self.put_back(old);
             return;
         }
@@ -105,7 +105,7 @@ impl Endpoint {
                 }
             }
         }
-        let mut fresh = self.fresh_peer(node, life);
+        let mut fresh = self.fresh_peer(node, incarnation);
         fresh.posted_error = old.posted_error;
         self.put_back(fresh);
         self.fail_waits(node);

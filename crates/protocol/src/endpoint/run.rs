@@ -15,10 +15,10 @@ use super::Endpoint;
 use super::peer::Peer;
 use super::transmit::{gathered, place_operations};
 use crate::event::Event;
+use crate::forwarding::outgoing::Outgoing;
 use crate::ids::{Channel, Class, PortId};
 use crate::memory::MemoryFault;
 use crate::surroundings::{Body, Fill, Memory, Passage, Transmit};
-use crate::switch::outgoing::Outgoing;
 use crate::time::Instant;
 use crate::transport::packet::PayloadSource;
 use crate::wire::layout::{FABRIC, OPERATIONS};
@@ -120,7 +120,7 @@ impl Endpoint {
         let outgoing = self.forwarder.begin_outgoing(port)?;
         let peer = self.peers[node.index()].take()?;
         let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
-        if !is_known || peer.may_owe_acks || peer.is_lost || peer.ways.are_several() {
+        if !is_known || peer.may_owe_acks || peer.is_lost || peer.path_choice.are_several() {
             self.put_back(peer);
             return None;
         }

@@ -247,7 +247,7 @@ impl Endpoint {
         peer.serve(service.class, number.wrapping_add(1), true);
         if service.class == Class::Request {
             // Only messages carry data in this class.
-            self.tell_received(peer, number, eager_cost(length as u64));
+            self.send_received(peer, number, eager_cost(length as u64));
         }
         self.send_refusal(peer, service.class, number, OperationError::SourceFailed);
     }
@@ -349,7 +349,7 @@ impl Endpoint {
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
         peer.refusal_holds.push_back(hold);
-        self.note_spoilt(peer, class, (number, number.wrapping_add(1)), Some(error));
+        self.note_failed(peer, class, (number, number.wrapping_add(1)), Some(error));
     }
 
     /// Releases refusals that have arrived, so that they no longer limit the operation acknowledgement.
@@ -388,14 +388,14 @@ impl Endpoint {
             self.unhold(lease);
         }
         if !self.words.is_empty() {
-            self.look_at_words_in(pending.region);
+            self.check_words_in(pending.region);
         }
         self.end_flushes();
     }
 
     /// Sends an acknowledgement if memory answered late. If memory answers at once, the acknowledgement of the packet
     /// covers it; otherwise that has left, and the sender would learn of visible operations only with the next one.
-    pub(super) fn tell_if_late(&mut self, peer: &mut Peer, class: Class) {
+    pub(super) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
         let receiver = &mut peer.receivers[class.index()];
         if !receiver.owes_ack() {
             receiver.demand_ack();
@@ -422,7 +422,7 @@ impl Endpoint {
             (Purpose::Visible { class, end, .. } | Purpose::Signal { class, end, .. }, _) => {
                 // Fast case: only an acknowledgement goes back, and it is already queued.
                 peer.served(class, end);
-                self.tell_if_late(peer, class);
+                self.acknowledge_if_late(peer, class);
                 return;
             }
             (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
@@ -451,7 +451,7 @@ impl Endpoint {
                 self.end_part(group, result);
                 if let Some(end) = end {
                     peer.served(Class::Request, end);
-                    self.tell_if_late(peer, Class::Request);
+                    self.acknowledge_if_late(peer, Class::Request);
                 }
             }
             (Purpose::Word { .. }, _) => {}

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use super::Endpoint;
 use super::memory_queue::Purpose;
-use super::peer::{Acquaintance, Peer};
+use super::peer::{KnownHeader, Peer};
 use super::serving::pending;
 use crate::event::Event;
 use crate::ids::{Class, PortId, RegionId, Tenant};
@@ -20,7 +20,7 @@ use crate::memory::{FrameRange, LeaseId};
 use crate::surroundings::Memory;
 use crate::time::Instant;
 use crate::wire::acks::{PlainAck, plain_acks};
-use crate::wire::familiar::{Familiar, Numbers};
+use crate::wire::familiar::{FixedFields, Numbers};
 use crate::wire::frame::{Frame, FrameKind};
 use crate::wire::layout::{CLASS, FABRIC, OPERATIONS, SOURCE, TENANT, u16_at};
 use crate::wire::writes::Writes;
@@ -100,13 +100,13 @@ impl Endpoint {
     /// Handles a frame that only acknowledges and reports no gap or mark.
     fn take_plain_acks(&mut self, now: Instant, port: PortId, bytes: &[u8]) -> bool {
         self.with_source(bytes, |endpoint, header, peer| {
-            let known = peer.ack_acquaintance.as_ref();
-            if !known.is_some_and(|known| endpoint.knows(known, port, header)) {
+            let known = peer.known_ack_header.as_ref();
+            if !known.is_some_and(|known| endpoint.is_predicted(known, port, header)) {
                 return None;
             }
             let numbers = Numbers::read(header)?;
             let acks = plain_acks(bytes.get(OPERATIONS..FABRIC + usize::from(numbers.length))?)?;
-            endpoint.forwarder.note_familiar_ack(port, bytes.len(), &numbers);
+            endpoint.forwarder.note_predicted_ack(port, bytes.len(), &numbers);
             for PlainAck { class, psn, operation } in acks.into_iter().flatten() {
                 endpoint.take_ack(now, peer, class, (psn, operation), false, &[]);
             }
@@ -153,7 +153,7 @@ impl Endpoint {
 
     /// Returns true if a header is like a checked one, and the settings of that check have not changed.
     #[inline]
-    fn knows(&self, known: &Acquaintance, port: PortId, header: &[u8; OPERATIONS]) -> bool {
+    fn is_predicted(&self, known: &KnownHeader, port: PortId, header: &[u8; OPERATIONS]) -> bool {
         known.port == port && self.forwarder.still_trusts(known.trust) && known.header.is_like(header)
     }
 
@@ -165,8 +165,8 @@ impl Endpoint {
         peer: &Peer,
     ) -> Option<Packet> {
         let class = Class::from_number(header[CLASS])?;
-        let known = peer.acquaintances[class.index()].as_ref()?;
-        if !self.knows(known, port, header) {
+        let known = peer.known_headers[class.index()].as_ref()?;
+        if !self.is_predicted(known, port, header) {
             return None;
         }
         let numbers = Numbers::read(header)?;
@@ -221,7 +221,7 @@ impl Endpoint {
         peer: &mut Box<Peer>,
     ) {
         let (class, numbers) = (packet.class, &packet.numbers);
-        self.forwarder.note_familiar(port, received, packet.length, numbers);
+        self.forwarder.note_predicted(port, received, packet.length, numbers);
         if let Some(ack) = numbers.ack {
             self.take_ack(now, peer, ack.class, (ack.psn, ack.operation), false, &[]);
         }
@@ -233,22 +233,22 @@ impl Endpoint {
     }
 
     /// Stores the header of a checked frame that only acknowledges, to predict the next one.
-    pub(super) fn make_ack_acquaintance(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
-        peer.ack_acquaintance = self.forwarder.trust(port).and_then(|trust| {
-            let header = Familiar::of(frame.bytes().first_chunk()?)?;
-            Some(Acquaintance { header, port, trust })
+    pub(super) fn store_ack_header(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
+        peer.known_ack_header = self.forwarder.trust(port).and_then(|trust| {
+            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
+            Some(KnownHeader { header, port, trust })
         });
     }
 
     /// Stores the header of a checked frame of this class that was next in its stream, to predict the next one.
-    pub(super) fn make_acquaintance(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
+    pub(super) fn store_header(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
         // Replies are never writes by others, and if packets may be executed early, more than their numbers matters.
         let is_request = matches!(class, Class::Request | Class::Bulk);
         let may_be_straight = is_request && !self.config().paths.takes_early();
         let trust = if may_be_straight { self.forwarder.trust(port) } else { None };
-        peer.acquaintances[class.index()] = trust.and_then(|trust| {
-            let header = Familiar::of(frame.bytes().first_chunk()?)?;
-            Some(Acquaintance { header, port, trust })
+        peer.known_headers[class.index()] = trust.and_then(|trust| {
+            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
+            Some(KnownHeader { header, port, trust })
         });
     }
 }

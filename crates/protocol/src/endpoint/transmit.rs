@@ -17,13 +17,16 @@ impl Endpoint {
     /// Records that a stream may have something to send.
     #[inline]
     pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
-        if peer.tickets[class.index()] < peer.ways.tickets_max && peer.is_sendable(class) && !peer.is_lost {
+        if peer.tickets[class.index()] < peer.path_choice.tickets_max
+            && peer.is_sendable(class)
+            && !peer.is_lost
+        {
             self.put_in_line(peer, class);
         }
     }
 
     fn put_in_line(&mut self, peer: &mut Peer, class: Class) {
-        if peer.ways.are_several() {
+        if peer.path_choice.are_several() {
             return self.spread_tickets(peer, class);
         }
         let Some(port) = peer.ports[class.index()] else { return };
@@ -164,7 +167,7 @@ impl Endpoint {
     /// Ends the turn of the first queued stream: moves it to the end of the queue, or removes it.
     fn end_turn(&mut self, port: PortId, channel: Channel, peer: &mut Peer, class: Class) {
         let line = self.ready_data[port.index()].of_mut(channel);
-        if peer.ways.are_several() {
+        if peer.path_choice.are_several() {
             line.pop_front();
             peer.tickets[class.index()] -= 1;
             self.queue_data(peer, class);
@@ -200,8 +203,8 @@ impl Endpoint {
         let packet = sender.packet(index).0;
         place_operations(packet, out);
         let body = packet.source.as_ref().map_or(Body::Written, gathered);
-        let way = if peer.ways.are_several() { port.0 } else { 0 };
-        if sender.note_sent(now, index, way) {
+        let path = if peer.path_choice.are_several() { port.0 } else { 0 };
+        if sender.note_sent(now, index, path) {
             self.forwarder.count_retransmission(port);
         }
         let deadline = sender.deadline();

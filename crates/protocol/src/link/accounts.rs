@@ -19,7 +19,7 @@ pub struct Account {
     /// Counters of both directions.
     pub credits: Credits,
     /// True if the neighbour requested these counters and no frame has carried them since.
-    is_wanted: bool,
+    is_requested: bool,
     /// Time at which to request the neighbour's counters; `Instant::NEVER` if no data waits for credits.
     probe_at: Instant,
     /// Credits that the waiting frame needs; 0 if none waits.
@@ -54,7 +54,7 @@ impl Accounts {
         };
         let account = |channel| Account {
             credits: Credits::new(config.credits_of(channel, count), updates),
-            is_wanted: false,
+            is_requested: false,
             probe_at: Instant::NEVER,
             awaited: 0,
         };
@@ -112,8 +112,8 @@ impl Accounts {
     }
 
     /// Records that the neighbour requested the counters of a channel.
-    pub fn want(&mut self, channel: Channel) {
-        self.accounts.of_mut(channel).is_wanted = true;
+    pub fn request(&mut self, channel: Channel) {
+        self.accounts.of_mut(channel).is_requested = true;
     }
 
     /// Records that a frame of `bytes` waits for credits of a channel. Returns true if this begins a stall.
@@ -161,7 +161,7 @@ impl Accounts {
         let is_due = |_, account: &Account| may_update && account.owes_update() || account.probe_due(now);
         let channel = self.accounts.position(is_due).unwrap_or_default();
         let account = self.accounts.of_mut(channel);
-        account.is_wanted = false;
+        account.is_requested = false;
         let asks = account.probe_due(now);
         if asks {
             // If all credits are free, the waiting frame took another path, and this request is the last.
@@ -182,7 +182,7 @@ impl Accounts {
 impl Account {
     #[inline]
     fn owes_update(&self) -> bool {
-        self.is_wanted || self.credits.update_due()
+        self.is_requested || self.credits.update_due()
     }
 
     #[inline]
@@ -234,15 +234,15 @@ mod tests {
         assert_eq!(accounts.probe_at(), Instant(100));
         assert_eq!(accounts.send(Instant(100), true), (Channel(1), true));
         assert_eq!(accounts.probe_at(), Instant(200));
-        accounts.credits_mut(Channel(1)).hear_freed(30);
+        accounts.credits_mut(Channel(1)).update_freed(30);
         assert_eq!(accounts.send(Instant(200), true), (Channel(1), true));
         assert!(!accounts.is_stalled(Channel(1)), "nothing to wait for");
     }
 
     #[test]
-    fn what_is_wanted_of_a_channel_is_said_once() {
+    fn what_is_requested_of_a_channel_is_said_once() {
         let mut accounts = accounts();
-        accounts.want(Channel(1));
+        accounts.request(Channel(1));
         assert!(accounts.update_due());
         assert_eq!(accounts.send(Instant(0), true), (Channel(1), false));
         assert!(!accounts.update_due());

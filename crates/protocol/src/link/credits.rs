@@ -91,16 +91,16 @@ impl Credits {
     /// Updates the counters from a header of the neighbour: the credits that it has consumed and freed. Older
     /// counters are ignored. Returns how many of the two counters cannot be right.
     #[inline]
-    pub const fn hear(&mut self, consumed: u32, freed: u32) -> u64 {
+    pub const fn receive(&mut self, consumed: u32, freed: u32) -> u64 {
         let before = self.violations;
-        self.hear_consumed(consumed);
-        self.hear_freed(freed);
+        self.update_consumed(consumed);
+        self.update_freed(freed);
         self.violations - before
     }
 
     /// Updates the credits that the neighbour has consumed. With link-level retry, only frames that are accepted
     /// count: a missing frame will be replayed and needs its credits.
-    pub const fn hear_consumed(&mut self, consumed: u32) {
+    pub const fn update_consumed(&mut self, consumed: u32) {
         if !self.updates.resync || !is_ahead(consumed, self.neighbour_consumed) {
             return;
         }
@@ -122,7 +122,7 @@ impl Credits {
     }
 
     /// Updates the credits that the neighbour has freed.
-    pub const fn hear_freed(&mut self, freed: u32) {
+    pub const fn update_freed(&mut self, freed: u32) {
         if !is_ahead(freed, self.neighbour_freed) {
             return;
         }
@@ -267,27 +267,27 @@ mod tests {
     fn a_consumed_counter_beyond_the_limit_is_ignored_and_counted() {
         let (mut sender, mut receiver) = (fresh(), fresh());
         for forged in [9, 1000, 1 << 30, (1 << 31) - 1] {
-            receiver.hear(forged, 0);
+            receiver.receive(forged, 0);
         }
         assert_eq!((receiver.freed(), receiver.violations()), (0, 4));
-        receiver.hear(sender.consume(8), 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sender.consume(8), 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8, "the direction goes on");
     }
 
     #[test]
     fn a_forged_counter_within_the_limit_stops_no_direction() {
         let (mut sender, mut receiver) = (fresh(), fresh());
-        receiver.hear(sender.consume(8), 0);
+        receiver.receive(sender.consume(8), 0);
         receiver.hold(8);
         assert_eq!((sender.available(), receiver.announce()), (0, 0));
         receiver.unhold(8);
         receiver.announce();
-        receiver.hear(13, 0);
+        receiver.receive(13, 0);
         for _ in 0..10 {
-            sender.hear(0, receiver.announce());
+            sender.receive(0, receiver.announce());
             assert!(sender.available() >= 3, "the neighbour has freed everything");
-            receiver.hear(sender.consume(3), 0);
+            receiver.receive(sender.consume(3), 0);
         }
         assert_eq!(receiver.freed(), sender.consumed(), "both agree again");
     }
@@ -296,10 +296,10 @@ mod tests {
     fn without_resync_a_lost_frame_keeps_its_credits() {
         let (mut sender, mut receiver) = (leaking(), leaking());
         let _lost = sender.consume(3);
-        receiver.hear(sender.consume(2), 0);
+        receiver.receive(sender.consume(2), 0);
         assert_eq!(Books::of(&sender, &receiver, 2).map(|books| books.leaked), Some(3));
         receiver.count_arrival(2);
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 5);
         let books = Books { available: 5, under_way: 0, held: 0, returning: 0, leaked: 3 };
         assert_eq!(Books::of(&sender, &receiver, 0), Some(books));
@@ -318,23 +318,23 @@ mod tests {
         };
         assert_eq!(books(&sender, &receiver, 5), Some((3, 0, 0, 0)));
         assert_eq!(books(&sender, &receiver, 6), None);
-        receiver.hear(header, 0);
+        receiver.receive(header, 0);
         receiver.hold(3);
         assert_eq!(books(&sender, &receiver, 2), Some((3, 3, 0, 0)));
         receiver.unhold(3);
         assert_eq!(books(&sender, &receiver, 2), Some((3, 0, 3, 0)));
         assert_eq!(books(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
-        receiver.hear(sent, 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sent, 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(books(&sender, &receiver, 0), Some((8, 0, 0, 0)), "the next header gives all back");
     }
 
     #[test]
     fn updates_leave_by_their_spacing() {
         let mut receiver = Credits::new(CONFIG, CreditUpdates { spacing: 5, resync: true });
-        receiver.hear(4, 0);
+        receiver.receive(4, 0);
         assert!(!receiver.update_due());
-        receiver.hear(5, 0);
+        receiver.receive(5, 0);
         assert!(receiver.update_due());
         receiver.announce();
         assert!(!receiver.update_due());
@@ -345,21 +345,21 @@ mod tests {
         let (mut sender, mut receiver) = (fresh(), fresh());
         let _lost = sender.consume(3);
         let header = sender.consume(2);
-        receiver.hear(header, 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(header, 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8);
     }
 
     #[test]
     fn a_held_frame_keeps_its_credits() {
         let (mut sender, mut receiver) = (fresh(), fresh());
-        receiver.hear(sender.consume(5), 0);
+        receiver.receive(sender.consume(5), 0);
         receiver.hold(5);
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 3);
         receiver.unhold(5);
         assert!(receiver.update_due());
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8);
     }
 
@@ -367,7 +367,7 @@ mod tests {
     fn a_forged_counter_does_not_open_the_gate() {
         let mut sender = fresh();
         sender.consume(8);
-        sender.hear(0, 1000);
+        sender.receive(0, 1000);
         assert_eq!(sender.available(), 0);
     }
 
@@ -378,8 +378,8 @@ mod tests {
         sender.neighbour_freed = u32::MAX - 1;
         receiver.neighbour_consumed = u32::MAX - 1;
         receiver.announced = u32::MAX - 1;
-        receiver.hear(sender.consume(4), 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sender.consume(4), 0);
+        sender.receive(0, receiver.announce());
         assert_eq!((sender.consumed, sender.available()), (2, 8));
     }
 }

@@ -23,7 +23,6 @@
 //! need not poll again. (Members whose phases were a few microseconds apart overtook one another and polled twice as
 //! often: `docs/measuring.md`.)
 
-use super::Overdue;
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
@@ -69,6 +68,17 @@ pub struct Heartbeats {
     pub sent: u32,
     /// Number of the last heartbeat received.
     pub heard: u32,
+}
+
+/// A neighbour whose heartbeat is overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Time of its last heartbeat.
+    pub since: Instant,
+    /// Time from which its silence counts: later than `since` after this member itself was not running.
+    pub counted_from: Instant,
+    /// Time at which the link goes down without another heartbeat.
+    pub dead_at: Instant,
 }
 
 /// State of a neighbour by the time since its last heartbeat.
@@ -132,7 +142,7 @@ impl Heartbeats {
 
     /// Records a received heartbeat, which states in how many `intervals` the next one follows. The rest of the plan
     /// limits that number.
-    pub fn hear(&mut self, now: Instant, number: u32, intervals: u16) {
+    pub fn receive(&mut self, now: Instant, number: u32, intervals: u16) {
         self.last_received = now;
         self.silent_since = now;
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
@@ -144,14 +154,14 @@ impl Heartbeats {
     }
 
     /// Ends the rest of this link and makes a heartbeat due now, because a fault is possible.
-    pub fn rouse(&mut self, now: Instant) {
+    pub fn end_rest(&mut self, now: Instant) {
         if self.resting > 1 {
-            self.hasten(now);
+            self.send_soon(now);
         }
     }
 
     /// Makes a heartbeat due now, even if the link rests.
-    pub fn hasten(&mut self, now: Instant) {
+    pub fn send_soon(&mut self, now: Instant) {
         self.resting = 1;
         self.next_send = self.next_send.min(now);
     }
@@ -273,7 +283,7 @@ mod tests {
     #[test]
     fn silence_is_late_after_one_and_a_half_and_dead_after_k_intervals() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(1149)), Silence::OnTime);
         assert_eq!(heartbeats.judge(Instant(1150)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1499)), Silence::Late);
@@ -283,7 +293,7 @@ mod tests {
     #[test]
     fn a_member_that_stalled_does_not_blame_its_neighbour() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
@@ -292,14 +302,14 @@ mod tests {
     #[test]
     fn a_member_that_notices_an_overdue_heartbeat_late_waits_as_much_longer() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.notice(Instant(1149));
         heartbeats.notice(Instant(1510));
         assert_eq!(heartbeats.judge(Instant(1510)), Silence::Late, "350 late at noticing");
         heartbeats.notice(Instant(1849));
         assert_eq!(heartbeats.judge(Instant(1859)), Silence::Late, "only the first notice counts");
         assert_eq!(heartbeats.judge(Instant(1860)), Silence::Dead);
-        heartbeats.hear(Instant(2000), 2, 1);
+        heartbeats.receive(Instant(2000), 2, 1);
         heartbeats.notice(Instant(2150));
         assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead, "noticed in time");
     }
@@ -307,21 +317,21 @@ mod tests {
     #[test]
     fn time_without_a_processor_is_no_silence_and_evidence_never_shortens_the_wait() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.excuse(Instant(1400), 250);
         assert_eq!(heartbeats.judge(Instant(1749)), Silence::Late);
         heartbeats.excuse(Instant(1700), 0);
         assert_eq!(heartbeats.dead_at(), Instant(1500), "without evidence the usual time holds");
         heartbeats.excuse(Instant(1740), u64::MAX);
         assert_eq!(heartbeats.dead_at(), Instant(2240), "never more than the silence has lasted");
-        heartbeats.hear(Instant(2000), 2, 1);
+        heartbeats.receive(Instant(2000), 2, 1);
         assert_eq!(heartbeats.dead_at(), Instant(2500));
     }
 
     #[test]
     fn a_member_that_did_not_run_counts_anew_and_still_knows_the_last_heartbeat() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(1160)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(5800)), Silence::Late);
         let overdue = heartbeats.overdue();
@@ -329,7 +339,7 @@ mod tests {
             (overdue.since, overdue.counted_from, overdue.dead_at),
             (Instant(1000), Instant(5400), Instant(5900))
         );
-        heartbeats.hear(Instant(6000), 2, 1);
+        heartbeats.receive(Instant(6000), 2, 1);
         assert_eq!(
             (heartbeats.overdue().since, heartbeats.overdue().counted_from),
             (Instant(6000), Instant(6000))
@@ -340,7 +350,7 @@ mod tests {
     fn a_member_whose_own_beats_are_late_waits_as_much_longer() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         for due in [1000, 1100, 1200, 1300, 1400] {
             assert_eq!(heartbeats.next_send(), Instant(due));
             assert_ne!(heartbeats.judge(Instant(due + 30)), Silence::Dead);
@@ -349,7 +359,7 @@ mod tests {
         assert_eq!(heartbeats.deadline(true), Instant(1650));
         assert_eq!(heartbeats.judge(Instant(1649)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1650)), Silence::Dead);
-        heartbeats.hear(Instant(1660), 2, 1);
+        heartbeats.receive(Instant(1660), 2, 1);
         assert_eq!(heartbeats.deadline(true), Instant(2160), "what was late before does not count");
     }
 
@@ -357,7 +367,7 @@ mod tests {
     fn however_late_its_own_beats_are_nobody_waits_longer_than_twice() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.send(Instant(1900), 0, false);
         assert_eq!(heartbeats.deadline(true), Instant(2000));
     }
@@ -406,7 +416,7 @@ mod tests {
         assert_eq!(sleeper.next_send(), Instant(1200), "the members of a rack rest together");
         assert_eq!(sleeper.send(Instant(1200), 9, true), (3, 4));
         assert_eq!(sleeper.next_send(), Instant(1600));
-        waiter.hear(Instant(1200), 3, 4);
+        waiter.receive(Instant(1200), 3, 4);
         assert_eq!(waiter.judge(Instant(1649)), Silence::OnTime);
         assert_eq!(waiter.judge(Instant(1650)), Silence::Late);
         assert_eq!(waiter.judge(Instant(1999)), Silence::Late);
@@ -419,19 +429,19 @@ mod tests {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1200));
         heartbeats.send(Instant(1200), 0, true);
-        heartbeats.rouse(Instant(1300));
+        heartbeats.end_rest(Instant(1300));
         assert!(heartbeats.send_due(Instant(1300)));
         assert_eq!(heartbeats.send(Instant(1300), 0, false), (2, 1));
-        heartbeats.rouse(Instant(1310));
+        heartbeats.end_rest(Instant(1310));
         assert_eq!(heartbeats.next_send(), Instant(1400), "who does not rest cannot be roused");
     }
 
     #[test]
     fn a_promise_beyond_the_plan_is_not_believed() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
-        heartbeats.hear(Instant(1000), 1, 60_000);
+        heartbeats.receive(Instant(1000), 1, 60_000);
         assert_eq!(heartbeats.judge(Instant(1800)), Silence::Dead);
-        heartbeats.hear(Instant(2000), 2, 0);
+        heartbeats.receive(Instant(2000), 2, 0);
         assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead);
     }
 

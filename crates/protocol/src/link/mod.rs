@@ -23,7 +23,7 @@ use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::LinkHeader;
 use accounts::Accounts;
 use credits::{Credits, is_ahead};
-use heartbeat::{Heartbeats, Silence};
+use heartbeat::{Heartbeats, Overdue, Silence};
 use pause::Pauses;
 use retry::Retry;
 use state::{LinkState, Stimulus, next};
@@ -45,7 +45,7 @@ pub struct Link {
     /// A later incarnation of the neighbour that has sent a Hello and has not yet proven that it receives from this
     /// end.
     candidate: Option<Incarnation>,
-    heard_by_neighbour: bool,
+    is_confirmed: bool,
     hello_due: Instant,
     hellos_sent: u32,
     answer_owed: bool,
@@ -75,17 +75,6 @@ pub struct Move {
     pub to: LinkState,
     /// Cause of the change.
     pub cause: LinkCause,
-}
-
-/// A neighbour whose heartbeat is overdue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    /// Time of its last heartbeat.
-    pub since: Instant,
-    /// Time from which its silence counts: later than `since` after this member itself was not running.
-    pub counted_from: Instant,
-    /// Time at which the link goes down without another heartbeat.
-    pub dead_at: Instant,
 }
 
 /// Result of a received Hello.
@@ -122,7 +111,7 @@ impl Link {
             heartbeats: Heartbeats::new(&timers, member),
             neighbour: None,
             candidate: None,
-            heard_by_neighbour: false,
+            is_confirmed: false,
             hello_due: Instant::ZERO,
             hellos_sent: 0,
             answer_owed: false,
@@ -138,7 +127,7 @@ impl Link {
 
     /// Returns the incarnation of the neighbour that this end has accepted.
     #[must_use]
-    pub const fn neighbour_life(&self) -> Option<Incarnation> {
+    pub const fn neighbour_incarnation(&self) -> Option<Incarnation> {
         self.neighbour
     }
 
@@ -165,7 +154,7 @@ impl Link {
         self.state = to;
         match to {
             LinkState::Down => self.held_down_until = now + self.timers.hold_down_ns,
-            LinkState::Suspect => self.heartbeats.rouse(now),
+            LinkState::Suspect => self.heartbeats.end_rest(now),
             LinkState::Probing => {
                 self.probe_count = 0;
                 self.heartbeats.start(now);
@@ -175,7 +164,7 @@ impl Link {
                 self.heartbeats.start(now);
             }
             // The other end may be ready and waits for this heartbeat.
-            LinkState::Up if from == LinkState::Probing => self.heartbeats.hasten(now),
+            LinkState::Up if from == LinkState::Probing => self.heartbeats.send_soon(now),
             _ => {}
         }
         self.neighbour_carries &= to.carries_data();
@@ -200,13 +189,13 @@ impl Link {
     /// Returns true if a frame's session belongs to the neighbour's present incarnation and the neighbour has
     /// accepted this end's incarnation. Earlier frames carry counters of an earlier session.
     #[must_use]
-    pub fn knows(&self, session: u16) -> bool {
-        self.heard_by_neighbour && self.neighbour.is_some_and(|life| life.tag() as u16 == session)
+    pub fn accepts_session(&self, session: u16) -> bool {
+        self.is_confirmed && self.neighbour.is_some_and(|incarnation| incarnation.tag() as u16 == session)
     }
 
     // W-16
     /// Handles a received Hello.
-    pub fn hear_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
+    pub fn receive_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
         let expected = hello.node == self.config.neighbour
             && hello.plane == self.config.plane
             && hello.options == mine.options | self.options()
@@ -219,10 +208,10 @@ impl Link {
         let is_echo = hello.heard == mine.incarnation;
         match self.neighbour {
             Some(known) if hello.incarnation == known => {}
-            Some(known) if hello.incarnation < known && (self.heard_by_neighbour || !is_echo) => {
+            Some(known) if hello.incarnation < known && (self.is_confirmed || !is_echo) => {
                 return Greeting::Stale;
             }
-            Some(_) if self.heard_by_neighbour && !is_echo => {
+            Some(_) if self.is_confirmed && !is_echo => {
                 if self.candidate.is_none() {
                     self.hellos_sent = 0;
                 }
@@ -232,31 +221,31 @@ impl Link {
             }
             Some(_) => {
                 moved = self.shift(now, Stimulus::Restart, LinkCause::NeighbourRestart);
-                self.meet(hello.incarnation);
+                self.begin_session(hello.incarnation);
             }
-            None => self.meet(hello.incarnation),
+            None => self.begin_session(hello.incarnation),
         }
         if hello.answer_wanted {
             self.answer_owed = true;
         }
-        self.heard_by_neighbour |= is_echo;
-        if self.heard_by_neighbour && self.state == LinkState::Init {
+        self.is_confirmed |= is_echo;
+        if self.is_confirmed && self.state == LinkState::Init {
             moved = self.shift(now, Stimulus::Greeted, LinkCause::Hello);
         }
         Greeting::Accepted(moved)
     }
 
-    fn meet(&mut self, incarnation: Incarnation) {
+    fn begin_session(&mut self, incarnation: Incarnation) {
         self.neighbour = Some(incarnation);
         self.candidate = None;
-        self.heard_by_neighbour = false;
+        self.is_confirmed = false;
         self.begin_accounts();
         self.generation = self.generation.wrapping_add(1);
         self.sequence_sent = 0;
         self.sequence_received = 0;
         self.heartbeats.heard = 0;
         if let Some(retry) = &mut self.retry {
-            retry.meet();
+            retry.begin_session();
         }
     }
 
@@ -298,17 +287,17 @@ impl Link {
 
     // W-17, W-31
     /// Handles a received heartbeat.
-    pub fn hear_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
-        self.heartbeats.hear(now, heartbeat.number, heartbeat.intervals);
+    pub fn receive_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
+        self.heartbeats.receive(now, heartbeat.number, heartbeat.intervals);
         if heartbeat.state != LinkState::Up {
-            self.heartbeats.rouse(now);
+            self.heartbeats.end_rest(now);
         }
-        let moved = self.weigh_heartbeat(now, heartbeat);
+        let moved = self.judge_heartbeat(now, heartbeat);
         self.neighbour_carries |= self.state.carries_data() && heartbeat.state.carries_data();
         moved
     }
 
-    fn weigh_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
+    fn judge_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
         match self.state {
             LinkState::Suspect => self.shift(now, Stimulus::Heartbeat, LinkCause::Heartbeat),
             LinkState::Up if matches!(heartbeat.state, LinkState::Down | LinkState::AdminDown) => {
@@ -336,12 +325,12 @@ impl Link {
     /// Handles a departure message of the neighbour. A heartbeat answers it at once, so that the neighbour can leave
     /// without a timeout.
     pub fn receive_departure(&mut self, now: Instant) -> Option<Move> {
-        self.heartbeats.hasten(now);
+        self.heartbeats.send_soon(now);
         self.shift(now, Stimulus::NeighbourDown, LinkCause::NeighbourReport)
     }
 
     /// Handles a carrier change.
-    pub fn hear_carrier(&mut self, now: Instant, up: bool) -> Option<Move> {
+    pub fn handle_carrier(&mut self, now: Instant, up: bool) -> Option<Move> {
         if up { None } else { self.shift(now, Stimulus::CarrierLost, LinkCause::Carrier) }
     }
 
@@ -352,7 +341,7 @@ impl Link {
     }
 
     /// Handles the passage of time. Call it when [`Link::deadline`] is reached.
-    pub fn hear_time(&mut self, now: Instant) -> Option<Move> {
+    pub fn handle_time(&mut self, now: Instant) -> Option<Move> {
         if self.state == LinkState::Up {
             self.heartbeats.notice(now);
         }
@@ -431,7 +420,7 @@ impl Link {
     /// Returns the state of the opposite direction for a header on a link of one channel without retry: link
     /// acknowledgement and credits freed.
     #[inline]
-    pub fn tell(&mut self) -> (u32, u32) {
+    pub fn reverse_state(&mut self) -> (u32, u32) {
         (self.sequence_received, self.accounts.credits_mut(Channel(0)).announce())
     }
 
@@ -499,7 +488,7 @@ impl Link {
     /// Returns true while this end sends Hellos: until the neighbour has confirmed one, and again after the neighbour
     /// restarts.
     fn greets(&self) -> bool {
-        self.state != LinkState::AdminDown && (!self.heard_by_neighbour || self.candidate.is_some())
+        self.state != LinkState::AdminDown && (!self.is_confirmed || self.candidate.is_some())
     }
 
     /// Records that a Hello leaves. Returns (incarnation received, answer requested).
@@ -511,7 +500,7 @@ impl Link {
             now + if eager { self.timers.hello_interval_ns } else { self.timers.heartbeat_interval_ns };
         // A candidate gets its own incarnation back only after this end has begun a session with it, with new
         // counters.
-        (self.neighbour.unwrap_or_default(), !self.heard_by_neighbour || self.candidate.is_some())
+        (self.neighbour.unwrap_or_default(), !self.is_confirmed || self.candidate.is_some())
     }
 
     /// Returns true if a heartbeat is due.

@@ -5,7 +5,7 @@
 //! no frame waits for a lower level, no circle of waiting can close (Dally and Seitz 1987). A channel is a lane at a
 //! level.
 //!
-//! This file has no queues and no counters, see [`crate::link::accounts`] and [`crate::switch::egress`].
+//! This file has no queues and no counters, see [`crate::link::accounts`] and [`crate::forwarding::egress`].
 
 use alloc::vec::Vec;
 

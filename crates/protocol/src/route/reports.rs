@@ -13,7 +13,7 @@ use super::graph::SharedGraph;
 use crate::ids::{Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
 use crate::planted::{PlantedBug, is_planted};
-use crate::wire::control::{LifeMark, LinkReport};
+use crate::wire::control::{IncarnationMark, LinkReport};
 
 /// Queue capacity that is kept when a queue is empty. A rack that comes up needs more once.
 const QUEUE_ROOM_KEPT: usize = 64;
@@ -23,13 +23,13 @@ const QUEUE_ROOM_KEPT: usize = 64;
 struct Heard {
     incarnation: Incarnation,
     number: u32,
-    is_farewell: bool,
+    is_departure: bool,
 }
 
 impl Heard {
     fn of(report: &LinkReport) -> Self {
-        let LinkReport { incarnation, number, is_farewell, .. } = *report;
-        Self { incarnation, number, is_farewell }
+        let LinkReport { incarnation, number, is_departure, .. } = *report;
+        Self { incarnation, number, is_departure }
     }
 
     // W-18
@@ -61,12 +61,12 @@ impl Heard {
 #[derive(Debug)]
 pub struct Reports {
     own: NodeId,
-    own_life: LifeMark,
+    own_life: IncarnationMark,
     graph: SharedGraph,
     /// Newest report of each member.
     latest: Vec<Option<Heard>>,
     /// Last report of either end of an edge: the incarnation of the other end to which it carries data, if it does.
-    says_up: Vec<[Option<LifeMark>; 2]>,
+    reported_up: Vec<[Option<IncarnationMark>; 2]>,
     queued: Vec<VecDeque<NodeId>>,
     digest: u32,
 }
@@ -79,20 +79,20 @@ pub enum News {
     /// The links of the origin have changed.
     Changed,
     /// The origin has a new incarnation.
-    NewLife,
+    NewIncarnation,
     /// The report names members or links that do not exist.
     Malformed,
 }
 
 impl Reports {
-    /// Returns an empty set of reports of `own`, whose incarnation is `life`.
+    /// Returns an empty set of reports of `own`, whose incarnation is `incarnation`.
     #[must_use]
-    pub fn new(graph: SharedGraph, own: NodeId, life: Incarnation) -> Self {
+    pub fn new(graph: SharedGraph, own: NodeId, incarnation: Incarnation) -> Self {
         Self {
             own,
-            own_life: LifeMark::of(life),
+            own_life: IncarnationMark::of(incarnation),
             latest: vec![None; graph.members.len()],
-            says_up: vec![[None; 2]; graph.edges.len()],
+            reported_up: vec![[None; 2]; graph.edges.len()],
             queued: vec![VecDeque::new(); graph.links(own).len()],
             graph,
             digest: 0,
@@ -107,19 +107,19 @@ impl Reports {
 
     /// Returns the incarnation that a member last reported.
     #[must_use]
-    pub fn life(&self, member: NodeId) -> Option<Incarnation> {
+    pub fn incarnation(&self, member: NodeId) -> Option<Incarnation> {
         self.latest.get(member.index())?.as_ref().map(|report| report.incarnation)
     }
 
     // W-63
     /// Returns true if both ends report that an edge carries data, each with the other's present incarnation.
     #[must_use]
-    pub fn both_say_up(&self, edge: u16) -> bool {
+    pub fn both_report_up(&self, edge: u16) -> bool {
         let edge = usize::from(edge);
-        let [one, other] = self.says_up[edge];
+        let [one, other] = self.reported_up[edge];
         let ends = &self.graph.edges[edge];
-        let means = |said: Option<LifeMark>, whom: NodeId| {
-            said.is_some() && said == self.life(whom).map(LifeMark::of)
+        let means = |said: Option<IncarnationMark>, whom: NodeId| {
+            said.is_some() && said == self.incarnation(whom).map(IncarnationMark::of)
         };
         means(one, ends.b) && means(other, ends.a)
     }
@@ -128,17 +128,18 @@ impl Reports {
     /// Returns true if the neighbour at the other end of one of this member's edges, accepted there with incarnation
     /// `met`, reports that the edge carries data to this member's incarnation.
     #[must_use]
-    pub fn neighbour_says_up(&self, edge: u16, met: Option<Incarnation>) -> bool {
+    pub fn neighbour_reports_up(&self, edge: u16, met: Option<Incarnation>) -> bool {
         let edge = usize::from(edge);
         let ends = &self.graph.edges[edge];
         let neighbour = if ends.a == self.own { ends.b } else { ends.a };
-        self.says_up[edge][self.end(edge, neighbour)] == Some(self.own_life) && self.life(neighbour) == met
+        self.reported_up[edge][self.end(edge, neighbour)] == Some(self.own_life)
+            && self.incarnation(neighbour) == met
     }
 
     // W-18
     /// Handles a report that arrived through `from`, or this member's own (`None`). `live` lists the ports to which
     /// it is forwarded.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         report: LinkReport,
         from: Option<PortId>,
@@ -156,9 +157,9 @@ impl Reports {
         let heard = Heard::of(&report);
         let news = match slot {
             Some(known) if heard.is_not_newer(known) => return News::Old,
-            Some(known) if heard.incarnation > known.incarnation => News::NewLife,
+            Some(known) if heard.incarnation > known.incarnation => News::NewIncarnation,
             Some(_) => News::Changed,
-            None => News::NewLife,
+            None => News::NewIncarnation,
         };
         if let Some(known) = slot {
             self.digest ^= known.fingerprint(origin);
@@ -167,7 +168,7 @@ impl Reports {
         *slot = Some(heard);
         self.note_edges(&report);
         for port in live {
-            if Some(port) != from && !self.hears_directly(port, origin) {
+            if Some(port) != from && !self.receives_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
@@ -175,10 +176,10 @@ impl Reports {
     }
 
     fn note_edges(&mut self, report: &LinkReport) {
-        for (edge, life) in &report.edges {
+        for (edge, incarnation) in &report.edges {
             let edge = usize::from(*edge);
             let end = self.end(edge, report.origin);
-            self.says_up[edge][end] = *life;
+            self.reported_up[edge][end] = *incarnation;
         }
     }
 
@@ -188,28 +189,29 @@ impl Reports {
     }
 
     /// Iterates over the links of a member's last report, in port order.
-    fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<LifeMark>)> + '_ {
+    fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<IncarnationMark>)> + '_ {
         self.graph.links(origin).iter().map(move |(edge, neighbour)| {
             let index = usize::from(*edge);
-            (*edge, *neighbour, self.says_up[index][self.end(index, origin)])
+            (*edge, *neighbour, self.reported_up[index][self.end(index, origin)])
         })
     }
 
     /// Returns true if the neighbour at `port` has a link of its own to the origin, so that the report need not be
     /// forwarded. If the origin's frame is lost, the digests differ.
-    fn hears_directly(&self, port: PortId, origin: NodeId) -> bool {
+    fn receives_directly(&self, port: PortId, origin: NodeId) -> bool {
         let neighbour = self.graph.links(self.own)[port.index()].1;
         if self.latest[origin.index()].is_none() || origin == self.own {
             return false;
         }
-        neighbour == origin || self.said(origin).any(|(_, other, life)| life.is_some() && other == neighbour)
+        neighbour == origin
+            || self.said(origin).any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
     }
 
     /// Queues the reports that a neighbour on a new link will not get from their origins.
     pub fn greet(&mut self, port: PortId) {
         for index in 0..self.latest.len() {
             let origin = NodeId(index as u16);
-            if self.latest[index].is_some() && !self.hears_directly(port, origin) {
+            if self.latest[index].is_some() && !self.receives_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
@@ -248,9 +250,9 @@ impl Reports {
         if queue.is_empty() && queue.capacity() > QUEUE_ROOM_KEPT {
             *queue = VecDeque::new();
         }
-        let Heard { incarnation, number, is_farewell } = self.latest[origin.index()]?;
-        let edges = self.said(origin).map(|(edge, _, life)| (edge, life)).collect();
-        Some(LinkReport { origin, incarnation, number, edges, is_farewell })
+        let Heard { incarnation, number, is_departure } = self.latest[origin.index()]?;
+        let edges = self.said(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
+        Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
 }
 
@@ -274,15 +276,15 @@ mod tests {
     }
 
     const OWN: Incarnation = Incarnation(7);
-    const OWN_MARK: LifeMark = LifeMark::of(OWN);
+    const OWN_MARK: IncarnationMark = IncarnationMark::of(OWN);
 
-    fn report(life: u64, number: u32, up: bool) -> LinkReport {
+    fn report(incarnation: u64, number: u32, up: bool) -> LinkReport {
         LinkReport {
             origin: NodeId(1),
-            incarnation: Incarnation(life),
+            incarnation: Incarnation(incarnation),
             number,
             edges: vec![(0, up.then_some(OWN_MARK))],
-            is_farewell: false,
+            is_departure: false,
         }
     }
 
@@ -290,24 +292,24 @@ mod tests {
     fn newer_reports_win_and_older_ones_change_nothing() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let live = || [PortId(0), PortId(1)].into_iter();
-        assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::NewLife);
-        assert_eq!(reports.hear(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
+        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::NewIncarnation);
+        assert_eq!(reports.receive(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
         let digest = reports.digest();
-        assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::Old);
-        assert_eq!(reports.hear(report(4, 9, true), Some(PortId(0)), live()), News::Old);
-        assert!(!reports.neighbour_says_up(0, Some(Incarnation(5))));
+        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::Old);
+        assert_eq!(reports.receive(report(4, 9, true), Some(PortId(0)), live()), News::Old);
+        assert!(!reports.neighbour_reports_up(0, Some(Incarnation(5))));
         assert_eq!(reports.digest(), digest);
         assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
-        assert_eq!(reports.hear(report(6, 1, true), None, live()), News::NewLife);
+        assert_eq!(reports.receive(report(6, 1, true), None, live()), News::NewIncarnation);
     }
 
     // W-18
     #[test]
     fn every_number_has_a_newer_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |number: u32| reports.hear(report(5, number, true), None, core::iter::empty());
-        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewLife);
+        let mut hear = |number: u32| reports.receive(report(5, number, true), None, core::iter::empty());
+        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewIncarnation);
         assert_eq!(hear(u32::MAX), News::Old, "half of the circle away");
         assert_eq!(hear(u32::MAX - 1), News::Changed);
         assert_eq!(hear(u32::MAX), News::Changed);
@@ -319,12 +321,17 @@ mod tests {
     #[test]
     fn who_is_up_with_another_life_is_not_up_with_this_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: &[(u16, Option<u64>)]| {
-            let edges =
-                edges.iter().map(|(edge, of)| (*edge, of.map(|life| LifeMark::of(Incarnation(life)))));
+        let mut hear = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
+            let edges = edges.iter().map(|(edge, of)| {
+                (*edge, of.map(|incarnation| IncarnationMark::of(Incarnation(incarnation))))
+            });
             let (origin, edges) = (NodeId(origin), edges.collect());
-            reports.hear(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
-            (reports.neighbour_says_up(0, Some(Incarnation(11))), reports.both_say_up(2))
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
+            (reports.neighbour_reports_up(0, Some(Incarnation(11))), reports.both_report_up(2))
         };
         assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "nobody knows member 1 yet");
         assert_eq!(
@@ -346,14 +353,18 @@ mod tests {
     #[test]
     fn a_link_counts_when_both_mean_each_other() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: Vec<(u16, Option<LifeMark>)>| {
+        let mut hear = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
             let origin = NodeId(origin);
-            reports.hear(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
         };
-        let mark = |life: u64| Some(LifeMark::of(Incarnation(life)));
+        let mark = |incarnation: u64| Some(IncarnationMark::of(Incarnation(incarnation)));
         hear(1, 11, vec![(0, Some(OWN_MARK)), (2, mark(20))]);
         hear(3, 20, vec![(2, mark(11))]);
-        assert!(reports.neighbour_says_up(0, Some(Incarnation(11))) && reports.both_say_up(2));
+        assert!(reports.neighbour_reports_up(0, Some(Incarnation(11))) && reports.both_report_up(2));
     }
 
     #[test]
@@ -362,7 +373,7 @@ mod tests {
         let live = || [PortId(0), PortId(1)].into_iter();
         let of_three =
             LinkReport { origin: NodeId(3), edges: vec![(2, Some(OWN_MARK))], ..report(1, 1, true) };
-        reports.hear(of_three, None, live());
+        reports.receive(of_three, None, live());
         assert!(!reports.is_waiting(PortId(0)), "member 1 has a link to member 3");
         assert!(reports.is_waiting(PortId(1)), "member 2 has none");
     }
@@ -372,7 +383,7 @@ mod tests {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut strange = report(1, 1, true);
         strange.edges.push((1, Some(OWN_MARK)));
-        assert_eq!(reports.hear(strange, None, core::iter::empty()), News::Malformed);
+        assert_eq!(reports.receive(strange, None, core::iter::empty()), News::Malformed);
         assert_eq!(reports.digest(), 0);
     }
 }

@@ -206,7 +206,7 @@ impl Table {
     }
 
     /// Stops waiting for links of this member that have not been up yet.
-    pub fn await_no_longer(&mut self, member: NodeId) {
+    pub fn stop_awaiting(&mut self, member: NodeId) {
         for (edge, _) in self.graph.links(member) {
             self.is_awaited[usize::from(*edge)] = false;
         }
@@ -239,14 +239,14 @@ impl Table {
 }
 
 fn weight(entropy: u16, edge: u16) -> u32 {
-    stir((u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(STEP))
+    hash_word((u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(STEP))
 }
 
 /// Step between consecutive values to hash: 2^32 divided by the golden ratio.
 pub(crate) const STEP: u32 = 0x9e37_79b9;
 
 /// Returns a hash in which each bit depends on each bit of `word` (the finaliser of MurmurHash3).
-pub(crate) const fn stir(word: u32) -> u32 {
+pub(crate) const fn hash_word(word: u32) -> u32 {
     let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     let word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);
     word ^ (word >> 16)
@@ -314,7 +314,7 @@ mod tests {
         table.compute(NodeId(0), &ports, &all, |edge| edge != 0 && edge != 2);
         assert_eq!(table.may_reach(NodeId(0)), [true, false, false, true], "all have been up once");
         let mut leaver = table_of_zero(&ring(4), &[0, 1, 2]);
-        leaver.await_no_longer(NodeId(1));
+        leaver.stop_awaiting(NodeId(1));
         assert_eq!(leaver.may_reach(NodeId(0)), [true, false, true, true], "one between two leaves");
     }
 

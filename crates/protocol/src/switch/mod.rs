@@ -1,27 +1,14 @@
 //! Switch: a member that forwards frames, without memory or operations. It is a star hub, ring hop or mesh relay.
 
-mod arbiter;
-mod choice;
 mod deadlines;
-pub mod departures;
-pub mod egress;
-pub mod forwarder;
-mod in_order;
-mod marks;
-mod neighbours;
-pub mod outgoing;
-mod pauses;
-mod port_set;
-mod retries;
-mod shared_buffer;
-mod start;
-pub mod waits;
 
 use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
+use crate::forwarding::forwarder::Forwarder;
+use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
@@ -30,8 +17,6 @@ use crate::operation::Command;
 use crate::surroundings::{Member, Transmit};
 use crate::time::Instant;
 use deadlines::Deadlines;
-use forwarder::Forwarder;
-use waits::Wait;
 
 /// State machine of a switch.
 #[derive(Debug)]
@@ -120,7 +105,9 @@ impl Member for Switch {
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let forwarder = &mut self.forwarder;
         let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
-            forwarder.turn(port).find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
+            forwarder
+                .channel_order(port)
+                .find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
         });
         let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
         self.touch(port);
@@ -142,7 +129,7 @@ impl Member for Switch {
         self.touch(port);
     }
 
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         self.forwarder.has_moved()
     }
 

@@ -47,7 +47,7 @@ pub struct Packet {
     /// Index of the last transmission among all transmissions of the stream.
     pub order: u64,
     /// Path of the last transmission, if the stream uses several.
-    pub way: u16,
+    pub path: u16,
     /// True if the receiver holds the packet, but not all packets before it.
     pub is_held_by_receiver: bool,
     /// True if the packet must be retransmitted.
@@ -87,7 +87,7 @@ impl Packet {
         self.transmissions = 0;
         self.sent_at = Instant::ZERO;
         self.order = 0;
-        self.way = 0;
+        self.path = 0;
         self.is_held_by_receiver = false;
         self.is_lost = false;
     }

@@ -193,7 +193,7 @@ mod tests {
                         packet.body.extend_from_slice(&number.to_le_bytes());
                         (packet.operation_count, packet.transmissions, packet.is_lost) = (3, 2, true);
                         packet.selected = Some(Default::default());
-                        (packet.order, packet.way, packet.is_held_by_receiver) = (9, 1, true);
+                        (packet.order, packet.path, packet.is_held_by_receiver) = (9, 1, true);
                         model.push_back(number);
                     }
                     Step::Close => {

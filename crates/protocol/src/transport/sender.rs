@@ -252,13 +252,13 @@ impl Sender {
         self.packets.get(self.sent.wrapping_sub(1))
     }
 
-    /// Records that the packet at `index` leaves on path `way` (0 if there is only one). Returns true if it is a
+    /// Records that the packet at `index` leaves on path `path` (0 if there is only one). Returns true if it is a
     /// retransmission.
-    pub fn note_sent(&mut self, now: Instant, index: usize, way: u16) -> bool {
+    pub fn note_sent(&mut self, now: Instant, index: usize, path: u16) -> bool {
         self.order += 1;
         let packet = &mut self.packets[index];
         packet.order = self.order;
-        packet.way = way;
+        packet.path = path;
         packet.sent_at = now;
         packet.transmissions += 1;
         if packet.is_lost {
@@ -356,7 +356,7 @@ impl Sender {
 
     /// Selective retransmission: bit i of the bitmap is set if packet `base + 1 + i` has arrived.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
-        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.way) + 1).max();
+        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
         if ways.is_some_and(|ways| ways > self.newest_arrivals.len()) {
             self.newest_arrivals.resize(ways.unwrap_or_default(), 0);
         }
@@ -366,7 +366,7 @@ impl Sender {
             let packet = &mut self.packets[index];
             if here && !packet.is_held_by_receiver {
                 packet.is_held_by_receiver = true;
-                let newest = &mut self.newest_arrivals[usize::from(packet.way)];
+                let newest = &mut self.newest_arrivals[usize::from(packet.path)];
                 *newest = packet.order.max(*newest);
                 if packet.transmissions == 1 {
                     self.round_trip.measure(now.since(packet.sent_at));
@@ -378,7 +378,8 @@ impl Sender {
             }
         }
         for packet in self.packets.iter_mut().take(self.sent) {
-            let overtaken = packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.way)];
+            let overtaken =
+                packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.path)];
             if overtaken && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
@@ -387,10 +388,10 @@ impl Sender {
     }
 
     /// Marks all packets in flight on a path as lost, because the path is gone.
-    pub fn handle_way_lost(&mut self, now: Instant, way: u16) {
+    pub fn handle_path_lost(&mut self, now: Instant, path: u16) {
         self.round_trip.reset_back_off();
         for packet in self.packets.iter_mut().take(self.sent) {
-            if packet.way == way && !packet.is_held_by_receiver && !packet.is_lost {
+            if packet.path == path && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
             }

@@ -6,7 +6,7 @@ use core::num::NonZeroU16;
 use super::layout::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::state::LinkState;
-use crate::route::table::stir;
+use crate::route::table::hash_word;
 
 /// Bytes of a Hello's body.
 pub const HELLO_BYTES: usize = 28;
@@ -140,13 +140,13 @@ impl Heartbeat {
 /// The value is stored plus one, so that an `Option` of it needs no more memory: every member keeps one per link of
 /// the rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LifeMark(NonZeroU16);
+pub struct IncarnationMark(NonZeroU16);
 
-impl LifeMark {
+impl IncarnationMark {
     /// Returns the mark of an incarnation.
     #[must_use]
-    pub const fn of(life: Incarnation) -> Self {
-        Self::said((stir(life.0 as u32 ^ stir((life.0 >> 32) as u32)) >> 18) as u16)
+    pub const fn of(incarnation: Incarnation) -> Self {
+        Self::said((hash_word(incarnation.0 as u32 ^ hash_word((incarnation.0 >> 32) as u32)) >> 18) as u16)
     }
 
     /// Returns the mark with these 14 bits.
@@ -170,9 +170,9 @@ pub struct LinkReport {
     /// Sequence number of the origin's reports. (incarnation, number) orders them.
     pub number: u32,
     /// All links of the origin by edge number, with the mark of the neighbour's incarnation if the link carries data.
-    pub edges: Vec<(u16, Option<LifeMark>)>,
+    pub edges: Vec<(u16, Option<IncarnationMark>)>,
     /// True if the origin leaves: none of its links carries data any more, and its loss is not a death.
-    pub is_farewell: bool,
+    pub is_departure: bool,
 }
 
 /// State bits of an entry: the link carries data, to the incarnation with the mark in the other bits.
@@ -195,10 +195,10 @@ impl LinkReport {
         put_u16(body, 2, self.edges.len() as u16);
         put_u64(body, 4, self.incarnation.0);
         put_u32(body, 12, self.number);
-        for (index, (edge, life)) in self.edges.iter().enumerate() {
+        for (index, (edge, incarnation)) in self.edges.iter().enumerate() {
             let at = REPORT_BYTES + REPORT_ENTRY_BYTES * index;
             put_u16(body, at, *edge);
-            let state = match (self.is_farewell, life) {
+            let state = match (self.is_departure, incarnation) {
                 (true, _) => LEFT,
                 (false, Some(mark)) => CARRIES_DATA | mark.bits() << STATE_BITS,
                 (false, None) => 0,
@@ -224,11 +224,11 @@ impl LinkReport {
             number: u32_at(body, 12),
             edges: entries().map(|(edge, state)| (edge, life_in(state))).collect(),
             // W-50
-            is_farewell: count > 0 && entries().all(|(_, state)| state == LEFT),
+            is_departure: count > 0 && entries().all(|(_, state)| state == LEFT),
         })
     }
 }
 
-fn life_in(state: u16) -> Option<LifeMark> {
-    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(LifeMark::said(state >> STATE_BITS))
+fn life_in(state: u16) -> Option<IncarnationMark> {
+    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(IncarnationMark::said(state >> STATE_BITS))
 }

@@ -26,7 +26,7 @@ pub fn line(frame: &Frame<'_>) -> String {
         },
         FrameKind::Report => match LinkReport::read(frame.body()) {
             Some(report) => {
-                let up = report.edges.iter().filter(|(_, life)| life.is_some()).count();
+                let up = report.edges.iter().filter(|(_, incarnation)| incarnation.is_some()).count();
                 format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
             }
             None => String::from("report, malformed"),

@@ -1,7 +1,7 @@
 //! Header prediction: the fixed bytes of consecutive data frames of a stream, and the numbers that change.
 //!
 //! Most frames continue a stream whose last frame has passed all checks. One comparison of the fixed bytes then
-//! replaces all checks that depend on nothing else, and only numbers remain to be read ([`Familiar`], [`Numbers`]).
+//! replaces all checks that depend on nothing else, and only numbers remain to be read ([`FixedFields`], [`Numbers`]).
 //! Likewise the next header of a stream is the last one with other numbers ([`Template`]). TCP implementations have
 //! used header prediction since Van Jacobson.
 //!
@@ -114,9 +114,9 @@ const FIXED: [(usize, u64); 7] = [
 /// Fixed bytes of a checked header: addresses, type, version, kind, flags, epoch, channel, session, an empty hop
 /// check, members, class, tenant, incarnations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Familiar([u64; FIXED.len()]);
+pub struct FixedFields([u64; FIXED.len()]);
 
-impl Familiar {
+impl FixedFields {
     /// Returns the fixed bytes of this header, or `None` if it has a check, which must be verified per frame.
     #[must_use]
     pub fn of(header: &[u8; OPERATIONS]) -> Option<Self> {
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_header_that_can_be_checked_is_never_familiar() {
-        assert_eq!(Familiar::of(&header(&NUMBERS, true)), None);
+        assert_eq!(FixedFields::of(&header(&NUMBERS, true)), None);
         assert_eq!(Template::of(&header(&NUMBERS, true)), None);
     }
 
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn each_byte_that_decides_is_compared() {
         let good = header(&NUMBERS, false);
-        let familiar = Familiar::of(&good).unwrap();
+        let familiar = FixedFields::of(&good).unwrap();
         assert!(familiar.is_like(&good));
         let free = |at: usize| match at {
             // Hop limit, entropy and the field of an absent check have no effect at the destination.

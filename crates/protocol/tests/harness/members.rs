@@ -1,4 +1,4 @@
-//! The members of the harness with what they stand on: wires that keep what is sent, and memory that may fail.
+//! Members of the harness with their wires, which keep sent frames, and memory, which may fail.
 
 use std::collections::BTreeMap;
 

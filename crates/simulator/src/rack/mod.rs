@@ -16,9 +16,9 @@ use std::sync::Arc;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::route::graph::SharedGraph;
-use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::{
     Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberConfig, MemberRole, NodeId,
     Switch,

@@ -47,19 +47,19 @@ impl Gate {
     }
 
     /// Handles a pause of so many quanta; 0 is a resume.
-    pub(super) fn hear(&mut self, now: Instant, quanta: u16, config: &PauseConfig) -> Option<Shift> {
+    pub(super) fn receive(&mut self, now: Instant, quanta: u16, config: &PauseConfig) -> Option<Shift> {
         if quanta == 0 {
-            return self.meet(now, PauseStimulus::Resume, config);
+            return self.begin_session(now, PauseStimulus::Resume, config);
         }
         self.expires_at = now + config.pause_ns(quanta);
-        let heard = self.meet(now, PauseStimulus::Pause, config);
+        let heard = self.begin_session(now, PauseStimulus::Pause, config);
         // Without a response delay a pause takes effect at once.
         let is_at_once = heard.is_some() && config.response_delay_ns == 0;
-        if is_at_once { self.meet(now, PauseStimulus::Responded, config) } else { heard }
+        if is_at_once { self.begin_session(now, PauseStimulus::Responded, config) } else { heard }
     }
 
     /// Handles the passage of time. `data_waits` states if data waits on this channel.
-    pub(super) fn hear_time(
+    pub(super) fn handle_time(
         &mut self,
         now: Instant,
         data_waits: bool,
@@ -76,10 +76,10 @@ impl Gate {
             PauseState::Defiant if now >= self.watched_at => PauseStimulus::Restored,
             _ => return None,
         };
-        self.meet(now, stimulus, config)
+        self.begin_session(now, stimulus, config)
     }
 
-    pub(super) fn meet(
+    pub(super) fn begin_session(
         &mut self,
         now: Instant,
         stimulus: PauseStimulus,

@@ -31,7 +31,7 @@ pub struct Pauses {
 
 /// State change of one channel's sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct GateChange {
     /// Channel that changed.
     pub channel: Channel,
     /// State after the change.
@@ -75,20 +75,20 @@ impl Pauses {
     pub fn unhold(&mut self, channel: Channel, bytes: usize, xon_bytes: u64) {
         let room = self.rooms.of_mut(channel);
         room.unhold(bytes);
-        room.relent(xon_bytes);
+        room.resume_below(xon_bytes);
     }
 
     /// Resumes the channels that hold at most `xon_bytes`, after room has grown. Returns true if any pause or resume
     /// is due.
-    pub fn relent(&mut self, xon_bytes: u64) -> bool {
-        self.rooms.iter_mut().for_each(|room| room.relent(xon_bytes));
+    pub fn resume_below(&mut self, xon_bytes: u64) -> bool {
+        self.rooms.iter_mut().for_each(|room| room.resume_below(xon_bytes));
         self.rooms.any(|_, room| room.is_due(Instant::ZERO))
     }
 
     /// Returns true if the neighbour is requested to pause a channel.
     #[must_use]
-    pub fn is_asking(&self, channel: Channel) -> bool {
-        self.rooms.of(channel).is_asking()
+    pub fn is_pausing(&self, channel: Channel) -> bool {
+        self.rooms.of(channel).is_pausing()
     }
 
     /// Returns true if a pause or resume must be sent.
@@ -99,10 +99,10 @@ impl Pauses {
 
     // W-71
     /// Returns the next pause message to send: the channel and the quanta; 0 is a resume.
-    pub fn speak(&mut self, now: Instant, counters: &mut PauseCounters) -> Option<(Channel, u16)> {
+    pub fn next_message(&mut self, now: Instant, counters: &mut PauseCounters) -> Option<(Channel, u16)> {
         let channel = self.rooms.position(|_, room| room.is_due(now))?;
         let pause_ns = self.config.pause_ns(self.config.quanta);
-        if self.rooms.of_mut(channel).speak(now, pause_ns) {
+        if self.rooms.of_mut(channel).next_message(now, pause_ns) {
             counters.tx_pause += 1;
             Some((channel, self.config.quanta))
         } else {
@@ -121,29 +121,29 @@ impl Pauses {
 
     // W-70
     /// Handles a received pause message.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         now: Instant,
         channel: Channel,
         quanta: u16,
         counters: &mut PauseCounters,
-    ) -> Option<Turn> {
+    ) -> Option<GateChange> {
         *(if quanta == 0 { &mut counters.rx_resume } else { &mut counters.rx_pause }) += 1;
-        let shift = self.gates.of_mut(channel).hear(now, quanta, &self.config);
+        let shift = self.gates.of_mut(channel).receive(now, quanta, &self.config);
         note(channel, shift, counters)
     }
 
     // W-73
     /// Handles the passage of time. Returns one channel that changes; call again until the result is `None`.
-    pub fn hear_time(
+    pub fn handle_time(
         &mut self,
         now: Instant,
         data_waits: impl Fn(Channel) -> bool,
         counters: &mut PauseCounters,
-    ) -> Option<Turn> {
+    ) -> Option<GateChange> {
         let Self { config, gates, .. } = self;
         let channel = gates.position(|_, gate| now >= gate.deadline())?;
-        let shift = gates.of_mut(channel).hear_time(now, data_waits(channel), config);
+        let shift = gates.of_mut(channel).handle_time(now, data_waits(channel), config);
         note(channel, shift, counters)
     }
 
@@ -151,7 +151,7 @@ impl Pauses {
     pub fn stop(&mut self, now: Instant, counters: &mut PauseCounters) {
         self.rooms.iter_mut().for_each(Room::forget);
         for gate in self.gates.iter_mut() {
-            let shift = gate.meet(now, PauseStimulus::LinkLost, &self.config);
+            let shift = gate.begin_session(now, PauseStimulus::LinkLost, &self.config);
             counters.paused_ns += shift.map_or(0, |shift| shift.paused_ns);
         }
     }
@@ -163,13 +163,13 @@ impl Pauses {
     }
 }
 
-fn note(channel: Channel, shift: Option<Shift>, counters: &mut PauseCounters) -> Option<Turn> {
+fn note(channel: Channel, shift: Option<Shift>, counters: &mut PauseCounters) -> Option<GateChange> {
     let Shift { to, paused_ns } = shift?;
     counters.paused_ns += paused_ns;
     if to == PauseState::Defiant {
         counters.watchdog += 1;
     }
-    Some(Turn { channel, state: to })
+    Some(GateChange { channel, state: to })
 }
 
 #[cfg(test)]

@@ -13,16 +13,21 @@ pub(super) struct Room {
     /// Held bytes in the headroom, beyond xoff.
     beyond_bytes: u64,
     /// True if a pause was sent or is due.
-    is_asking: bool,
+    is_pausing: bool,
     /// True if a pause or resume is due now.
-    is_owed: bool,
+    is_message_due: bool,
     /// Time at which the pause must be repeated.
     refresh_at: Instant,
 }
 
 impl Room {
-    pub(super) const EMPTY: Self =
-        Self { held_bytes: 0, beyond_bytes: 0, is_asking: false, is_owed: false, refresh_at: Instant::NEVER };
+    pub(super) const EMPTY: Self = Self {
+        held_bytes: 0,
+        beyond_bytes: 0,
+        is_pausing: false,
+        is_message_due: false,
+        refresh_at: Instant::NEVER,
+    };
 
     pub(super) const fn held_bytes(&self) -> u64 {
         self.held_bytes
@@ -39,16 +44,16 @@ impl Room {
         self.beyond_bytes + bytes as u64 - fitting
     }
 
-    pub(super) const fn is_asking(&self) -> bool {
-        self.is_asking
+    pub(super) const fn is_pausing(&self) -> bool {
+        self.is_pausing
     }
 
     pub(super) fn hold(&mut self, bytes: usize, xoff_bytes: u64) {
         self.beyond_bytes = self.beyond_with(bytes, xoff_bytes);
         self.held_bytes += bytes as u64;
-        if self.beyond_bytes > 0 && !self.is_asking {
-            self.is_asking = true;
-            self.is_owed = true;
+        if self.beyond_bytes > 0 && !self.is_pausing {
+            self.is_pausing = true;
+            self.is_message_due = true;
         }
     }
 
@@ -58,30 +63,30 @@ impl Room {
     }
 
     /// Resumes the neighbour if enough room is free again.
-    pub(super) fn relent(&mut self, xon_bytes: u64) {
-        if self.is_asking && self.held_bytes <= xon_bytes {
-            self.is_asking = false;
-            self.is_owed = true;
+    pub(super) fn resume_below(&mut self, xon_bytes: u64) {
+        if self.is_pausing && self.held_bytes <= xon_bytes {
+            self.is_pausing = false;
+            self.is_message_due = true;
             self.refresh_at = Instant::NEVER;
         }
     }
 
     /// Resets the pause after the link went down. The other end resets its state too.
     pub(super) const fn forget(&mut self) {
-        self.is_asking = false;
-        self.is_owed = false;
+        self.is_pausing = false;
+        self.is_message_due = false;
         self.refresh_at = Instant::NEVER;
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.is_owed || now >= self.refresh_at
+        self.is_message_due || now >= self.refresh_at
     }
 
     /// Records that the due message leaves. Returns true if it is a pause, which lasts `pause_ns`.
-    pub(super) fn speak(&mut self, now: Instant, pause_ns: u64) -> bool {
-        self.is_owed = false;
-        self.refresh_at = if self.is_asking { now + (pause_ns / 2).max(1) } else { Instant::NEVER };
-        self.is_asking
+    pub(super) fn next_message(&mut self, now: Instant, pause_ns: u64) -> bool {
+        self.is_message_due = false;
+        self.refresh_at = if self.is_pausing { now + (pause_ns / 2).max(1) } else { Instant::NEVER };
+        self.is_pausing
     }
 
     pub(super) const fn deadline(&self) -> Instant {

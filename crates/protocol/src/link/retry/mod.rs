@@ -2,15 +2,16 @@
 //!
 //! [`sender`] numbers routed frames and keeps copies ([`buffer`]) until the [`receiver`] at the other end has
 //! acknowledged them. [`timer`] determines when the sender stops waiting. [`state`] is the table of the sender's
-//! states, [`hearing`] that of the receiver's. Data and transport acknowledgements are protected alike. Neither waits
+//! states, [`receiver_state`] that of the receiver's. Data and transport acknowledgements are protected alike. Neither waits
 //! for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always have room, so
 //! retry adds no wait that could close a circle. Control frames repeat themselves and are not numbered.
 //!
 //! Retry contains no routes, streams or credits. The transport retransmits what it gives up.
 
 pub mod buffer;
-pub mod hearing;
+pub mod passage;
 pub mod receiver;
+pub mod receiver_state;
 pub mod sender;
 pub mod state;
 pub mod timer;
@@ -40,20 +41,20 @@ impl Retry {
     }
 
     /// Resets the receiving end for a new incarnation of the neighbour.
-    pub const fn meet(&mut self) {
+    pub const fn begin_session(&mut self) {
         self.receiver = Receiver::new(&self.config);
     }
 
     /// Gives up all unacknowledged frames, because the link no longer carries data. Returns their number.
     pub fn stop(&mut self) -> usize {
-        self.receiver.fall_silent();
+        self.receiver.cancel_acks();
         self.sender.stop()
     }
 
     /// Returns true if a frame of retry itself or a replay must leave.
     #[must_use]
     pub fn wants_transmit(&self, now: Instant) -> bool {
-        self.sender.wants_replay() || self.sender.init_is_due(now) || self.receiver.wants_to_speak(now)
+        self.sender.wants_replay() || self.sender.init_is_due(now) || self.receiver.must_send(now)
     }
 
     /// Returns the time at which retry must be polled next.

@@ -5,7 +5,7 @@
 //! acknowledgement (NACK), which names the last frame accepted. Then nothing more is sent until the missing frame
 //! arrives, however many others come. The sender's timer covers a NACK or a replayed frame that is lost.
 
-use super::hearing::{HearingState, HearingStimulus, next};
+use super::receiver_state::{ReceiverState, ReceiverStimulus, next};
 use crate::config::RetryConfig;
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
@@ -16,7 +16,7 @@ use crate::time::Instant;
 pub struct Receiver {
     spacing_bytes: u32,
     delay_ns: u64,
-    state: HearingState,
+    state: ReceiverState,
     /// Name of the present numbering, as the sender gave it.
     initialisation: u32,
     received: u32,
@@ -45,7 +45,7 @@ impl Receiver {
         Self {
             spacing_bytes: config.ack_spacing_bytes,
             delay_ns: config.ack_delay_ns,
-            state: HearingState::Unnumbered,
+            state: ReceiverState::Unnumbered,
             initialisation: 0,
             received: 0,
             refusal_due: false,
@@ -63,7 +63,7 @@ impl Receiver {
     }
 
     /// Applies a stimulus. Returns true if the state changes.
-    const fn shift(&mut self, stimulus: HearingStimulus) -> bool {
+    const fn shift(&mut self, stimulus: ReceiverStimulus) -> bool {
         let before = self.state;
         self.state = next(before, stimulus);
         before as u8 != self.state as u8
@@ -73,12 +73,12 @@ impl Receiver {
     /// Handles the sender's announcement of its last number. A repeated announcement only requests a confirmation.
     ///
     /// Returns true if the numbering begins anew.
-    pub fn hear_init(&mut self, initialisation: u32, sequence: u32) -> bool {
+    pub fn receive_init(&mut self, initialisation: u32, sequence: u32) -> bool {
         self.echo_due = true;
-        if self.state != HearingState::Unnumbered && self.initialisation == initialisation {
+        if self.state != ReceiverState::Unnumbered && self.initialisation == initialisation {
             return false;
         }
-        self.shift(HearingStimulus::Numbered);
+        self.shift(ReceiverStimulus::Numbered);
         (self.initialisation, self.received) = (initialisation, sequence);
         self.refusal_due = false;
         self.acknowledge();
@@ -94,26 +94,26 @@ impl Receiver {
         bytes: usize,
         counters: &mut RetryCounters,
     ) -> Arrival {
-        if self.state == HearingState::Unnumbered {
+        if self.state == ReceiverState::Unnumbered {
             return Arrival::OutOfSequence;
         }
         if sequence == self.received.wrapping_add(1) {
             self.received = sequence;
-            self.shift(HearingStimulus::Next);
+            self.shift(ReceiverStimulus::Next);
             counters.rx_ok += 1;
             self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes as u32);
             self.ack_by.get_or_insert(now + self.delay_ns);
             return Arrival::InOrder;
         }
         if is_ahead(sequence, self.received) {
-            if self.shift(HearingStimulus::Ahead) {
+            if self.shift(ReceiverStimulus::Ahead) {
                 self.refusal_due = true;
                 counters.rx_missing_seq += 1;
             }
             return Arrival::OutOfSequence;
         }
         // The acknowledgement of this frame may have been lost.
-        self.shift(HearingStimulus::Behind);
+        self.shift(ReceiverStimulus::Behind);
         counters.rx_duplicate_seq += 1;
         self.ack_at_once = true;
         Arrival::Duplicate
@@ -136,7 +136,7 @@ impl Receiver {
     }
 
     /// Cancels all pending acknowledgements, because the link no longer carries data.
-    pub const fn fall_silent(&mut self) {
+    pub const fn cancel_acks(&mut self) {
         self.acknowledge();
         (self.refusal_due, self.echo_due) = (false, false);
     }
@@ -149,13 +149,13 @@ impl Receiver {
     /// Returns the name of the numbering to confirm to the sender, if a confirmation is due, and clears the request.
     pub fn take_echo(&mut self) -> Option<u32> {
         let is_known =
-            core::mem::replace(&mut self.echo_due, false) && self.state != HearingState::Unnumbered;
+            core::mem::replace(&mut self.echo_due, false) && self.state != ReceiverState::Unnumbered;
         is_known.then_some(self.initialisation)
     }
 
     /// Returns true if a frame of the receiver itself must leave.
     #[must_use]
-    pub fn wants_to_speak(&self, now: Instant) -> bool {
+    pub fn must_send(&self, now: Instant) -> bool {
         self.echo_due || self.refusal_due || self.ack_due(now)
     }
 
@@ -175,7 +175,7 @@ mod tests {
 
     fn receiver() -> (Receiver, RetryCounters) {
         let mut receiver = Receiver::new(&CONFIG);
-        assert!(receiver.hear_init(1, 0));
+        assert!(receiver.receive_init(1, 0));
         assert_eq!(receiver.take_echo(), Some(1));
         (receiver, RetryCounters::default())
     }
@@ -218,9 +218,9 @@ mod tests {
     fn an_old_initialisation_that_arrives_again_moves_nothing() {
         let (mut receiver, mut counters) = receiver();
         receiver.judge(NOW, 1, 100, &mut counters);
-        assert!(!receiver.hear_init(1, 0));
+        assert!(!receiver.receive_init(1, 0));
         assert_eq!(receiver.received(), 1);
-        assert!(receiver.hear_init(2, 40));
+        assert!(receiver.receive_init(2, 40));
         assert_eq!(receiver.judge(NOW, 41, 100, &mut counters), Arrival::InOrder);
     }
 
@@ -229,6 +229,6 @@ mod tests {
         let mut receiver = Receiver::new(&CONFIG);
         let mut counters = RetryCounters::default();
         assert_eq!(receiver.judge(NOW, 1, 100, &mut counters), Arrival::OutOfSequence);
-        assert!(!receiver.wants_to_speak(Instant(1_000_000)));
+        assert!(!receiver.must_send(Instant(1_000_000)));
     }
 }

@@ -8,12 +8,12 @@
 //! The sender does not judge why frames are lost. An acknowledgement resets the count of replays.
 
 use super::buffer::{Recalled, ReplayBuffer};
+use super::passage::Passage;
 use super::state::{RetryState, RetryStimulus, next};
 use super::timer::ReplayTimer;
 use crate::config::{FlushPolicy, RetryConfig};
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
-use crate::surroundings::Passage;
 use crate::time::Instant;
 
 /// Sending end of one link direction.
@@ -29,7 +29,7 @@ pub struct Sender {
     cursor: usize,
     timer: ReplayTimer,
     timer_at: Option<Instant>,
-    replays_in_vain: u8,
+    replays_without_ack: u8,
     /// Last negative acknowledgement acted upon. The neighbour sends each once; a second one is a duplicate of the
     /// device.
     refused: Option<u32>,
@@ -54,7 +54,7 @@ impl Sender {
             cursor: 0,
             timer: ReplayTimer::new(&config),
             timer_at: None,
-            replays_in_vain: 0,
+            replays_without_ack: 0,
             refused: None,
             initialisation: 0,
             init_due: None,
@@ -105,7 +105,7 @@ impl Sender {
     }
 
     fn give_up(&mut self) -> usize {
-        (self.cursor, self.replays_in_vain, self.waiting_bytes) = (0, 0, 0);
+        (self.cursor, self.replays_without_ack, self.waiting_bytes) = (0, 0, 0);
         (self.timer_at, self.refused) = (None, None);
         self.timer.note_replay();
         self.kept.clear()
@@ -137,7 +137,7 @@ impl Sender {
 
     // W-27
     /// Handles the neighbour's confirmation of a numbering.
-    pub fn hear_echo(&mut self, initialisation: u32) {
+    pub fn receive_echo(&mut self, initialisation: u32) {
         if initialisation == self.initialisation && self.init_due.take().is_some() {
             self.shift(RetryStimulus::Echoed);
         }
@@ -193,7 +193,7 @@ impl Sender {
             self.kept.fill_last(frame);
         }
         self.timer.note_sent(now, self.sent);
-        self.timer_at.get_or_insert(now + self.timer.wait_ns(self.replays_in_vain));
+        self.timer_at.get_or_insert(now + self.timer.wait_ns(self.replays_without_ack));
     }
 
     // ---- messages of the neighbour
@@ -201,7 +201,7 @@ impl Sender {
 
     // W-28
     /// Handles an acknowledgement of all frames up to `number`. A number that was never sent is ignored.
-    pub fn hear_ack(&mut self, now: Instant, number: u32) {
+    pub fn receive_ack(&mut self, now: Instant, number: u32) {
         let acknowledged = self.acknowledged();
         if !is_ahead(number, acknowledged) || is_ahead(number, self.sent) {
             return;
@@ -210,17 +210,18 @@ impl Sender {
         self.timer.note_acknowledged(now, number);
         self.kept.forget(count);
         self.cursor = self.cursor.saturating_sub(count);
-        (self.replays_in_vain, self.waiting_bytes) = (0, 0);
+        (self.replays_without_ack, self.waiting_bytes) = (0, 0);
         self.end_replay_if_over(now);
         if self.timer_at.is_some() {
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
+            self.timer_at =
+                (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_without_ack));
         }
     }
 
     /// Handles a negative acknowledgement: all frames after `number` are missing. Returns the number of frames given
     /// up, if any.
-    pub fn hear_refusal(&mut self, now: Instant, number: u32, counters: &mut RetryCounters) -> Option<usize> {
-        self.hear_ack(now, number);
+    pub fn receive_nack(&mut self, now: Instant, number: u32, counters: &mut RetryCounters) -> Option<usize> {
+        self.receive_ack(now, number);
         if number != self.acknowledged() || self.kept.is_empty() || self.refused == Some(number) {
             return None;
         }
@@ -229,7 +230,7 @@ impl Sender {
     }
 
     /// Handles the passage of time. Returns the number of frames given up, if the link was flushed.
-    pub fn hear_time(&mut self, now: Instant, counters: &mut RetryCounters) -> Option<usize> {
+    pub fn handle_time(&mut self, now: Instant, counters: &mut RetryCounters) -> Option<usize> {
         self.timer_at.filter(|at| now >= *at)?;
         self.replay(now, RetryStimulus::TimerExpired, counters)
     }
@@ -241,7 +242,7 @@ impl Sender {
         counters: &mut RetryCounters,
     ) -> Option<usize> {
         let limit = self.config.replay_count_max;
-        if limit != RetryConfig::REPLAYS_UNLIMITED && self.replays_in_vain >= limit {
+        if limit != RetryConfig::REPLAYS_UNLIMITED && self.replays_without_ack >= limit {
             self.shift(RetryStimulus::Exhausted);
             let given_up = self.give_up();
             self.reinitialise(now);
@@ -250,7 +251,7 @@ impl Sender {
             return Some(given_up);
         }
         self.shift(stimulus);
-        self.replays_in_vain = self.replays_in_vain.saturating_add(1);
+        self.replays_without_ack = self.replays_without_ack.saturating_add(1);
         (self.cursor, self.timer_at) = (0, None);
         self.timer.note_replay();
         counters.replays += 1;
@@ -283,7 +284,8 @@ impl Sender {
     fn end_replay_if_over(&mut self, now: Instant) {
         if self.state == RetryState::Replay && self.cursor >= self.kept.len() {
             self.shift(RetryStimulus::Replayed);
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
+            self.timer_at =
+                (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_without_ack));
         }
     }
 

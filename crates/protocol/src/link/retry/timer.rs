@@ -62,13 +62,13 @@ impl ReplayTimer {
 
     /// Returns the wait after this many consecutive replays without an acknowledgement.
     #[must_use]
-    pub fn wait_ns(&self, replays_in_vain: u8) -> u64 {
+    pub fn wait_ns(&self, replays_without_ack: u8) -> u64 {
         let measured_ns = match self.longest {
             Some(longest) => longest.took_ns.saturating_mul(MARGIN),
             None => u64::MAX,
         };
         let most_measured_ns = self.least_ns.saturating_mul(MEASURED_FACTOR).min(self.most_ns);
-        let factor = 1_u64.checked_shl(replays_in_vain.into()).unwrap_or(u64::MAX);
+        let factor = 1_u64.checked_shl(replays_without_ack.into()).unwrap_or(u64::MAX);
         measured_ns.clamp(self.least_ns, most_measured_ns).saturating_mul(factor).min(self.most_ns)
     }
 }

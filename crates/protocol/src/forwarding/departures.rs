@@ -49,7 +49,7 @@ impl Forwarder {
                     || link.pause.as_ref().is_some_and(|pause| pause.is_due(now))
                     || (!egress.acks.is_empty() && link.carries())
                     || egress.data.any(|channel, queue| {
-                        self.next_place(port, channel).is_some_and(|place| {
+                        self.next_index(port, channel).is_some_and(|place| {
                             let length = queue[place].length;
                             link.admits(channel, link.credits(channel).cost(length), length)
                                 || (!link.accounts.is_stalled(channel) && link.carries())
@@ -181,7 +181,7 @@ impl Forwarder {
         channel: Channel,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let place = self.next_place(port, channel)?;
+        let place = self.next_index(port, channel)?;
         let length = self.egress[port.index()].data.of(channel)[place].length;
         let link = &self.links[port.index()];
         let cost = link.credits(channel).cost(length);
@@ -250,7 +250,7 @@ impl Forwarder {
         self.egress[port.index()].arbiter.grant(channel, length);
         let link = &mut self.links[port.index()];
         let (sequence, consumed) = link.number_data(channel, length);
-        let (link_ack, freed) = link.tell();
+        let (link_ack, freed) = link.reverse_state();
         self.count_sent(port, length, true);
         LinkNumbers { sequence, link_ack, consumed, freed }
     }
@@ -261,7 +261,7 @@ impl Forwarder {
     pub fn number_ack_plain(&mut self, port: PortId, length: usize) -> LinkNumbers {
         let link = &mut self.links[port.index()];
         let (sequence, consumed) = link.last_numbers(Channel(0));
-        let (link_ack, freed) = link.tell();
+        let (link_ack, freed) = link.reverse_state();
         self.count_sent(port, length, false);
         LinkNumbers { sequence, link_ack, consumed, freed }
     }

@@ -6,7 +6,7 @@ use alloc::string::String;
 
 /// State of the receiving end of one link direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HearingState {
+pub enum ReceiverState {
     /// The neighbour has not announced its first sequence number yet. No frame is accepted.
     #[default]
     Unnumbered,
@@ -18,7 +18,7 @@ pub enum HearingState {
 
 /// Event that may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HearingStimulus {
+pub enum ReceiverStimulus {
     /// The neighbour has announced its last number, under a new initialisation.
     Numbered,
     /// The next frame arrived.
@@ -29,7 +29,7 @@ pub enum HearingStimulus {
     Behind,
 }
 
-impl HearingState {
+impl ReceiverState {
     /// All states, in table order.
     pub const ALL: [Self; 3] = [Self::Unnumbered, Self::InOrder, Self::Refused];
 
@@ -44,18 +44,18 @@ impl HearingState {
     }
 }
 
-impl HearingStimulus {
+impl ReceiverStimulus {
     /// All stimuli, in table order.
     pub const ALL: [Self; 4] = [Self::Numbered, Self::Next, Self::Ahead, Self::Behind];
 }
 
 /// Returns the state that follows `state` after `stimulus`.
 #[must_use]
-pub const fn next(state: HearingState, stimulus: HearingStimulus) -> HearingState {
-    use HearingState::{InOrder, Refused};
+pub const fn next(state: ReceiverState, stimulus: ReceiverStimulus) -> ReceiverState {
+    use ReceiverState::{InOrder, Refused};
     match (state, stimulus) {
-        (_, HearingStimulus::Numbered) | (InOrder | Refused, HearingStimulus::Next) => InOrder,
-        (InOrder, HearingStimulus::Ahead) => Refused,
+        (_, ReceiverStimulus::Numbered) | (InOrder | Refused, ReceiverStimulus::Next) => InOrder,
+        (InOrder, ReceiverStimulus::Ahead) => Refused,
         (state, _) => state,
     }
 }
@@ -64,8 +64,8 @@ pub const fn next(state: HearingState, stimulus: HearingStimulus) -> HearingStat
 #[must_use]
 pub fn matrix() -> String {
     super::super::matrix::matrix(
-        (&HearingState::ALL, HearingState::name),
-        &HearingStimulus::ALL,
+        (&ReceiverState::ALL, ReceiverState::name),
+        &ReceiverStimulus::ALL,
         next,
         (12, 10),
     )

@@ -1,11 +1,11 @@
 //! Forwarder of one member: links, routes and transit. This file handles received frames.
 //!
-//! A [`super::Switch`] consists of a forwarder; an [`crate::Endpoint`] contains one.
+//! A [`crate::Switch`] consists of a forwarder; an [`crate::Endpoint`] contains one.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::arbiter::Turn;
+use super::arbiter::ChannelOrder;
 use super::egress::{Egress, TRANSIT_ACKS_MAX, Transit};
 use super::in_order::InOrder;
 use super::marks::Marks;
@@ -15,7 +15,7 @@ use crate::config::MemberConfig;
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
-use crate::link::counters::PortCounters;
+use crate::link::counters::{MarkCounters, PortCounters};
 use crate::memory::LeaseId;
 use crate::route::reports::Reports;
 use crate::route::table::Table;
@@ -46,7 +46,7 @@ pub struct Forwarder {
     /// True if the reachability of all members must be checked again.
     pub(super) reach_is_stale: bool,
     pub(super) reached: Vec<bool>,
-    pub(super) start: super::start::Start,
+    pub(super) start: super::start_phase::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
@@ -56,7 +56,7 @@ pub struct Forwarder {
     pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
     /// Ports that may have something to send, for an owner that does not poll all of them.
-    pub(super) ready: PortSet,
+    pub(crate) ready: PortSet,
     /// Number of frames for which this member chose among several paths.
     pub(super) choices: u32,
     /// Order of frames by ingress, if they leave in order of arrival.
@@ -68,11 +68,11 @@ pub struct Forwarder {
     pub(super) releases: VecDeque<LeaseId>,
     pub(super) events: VecDeque<Event>,
     /// True if events about reached or lost members are waiting.
-    pub(super) has_told_of_reach: bool,
+    pub(super) has_reach_events: bool,
     /// True if the table has changed since the owner last read it.
     pub routes_changed: bool,
     /// Members with a new reported incarnation since the owner last read the list.
-    pub new_lives: Vec<NodeId>,
+    pub new_incarnations: Vec<NodeId>,
     pub(super) trust: Trust,
 }
 
@@ -117,7 +117,7 @@ impl Forwarder {
             heard: Vec::new(),
             reach_is_stale: true,
             reached: alloc::vec![false; config.graph.members.len()],
-            start: super::start::Start::default(),
+            start: super::start_phase::Start::default(),
             own_ports,
             report_number: 0,
             report_due: None,
@@ -131,9 +131,9 @@ impl Forwarder {
             shared: config.forwarding.shared_buffer.map(SharedBuffer::new),
             releases: VecDeque::new(),
             events: VecDeque::new(),
-            has_told_of_reach: false,
+            has_reach_events: false,
             routes_changed: false,
-            new_lives: Vec::new(),
+            new_incarnations: Vec::new(),
             trust: Trust::default(),
             config,
         }
@@ -151,6 +151,11 @@ impl Forwarder {
         &self.counters[port.index()]
     }
 
+    /// Returns the mark counters of a port.
+    pub(crate) fn count_marks(&mut self, port: PortId) -> &mut MarkCounters {
+        &mut self.counters[port.index()].marks
+    }
+
     /// Returns the link of a port.
     #[must_use]
     pub fn link(&self, port: PortId) -> &Link {
@@ -165,8 +170,8 @@ impl Forwarder {
 
     /// Returns the incarnation that a member last reported.
     #[must_use]
-    pub fn life(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
-        self.reports.life(member)
+    pub fn incarnation(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
+        self.reports.incarnation(member)
     }
 
     /// Returns the egress port of a flow.
@@ -178,7 +183,7 @@ impl Forwarder {
     }
 
     /// Iterates over the ports of all shortest paths to the member.
-    pub fn ways(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
+    pub fn shortest_paths(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
         self.table.ports(destination)
     }
 
@@ -207,8 +212,8 @@ impl Forwarder {
     /// Returns the channels of a port in the order in which they may send.
     #[inline]
     #[must_use]
-    pub fn turn(&self, port: PortId) -> Turn {
-        self.egress[port.index()].arbiter.turn()
+    pub fn channel_order(&self, port: PortId) -> ChannelOrder {
+        self.egress[port.index()].arbiter.channel_order()
     }
 
     /// Queues an event for the owner's caller.
@@ -226,7 +231,7 @@ impl Forwarder {
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
-        if event.is_none() && core::mem::take(&mut self.has_told_of_reach) {
+        if event.is_none() && core::mem::take(&mut self.has_reach_events) {
             self.events.shrink_to(EVENT_ROOM_KEPT);
         }
         event
@@ -305,15 +310,15 @@ impl Forwarder {
         }
         let link = &mut self.links[port.index()];
         // W-6
-        if !link.knows(frame.link.session) {
+        if !link.accepts_session(frame.link.session) {
             return Err(DropReason::StaleLink);
         }
         let before = link.credits(channel).violations();
         if link.retry.is_some() {
             // Consumed credits count when the frame is accepted, because a missing frame will be replayed.
-            link.credits_mut(channel).hear_freed(frame.link.freed);
+            link.credits_mut(channel).update_freed(frame.link.freed);
         } else {
-            link.credits_mut(channel).hear(frame.link.consumed, frame.link.freed);
+            link.credits_mut(channel).receive(frame.link.consumed, frame.link.freed);
         }
         let violations = link.credits(channel).violations() - before;
         self.counters[port.index()].credit_violations += violations;
@@ -323,7 +328,7 @@ impl Forwarder {
             FrameKind::Report => self.take_report(now, port, &frame)?,
             FrameKind::Credit => {
                 if frame.body().first().is_some_and(|asks| *asks != 0) {
-                    link.accounts.want(channel);
+                    link.accounts.request(channel);
                 }
             }
             FrameKind::Pause => self.take_pause(now, port, &frame)?,
@@ -376,23 +381,23 @@ impl Forwarder {
     /// Records a data frame for this member with a predicted header, as [`Forwarder::handle_frame`] would. `received`
     /// bytes came from the device, of which `length` are the frame.
     #[inline]
-    pub fn note_familiar(&mut self, port: PortId, received: usize, length: usize, numbers: &Numbers) {
+    pub fn note_predicted(&mut self, port: PortId, received: usize, length: usize, numbers: &Numbers) {
         self.count_received(port, received);
         // Only links of one channel use predicted headers.
         let channel = Channel(0);
         let credits = self.links[port.index()].credits_mut(channel);
         self.counters[port.index()].credit_violations +=
-            credits.hear(numbers.link.consumed, numbers.link.freed);
+            credits.receive(numbers.link.consumed, numbers.link.freed);
         self.note_sequence(port, channel, numbers.link.sequence, length);
     }
 
     /// Records a frame with a predicted header that only acknowledges and has no link sequence of its own.
     #[inline]
-    pub fn note_familiar_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
+    pub fn note_predicted_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
         self.count_received(port, received);
         let credits = self.links[port.index()].credits_mut(Channel(0));
         self.counters[port.index()].credit_violations +=
-            credits.hear(numbers.link.consumed, numbers.link.freed);
+            credits.receive(numbers.link.consumed, numbers.link.freed);
     }
 
     // ---- routed frames ---------------------------------------------------------------------------------------------
@@ -533,7 +538,7 @@ impl Forwarder {
     }
 
     /// Returns the link and channel of such a frame.
-    pub(crate) fn came_over(&self, withheld: &Withheld) -> (u16, Channel) {
+    pub(crate) fn arrived_over(&self, withheld: &Withheld) -> (u16, Channel) {
         let accounts = &self.links[withheld.port.index()].accounts;
         (self.config.ports[withheld.port.index()].edge, accounts.kept_under(withheld.channel))
     }

@@ -10,7 +10,7 @@ use super::forwarder::Forwarder;
 use crate::config::PathPolicy;
 use crate::ids::{Channel, NodeId, PortId};
 use crate::link::state::LinkState;
-use crate::route::table::{STEP, stir};
+use crate::route::table::{STEP, hash_word};
 
 impl Forwarder {
     /// Returns the egress port of the next data frame to a member, which arrived on `channel`.
@@ -24,10 +24,10 @@ impl Forwarder {
             return None;
         }
         let turn = self.choices as usize % count;
-        let way = match self.config.paths.policy {
+        let path = match self.config.paths.policy {
             PathPolicy::Spray => {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
-                ways().nth(stir(word) as usize % count)
+                ways().nth(hash_word(word) as usize % count)
             }
             // Among the ports with the shortest queue, the next in round robin.
             PathPolicy::LeastQueue => (0..)
@@ -41,6 +41,6 @@ impl Forwarder {
             _ => ways().nth(turn),
         };
         self.choices = self.choices.wrapping_add(1);
-        way
+        path
     }
 }

@@ -7,7 +7,7 @@ use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, PortId};
 use crate::link::pause::state::PauseState;
-use crate::link::pause::{Pauses, Turn};
+use crate::link::pause::{GateChange, Pauses};
 use crate::surroundings::Transmit;
 use crate::time::Instant;
 use crate::wire::control::{PAUSE_BYTES, pause_quanta};
@@ -60,7 +60,7 @@ impl Forwarder {
         // More space is free for all channels.
         for (port, link) in self.links.iter_mut().enumerate() {
             if let Some(pause) = &mut link.pause
-                && pause.relent(shared.xon_bytes(&pause.config))
+                && pause.resume_below(shared.xon_bytes(&pause.config))
             {
                 self.ready.insert(PortId(port as u16));
             }
@@ -83,8 +83,8 @@ impl Forwarder {
         }
         let Some(pause) = &mut link.pause else { return Err(DropReason::Malformed) };
         let quanta = pause_quanta(frame.body()).ok_or(DropReason::Malformed)?;
-        if let Some(turn) = pause.hear(now, frame.link.channel, quanta, counters) {
-            self.follow(port, turn);
+        if let Some(change) = pause.receive(now, frame.link.channel, quanta, counters) {
+            self.follow(port, change);
         }
         Ok(())
     }
@@ -94,15 +94,16 @@ impl Forwarder {
             let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()].pause);
             let accounts = &link.accounts;
             let Some(pause) = &mut link.pause else { return };
-            let Some(turn) = pause.hear_time(now, |channel| accounts.is_stalled(channel), counters) else {
+            let Some(change) = pause.handle_time(now, |channel| accounts.is_stalled(channel), counters)
+            else {
                 return;
             };
-            self.follow(port, turn);
+            self.follow(port, change);
         }
     }
 
     // W-70
-    fn follow(&mut self, port: PortId, Turn { channel, state }: Turn) {
+    fn follow(&mut self, port: PortId, GateChange { channel, state }: GateChange) {
         self.links[port.index()].credits_mut(channel).bar(!state.sends());
         self.ready.insert(port);
         if state == PauseState::Defiant {
@@ -124,7 +125,7 @@ impl Forwarder {
     pub(super) fn transmit_pause(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let counters = &mut self.counters[port.index()].pause;
         let pause = self.links[port.index()].pause.as_mut()?;
-        let (channel, quanta) = pause.speak(now, counters)?;
+        let (channel, quanta) = pause.next_message(now, counters)?;
         put_u16(out, FABRIC, quanta);
         Some(self.finish_control(port, channel, out, FrameKind::Pause, PAUSE_BYTES, true))
     }

@@ -23,7 +23,7 @@ pub struct Arbiter {
 
 /// Iterator over the channels of a port, in the order in which they are tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub struct ChannelOrder {
     next: u8,
     left: u8,
     count: u8,
@@ -45,8 +45,8 @@ impl Arbiter {
     /// Returns the present order of the channels.
     #[inline]
     #[must_use]
-    pub const fn turn(&self) -> Turn {
-        Turn { next: self.at, left: self.count, count: self.count }
+    pub const fn channel_order(&self) -> ChannelOrder {
+        ChannelOrder { next: self.at, left: self.count, count: self.count }
     }
 
     /// Records that a data frame of `bytes` leaves on this channel.
@@ -82,7 +82,7 @@ impl Arbiter {
     }
 }
 
-impl Iterator for Turn {
+impl Iterator for ChannelOrder {
     type Item = Channel;
 
     #[inline]
@@ -107,7 +107,8 @@ mod tests {
     fn sent(arbiter: &mut Arbiter, busy: &[u8], bytes: usize, frames: usize) -> [usize; 4] {
         let mut sent = [0; 4];
         for _ in 0..frames {
-            let channel = arbiter.turn().find(|channel| busy.contains(&channel.0)).expect("one is busy");
+            let channel =
+                arbiter.channel_order().find(|channel| busy.contains(&channel.0)).expect("one is busy");
             arbiter.grant(channel, bytes);
             sent[channel.index()] += 1;
         }
@@ -141,6 +142,6 @@ mod tests {
     fn every_channel_is_asked_once() {
         let mut fair = arbiter(ArbiterKind::RoundRobin, &[]);
         fair.grant(Channel(2), 10);
-        assert_eq!(fair.turn().map(|channel| channel.0).collect::<Vec<_>>(), [3, 0, 1, 2]);
+        assert_eq!(fair.channel_order().map(|channel| channel.0).collect::<Vec<_>>(), [3, 0, 1, 2]);
     }
 }

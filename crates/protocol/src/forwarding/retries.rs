@@ -30,7 +30,7 @@ impl Forwarder {
         let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
         let Some(retry) = &mut link.retry else { return Ok(()) };
         let header = &frame.link;
-        retry.sender.hear_ack(now, header.link_ack);
+        retry.sender.receive_ack(now, header.link_ack);
         if !header.is_unprotected {
             let bytes = frame.bytes().len();
             match retry.receiver.judge(now, header.sequence, bytes, &mut counters.retry) {
@@ -44,7 +44,7 @@ impl Forwarder {
             credits.count_arrival(credits.cost(frame.bytes().len()));
         }
         // W-29
-        link.credits_mut(header.channel).hear_consumed(header.consumed);
+        link.credits_mut(header.channel).update_consumed(header.consumed);
         Ok(())
     }
 
@@ -64,11 +64,11 @@ impl Forwarder {
         match header.kind {
             FrameKind::LinkAck => {
                 counters.rx_ack += 1;
-                retry.sender.hear_ack(now, header.link_ack);
+                retry.sender.receive_ack(now, header.link_ack);
             }
             FrameKind::LinkNack => {
                 counters.rx_nack += 1;
-                if let Some(given_up) = retry.sender.hear_refusal(now, header.link_ack, counters) {
+                if let Some(given_up) = retry.sender.receive_nack(now, header.link_ack, counters) {
                     self.note_flush(port, given_up);
                 }
             }
@@ -76,16 +76,16 @@ impl Forwarder {
                 let name = numbering(frame.body()).ok_or(DropReason::Malformed)?;
                 let others = link.accounts.count() - 1;
                 retry.sender.hurry(now);
-                if retry.receiver.hear_init(name, header.sequence) {
+                if retry.receiver.receive_init(name, header.sequence) {
                     // Frames that were flushed at the neighbour are consumed and will not arrive.
-                    link.credits_mut(Channel(0)).hear_consumed(header.consumed);
+                    link.credits_mut(Channel(0)).update_consumed(header.consumed);
                     for (channel, consumed) in (1..).zip(consumed_beside(frame.body())).take(others) {
-                        link.credits_mut(Channel(channel)).hear_consumed(consumed);
+                        link.credits_mut(Channel(channel)).update_consumed(consumed);
                     }
                 }
             }
             FrameKind::LinkInitEcho => {
-                retry.sender.hear_echo(numbering(frame.body()).ok_or(DropReason::Malformed)?);
+                retry.sender.receive_echo(numbering(frame.body()).ok_or(DropReason::Malformed)?);
             }
             _ => {}
         }
@@ -95,7 +95,7 @@ impl Forwarder {
     pub(super) fn handle_retry_timeout(&mut self, now: Instant, port: PortId) {
         let counters = &mut self.counters[port.index()].retry;
         let Some(retry) = &mut self.links[port.index()].retry else { return };
-        if let Some(given_up) = retry.sender.hear_time(now, counters) {
+        if let Some(given_up) = retry.sender.handle_time(now, counters) {
             self.note_flush(port, given_up);
         }
     }

@@ -12,7 +12,7 @@ use crate::link::{Greeting, Link, Move};
 use crate::route::reports::News;
 use crate::route::table::Found;
 use crate::time::Instant;
-use crate::wire::control::{Heartbeat, Hello, LifeMark, LinkReport};
+use crate::wire::control::{Heartbeat, Hello, IncarnationMark, LinkReport};
 use crate::wire::frame::Frame;
 
 /// Largest difference between the clocks of two hosts: a day, in nanoseconds.
@@ -33,7 +33,7 @@ impl Forwarder {
             return Err(DropReason::ImplausibleIncarnation);
         }
         self.trust.renew();
-        match self.links[port.index()].hear_hello(now, &hello, &mine) {
+        match self.links[port.index()].receive_hello(now, &hello, &mine) {
             Greeting::Stranger => Err(DropReason::Stranger),
             Greeting::Stale => Err(DropReason::StaleLink),
             Greeting::Accepted(moved) => {
@@ -62,7 +62,7 @@ impl Forwarder {
     fn contradicts_link(&self, report: &LinkReport) -> bool {
         let mut is_up = false;
         for link in self.links.iter().filter(|link| link.config.neighbour == report.origin) {
-            let Some(met) = link.neighbour_life() else { continue };
+            let Some(met) = link.neighbour_incarnation() else { continue };
             if met >= report.incarnation {
                 return false;
             }
@@ -80,7 +80,7 @@ impl Forwarder {
         let heartbeat = Heartbeat::read(frame.body()).ok_or(DropReason::Malformed)?;
         let link = &mut self.links[port.index()];
         let was_whole = link.is_whole();
-        let moved = link.hear_heartbeat(now, &heartbeat);
+        let moved = link.receive_heartbeat(now, &heartbeat);
         let (carries_data, is_whole) = (link.state().carries_data(), link.is_whole());
         // One difference may be a report in flight; two in a row are a lost report.
         let disagreements = &mut self.disagreements[port.index()];
@@ -114,8 +114,8 @@ impl Forwarder {
         if report.origin == self.config.node {
             // W-86
             // A number beyond this member's own is forged: a newer report corrects the rack.
-            let is_of_this_life = report.incarnation == self.config.incarnation;
-            if is_of_this_life && is_ahead(report.number, self.report_number) {
+            let is_of_this_incarnation = report.incarnation == self.config.incarnation;
+            if is_of_this_incarnation && is_ahead(report.number, self.report_number) {
                 self.report_number = report.number;
                 self.report_due = Some(now);
                 self.report_if_due(now);
@@ -125,30 +125,30 @@ impl Forwarder {
         if self.is_implausible(now, report.incarnation) || self.contradicts_link(&report) {
             return Err(DropReason::ImplausibleIncarnation);
         }
-        let (origin, is_farewell) = (report.origin, report.is_farewell);
+        let (origin, is_departure) = (report.origin, report.is_departure);
         let live = live_ports(&self.links);
         self.ready.fill();
-        match self.reports.hear(report, Some(port), live.into_iter()) {
+        match self.reports.receive(report, Some(port), live.into_iter()) {
             News::Malformed => return Err(DropReason::Malformed),
             News::Old => return Ok(()),
-            News::NewLife => {
+            News::NewIncarnation => {
                 self.trust.renew();
-                self.new_lives.push(origin);
+                self.new_incarnations.push(origin);
             }
             News::Changed => {}
         }
         self.table_is_stale = true;
         self.heard.push(origin);
-        if is_farewell {
-            self.part_from(now, origin);
+        if is_departure {
+            self.handle_departure(now, origin);
         }
         Ok(())
     }
 
     // W-50
     /// Handles the departure of a member: links to it go down, and its loss is not a death.
-    fn part_from(&mut self, now: Instant, leaver: NodeId) {
-        self.table.await_no_longer(leaver);
+    fn handle_departure(&mut self, now: Instant, leaver: NodeId) {
+        self.table.stop_awaiting(leaver);
         if self.reached[leaver.index()] {
             self.events.push_back(Event::NodeLeft { node: leaver });
         }
@@ -225,7 +225,7 @@ impl Forwarder {
             .map(|(port, edge, _)| {
                 let link = &self.links[port.index()];
                 let is_whole = !self.is_leaving && link.is_whole();
-                (*edge, link.neighbour_life().filter(|_| is_whole).map(LifeMark::of))
+                (*edge, link.neighbour_incarnation().filter(|_| is_whole).map(IncarnationMark::of))
             })
             .collect();
         let report = LinkReport {
@@ -233,10 +233,10 @@ impl Forwarder {
             incarnation: self.config.incarnation,
             number: self.report_number,
             edges,
-            is_farewell: self.is_leaving,
+            is_departure: self.is_leaving,
         };
         let live = live_ports(&self.links);
-        self.reports.hear(report, None, live.into_iter());
+        self.reports.receive(report, None, live.into_iter());
         self.ready.fill();
     }
 
@@ -254,10 +254,10 @@ impl Forwarder {
             } else if ends.b == own {
                 ends.b_port
             } else {
-                return reports.both_say_up(edge);
+                return reports.both_report_up(edge);
             };
             let link = &links[own_port.index()];
-            link.is_whole() && reports.neighbour_says_up(edge, link.neighbour_life())
+            link.is_whole() && reports.neighbour_reports_up(edge, link.neighbour_incarnation())
         });
         self.heard.clear();
         self.routes_changed = true;
@@ -286,7 +286,7 @@ impl Forwarder {
             return;
         }
         self.reached[index] = reaches;
-        self.has_told_of_reach = true;
+        self.has_reach_events = true;
         let event = if reaches { Event::NodeReached { node } } else { Event::NodeLost { node } };
         self.events.push_back(event);
     }
@@ -328,7 +328,7 @@ impl Forwarder {
 
     /// Handles a carrier change at a port.
     pub fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
-        if let Some(moved) = self.links[port.index()].hear_carrier(now, up) {
+        if let Some(moved) = self.links[port.index()].handle_carrier(now, up) {
             self.note_move(now, port, moved);
         }
     }
@@ -344,7 +344,7 @@ impl Forwarder {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_start(now);
         for index in 0..self.links.len() {
-            if let Some(moved) = self.links[index].hear_time(now) {
+            if let Some(moved) = self.links[index].handle_time(now) {
                 self.note_move(now, PortId(index as u16), moved);
             }
             if self.links[index].retry.is_some() {
@@ -365,7 +365,7 @@ impl Forwarder {
     }
 
     /// Returns the time at which this member reports its own links next.
-    pub(super) fn report_due(&self) -> Instant {
+    pub(crate) fn report_due(&self) -> Instant {
         self.report_due.unwrap_or(Instant::NEVER)
     }
 }

@@ -9,8 +9,7 @@
 
 use alloc::vec::Vec;
 
-use super::forwarder::Forwarder;
-use crate::ids::{Channel, NodeId, PortId};
+use crate::ids::{Channel, NodeId};
 
 /// Frames that wait at a port for credits of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,56 +25,7 @@ pub struct Wait {
     /// Number of frames.
     pub frames: usize,
     /// Links over which the frames arrived, with the channel.
-    pub came_over: Vec<(u16, Channel)>,
-}
-
-impl Forwarder {
-    /// Returns every port and channel at which frames in transit wait for credits.
-    #[must_use]
-    pub fn waits(&self) -> Vec<Wait> {
-        let ports = (0..self.links.len()).map(|port| PortId(port as u16));
-        ports
-            .flat_map(|port| self.channels(port).filter_map(move |channel| self.wait_at(port, channel)))
-            .collect()
-    }
-
-    fn wait_at(&self, port: PortId, channel: Channel) -> Option<Wait> {
-        let (link, queue) = (&self.links[port.index()], self.egress[port.index()].data.of(channel));
-        let first = &queue[self.next_place(port, channel)?];
-        let cost = link.credits(channel).cost(first.length);
-        if !link.state().carries_data() || link.admits(channel, cost, first.length) {
-            return None;
-        }
-        let mut came_over: Vec<_> = queue
-            .iter()
-            .map(|transit| {
-                let link = &self.links[transit.ingress.index()];
-                (link.config.edge, link.accounts.kept_under(transit.channel))
-            })
-            .collect();
-        came_over.sort_unstable();
-        came_over.dedup();
-        Some(self.wait_of(port, channel, queue.len(), came_over))
-    }
-
-    /// Returns the wait of frames that came over these links and channels, at a port and channel.
-    pub(crate) fn wait_of(
-        &self,
-        port: PortId,
-        channel: Channel,
-        frames: usize,
-        came_over: Vec<(u16, Channel)>,
-    ) -> Wait {
-        let link = &self.links[port.index()];
-        Wait {
-            member: self.config.node,
-            toward: link.config.neighbour,
-            edge: link.config.edge,
-            channel: (link.accounts.count() > 1).then_some(channel),
-            frames,
-            came_over,
-        }
-    }
+    pub arrived_over: Vec<(u16, Channel)>,
 }
 
 /// Returns a circle among the waits of all members: each waits for the next and the last for the first.
@@ -112,7 +62,7 @@ pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
 fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
     let wait = &waits[index];
     let place = (wait.edge, wait.channel.unwrap_or_default());
-    let holds = move |other: &Wait| other.member == wait.toward && other.came_over.contains(&place);
+    let holds = move |other: &Wait| other.member == wait.toward && other.arrived_over.contains(&place);
     (0..waits.len()).zip(waits).filter(move |(_, other)| holds(other)).map(|(index, _)| index)
 }
 
@@ -121,14 +71,14 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    fn wait(member: u16, edge: u16, toward: u16, came_over: &[u16]) -> Wait {
+    fn wait(member: u16, edge: u16, toward: u16, arrived_over: &[u16]) -> Wait {
         Wait {
             member: NodeId(member),
             toward: NodeId(toward),
             edge,
             channel: None,
             frames: 1,
-            came_over: came_over.iter().map(|edge| (*edge, Channel(0))).collect(),
+            arrived_over: arrived_over.iter().map(|edge| (*edge, Channel(0))).collect(),
         }
     }
 
@@ -138,7 +88,7 @@ mod tests {
         let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
         // One member that holds nothing of the link before it breaks the circle.
-        waits[3].came_over = vec![(9, Channel(0))];
+        waits[3].arrived_over = vec![(9, Channel(0))];
         assert_eq!(circle(&waits), None);
     }
 
@@ -147,7 +97,7 @@ mod tests {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         waits.iter_mut().for_each(|wait| wait.channel = Some(Channel(0)));
         assert!(circle(&waits).is_some());
-        waits[2].came_over = vec![(1, Channel(1))];
+        waits[2].arrived_over = vec![(1, Channel(1))];
         assert_eq!(circle(&waits), None);
     }
 

@@ -12,32 +12,32 @@ const WORD_BITS: usize = u64::BITS as usize;
 
 /// Set of ports of one member.
 #[derive(Debug)]
-pub(super) struct PortSet {
+pub(crate) struct PortSet {
     words: Vec<u64>,
     ports: usize,
 }
 
 impl PortSet {
     /// Returns the set of all ports.
-    pub(super) fn full(ports: usize) -> Self {
+    pub(crate) fn full(ports: usize) -> Self {
         let mut set = Self { words: vec![0; ports.div_ceil(WORD_BITS)], ports };
         set.fill();
         set
     }
 
-    pub(super) fn insert(&mut self, port: PortId) {
+    pub(crate) fn insert(&mut self, port: PortId) {
         if port.index() < self.ports {
             self.words[port.index() / WORD_BITS] |= 1 << (port.index() % WORD_BITS);
         }
     }
 
-    pub(super) fn remove(&mut self, port: PortId) {
+    pub(crate) fn remove(&mut self, port: PortId) {
         if port.index() < self.ports {
             self.words[port.index() / WORD_BITS] &= !(1 << (port.index() % WORD_BITS));
         }
     }
 
-    pub(super) fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         self.words.fill(u64::MAX);
         if let Some(last) = self.words.last_mut()
             && !self.ports.is_multiple_of(WORD_BITS)
@@ -47,7 +47,7 @@ impl PortSet {
     }
 
     /// Returns the first port of the set from `from` on.
-    pub(super) fn next(&self, from: PortId) -> Option<PortId> {
+    pub(crate) fn next(&self, from: PortId) -> Option<PortId> {
         let first = from.index() / WORD_BITS;
         let mut mask = u64::MAX << (from.index() % WORD_BITS);
         for (index, word) in self.words.iter().enumerate().skip(first) {

@@ -6,10 +6,8 @@
 
 use alloc::vec::Vec;
 
-use super::forwarder::Forwarder;
 use crate::config::{MemberConfig, PortConfig};
 use crate::ids::{Channel, PortId};
-use crate::link::counters::MarkCounters;
 use crate::per_channel::PerChannel;
 
 /// Bytes in each queue, and the limit.
@@ -45,12 +43,5 @@ impl Marks {
     /// Removes all frames of a port, which will be routed again.
     pub(super) fn leave_all(&mut self, port: PortId) {
         self.waiting_bytes[port.index()].iter_mut().for_each(|waiting| *waiting = 0);
-    }
-}
-
-impl Forwarder {
-    /// Returns the mark counters of a port.
-    pub(crate) fn count_marks(&mut self, port: PortId) -> &mut MarkCounters {
-        &mut self.counters[port.index()].marks
     }
 }
