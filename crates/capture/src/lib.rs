@@ -9,9 +9,8 @@
 //! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with frames of this one) · [`line`](mod@line) (a frame
 //! as one line).
 //!
-//! The crate opens no file, reads no clock and does not print: bytes come in as readers and go out as writers. The pcapng code is
-//! not from a library because `pcap-file` 2.0 treats every timestamp as nanoseconds independent of the interface, and has no offset
-//! in its errors.
+//! The crate opens no file, reads no clock and does not print: bytes come in as readers and go out as writers. The pcapng
+//! code is our own (`docs/capture.md` says why).
 #![forbid(unsafe_code)]
 
 pub mod block;
