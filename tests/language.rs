@@ -5,8 +5,11 @@
 use std::path::{Path, PathBuf};
 
 /// Rewritten folders and files, relative to the repository's root.
-const REWRITTEN: [&str; 33] = [
+const REWRITTEN: &[&str] = &[
+    "crates/capture",
     "crates/cli/src/arguments",
+    "crates/collectives",
+    "crates/experiments",
     "crates/jobs/src",
     "crates/node/src/availability",
     "crates/node/src/hosts",

@@ -1,7 +1,8 @@
 //! Frames of other protocols: their kind as short text, and the frames of this protocol that datagrams carry.
 //!
-//! A capture of a real interface holds the traffic of all programs, and one of the udp wire holds frames of this protocol as the payload of
-//! datagrams. Headers of Ethernet, ARP, IP, UDP and TCP are read by `smoltcp`'s wire formats, which accept any bytes.
+//! A capture of a real interface holds the traffic of all programs, and one of the udp wire holds frames of this
+//! protocol as the payload of datagrams. Headers of Ethernet, ARP, IP, UDP and TCP are read by `smoltcp`'s wire
+//! formats, which accept any bytes.
 //!
 //! Fragments are not reassembled: a fragmented datagram is reported as such and not opened.
 
@@ -41,8 +42,8 @@ pub fn datagram_of_ours(frame: &[u8]) -> Option<Datagram<'_>> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Returns the frames in it, in order. There are several if the capture was made before the kernel had split the sent data, or after it had
-    /// joined the received data; bytes behind the last recognised frame belong to it.
+    /// Returns the frames in it, in order. There are several if the capture was made before the kernel had split the
+    /// sent data, or after it had joined the received data; bytes behind the last recognised frame belong to it.
     pub fn frames(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.payload;
         std::iter::from_fn(move || {

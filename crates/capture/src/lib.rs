@@ -6,12 +6,11 @@
 //!
 //! Modules: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (names of the link and the members) ·
 //! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`mod@join`] (several ends make
-//! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with frames of this one) · [`line`](mod@line) (a frame
-//! as one line).
+//! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with
+//! frames of this one) · [`line`](mod@line) (a frame as one line).
 //!
-//! The crate opens no file, reads no clock and does not print: bytes come in as readers and go out as writers. The pcapng code is
-//! not from a library because `pcap-file` 2.0 treats every timestamp as nanoseconds independent of the interface, and has no offset
-//! in its errors.
+//! The crate opens no file, reads no clock and does not print: bytes come in as readers and go out as writers. The pcapng
+//! code is our own (`docs/capture.md` says why).
 #![forbid(unsafe_code)]
 
 pub mod block;

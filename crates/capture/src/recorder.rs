@@ -28,7 +28,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the recorder of a file about this link, of about `bytes_max` bytes at most (one frame more or less), at least [`BYTES_MIN`].
+    /// Creates the recorder of a file about this link, of about `bytes_max` bytes at most (one frame more or less),
+    /// at least [`BYTES_MIN`].
     #[must_use]
     pub fn new(heading: &Heading, bytes_max: u64) -> Self {
         let mut buffer = Vec::new();

@@ -20,8 +20,8 @@ impl Curve {
         Self { points }
     }
 
-    /// Returns the expected nanoseconds at this size; `None` without any point. `closed_form` is the time that a model expects of a size: it
-    /// determines the slope if only one point is known.
+    /// Returns the expected nanoseconds at this size; `None` without any point. `closed_form` is the time that a
+    /// model expects of a size: it determines the slope if only one point is known.
     #[must_use]
     pub fn time_ns(&self, bytes: f64, closed_form: impl Fn(f64) -> f64) -> Option<f64> {
         let first = *self.points.first()?;

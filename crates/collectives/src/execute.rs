@@ -15,8 +15,8 @@ use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Tr
 
 /// Size of a block, in bytes.
 pub const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes that are reduced at a time: both blocks, and the data that passes through them, stay in the first-level cache, so that only
-/// the rank's own memory is waited for.
+/// Bytes that are reduced at a time: both blocks, and the data that passes through them, stay in the first-level
+/// cache, so that only the rank's own memory is waited for.
 pub const WORKED_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of bytes of work in one poll.
 pub const TURN_BYTES: usize = 1 << 20;
@@ -52,8 +52,9 @@ pub trait Surroundings {
     /// # Errors
     /// If there is no such memory.
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Self::Fault>;
-    /// Lets own memory combine so many bytes of `source` with those of `target`, or copy them if there is no operation, in the order of
-    /// reads and writes. The ranges are equal or do not overlap. Returns false if the memory does not support that.
+    /// Lets own memory combine so many bytes of `source` with those of `target`, or copy them if there is no
+    /// operation, in the order of reads and writes. The ranges are equal or do not overlap. Returns false if the
+    /// memory does not support that.
     ///
     /// # Errors
     /// If there is no such memory.

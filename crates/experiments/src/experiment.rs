@@ -130,8 +130,8 @@ pub(crate) enum Tolerance {
     Absolute(f64),
     /// Between these values, both included.
     Between(f64, f64),
-    /// Difference that chance explains: `spread` is the change of the value by all counted events together, so that one of n changes it
-    /// by an n-th; `slack` is the inaccuracy of the formula.
+    /// Difference that chance explains: `spread` is the change of the value by all counted events together, so that
+    /// one of n changes it by an n-th; `slack` is the inaccuracy of the formula.
     Chance { spread: f64, slack: f64 },
 }
 

@@ -7,8 +7,9 @@
 //! is tested for every experiment: if one input of the run is changed by a fifth and the formula's is not, the verdict must flip.
 //!
 //! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · `parallel` (many
-//! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic matrices) · [`theory`] (the closed forms) ·
-//! `captured` (a run's capture, read back) · `suite` (the experiments) · [`chart`] (a figure as SVG text) · `answer` (summary of the numbers, in a line).
+//! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic
+//! matrices) · [`theory`] (the closed forms) · `captured` (a run's capture, read back) · `suite` (the experiments) ·
+//! [`chart`] (a figure as SVG text) · `answer` (summary of the numbers, in a line).
 //!
 //! The crate prints nothing and opens no file.
 #![forbid(unsafe_code)]

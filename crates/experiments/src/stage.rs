@@ -60,7 +60,8 @@ impl Stage {
         Ok(*self.simulation.link_statistics(self.edge(link)?, Direction::Forward))
     }
 
-    /// Returns the data frames per nanosecond in the first direction of a link, over `measured` frames, after `skipped` frames that do not count.
+    /// Returns the data frames per nanosecond in the first direction of a link, over `measured` frames, after
+    /// `skipped` frames that do not count.
     pub(crate) fn data_frames_per_ns(
         &mut self,
         link: &str,

@@ -22,8 +22,8 @@ fn skipped(what: &str) {
         .expect("standard error is there");
 }
 
-/// Returns true if both figures have the same elements, and no point differs by a visible distance: a time that differs by a nanosecond is
-/// no new figure.
+/// Returns true if both figures have the same elements, and no point differs by a visible distance: a time that
+/// differs by a nanosecond is no new figure.
 fn looks_like(committed: &str, drawn: &str) -> bool {
     const UNSEEN: f64 = 2.0;
     let words = |text: &str| -> Vec<String> {

@@ -143,8 +143,8 @@ impl Fabric {
         self.witness = Some(witness);
     }
 
-    /// Returns for how long the actions of a member cannot affect another member, in nanoseconds; 0 if an observer needs all events in
-    /// order, or if the path of a frame is not fixed when it leaves.
+    /// Returns for how long the actions of a member cannot affect another member, in nanoseconds; 0 if an observer
+    /// needs all events in order, or if the path of a frame is not fixed when it leaves.
     pub(crate) const fn lookahead_ns(&self) -> u64 {
         if self.hook.is_some() || self.witness.is_some() || self.has_holds { 0 } else { self.shortest_ns }
     }
@@ -257,8 +257,8 @@ impl Fabric {
         channel.overtake(|held| self.queue.push(arrival, QueuedEvent::Arrival(held, receiver)));
     }
 
-    /// Ends the wait of a frame that was held back, and returns true if it was still waiting. A frame that was overtaken has arrived long
-    /// ago; its slot may hold another frame.
+    /// Ends the wait of a frame that was held back, and returns true if it was still waiting. A frame that was
+    /// overtaken has arrived long ago; its slot may hold another frame.
     pub(crate) fn hold_over(&mut self, now: Instant, frame: FrameId) -> bool {
         if !self.frames.has(frame) {
             return false;

@@ -5,11 +5,13 @@
 //! time is a number that jumps from one scheduled event to the next, links are arithmetic, and all
 //! random choices come from the seed. So a run repeats to the bit, which its trace hash shows.
 //!
-//! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes of frames, reused) · `leases` (frames that a member
-//! holds) · `payload`, `loans`, `shadow` (payloads of long transfers) · `memories`, `takings`, `spans` (the memories that take
-//! them) · `seat_memory` (a memory as its node sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric as one member
-//! sees it) · `seat` (one member and its turn) · [`rack`] (all members, the run) · [`rack::actions`] (actions of a test or
-//! a fault script on the rack) · `rack::conduct` (a fault script, played) · `ledger` (oracle of all operations) · `trace`, `recording`, [`watchdog`], [`outcome`] (results of a run).
+//! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
+//! of frames, reused) · `leases` (frames that a member holds) · `payload`, `loans`, `shadow` (payloads of long
+//! transfers) · `memories`, `takings`, `spans` (the memories that take them) · `seat_memory` (a memory as its node
+//! sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric
+//! as one member sees it) · `seat` (one member and its poll) · [`rack`] (all members, the run) · [`rack::actions`]
+//! (actions of a test or a fault script on the rack) · `rack::conduct` (a fault script, played) · `ledger` (oracle of
+//! all operations) · `trace`, `recording`, [`watchdog`], [`outcome`] (results of a run).
 //!
 //! The crate does not read files, print, or read a real clock.
 #![forbid(unsafe_code)]

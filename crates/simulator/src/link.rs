@@ -4,9 +4,9 @@
 //! divided by the rate, and arrives one propagation delay later. The turnstile opens when the wire is free, not
 //! earlier: a sender packs its frame at the moment the link grants, with all that is queued by then.
 //!
-//! A member that forwards frames may begin before a frame has arrived completely (`crossing`): then it is given the frame when its first bit
-//! arrives. The forwarding time is added on the link by which the frame leaves. No routed frame overtakes another there;
-//! frames between neighbours join behind the forwarder and wait for none.
+//! A member that forwards frames may begin before a frame has arrived completely (`crossing`): then it is given the
+//! frame when its first bit arrives. The forwarding time is added on the link by which the frame leaves. No routed
+//! frame overtakes another there; frames between neighbours join behind the forwarder and wait for none.
 //!
 //! Members count whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
 //! picoseconds, and a channel grants within the nanosecond in which the wire becomes free: the wire is
@@ -112,7 +112,8 @@ pub(crate) struct Channel {
     busy_until_ps: u64,
     /// Arrival of the last routed frame; no routed frame arrives earlier any more.
     last_arrival_ps: u64,
-    // Facts that few links have are stored apart: a large rack's links are used one after the other, and each use costs by the cache line.
+    // Facts that few links have are stored apart: a large rack's links are used one after the other, and each use
+    // costs by the cache line.
     judge: Option<Box<Judge>>,
     /// Conditions of the link from a fault script, if it ever set any.
     conditions: Option<Box<Conditions>>,
@@ -197,7 +198,8 @@ impl Channel {
         Instant(self.busy_until_ps / PICOSECONDS_PER_NANOSECOND)
     }
 
-    /// Puts a frame on the wire. Returns when the other end may have it: when its last bit arrives, or its first if it is forwarded.
+    /// Puts a frame on the wire. Returns when the other end may have it: when its last bit arrives, or its first if
+    /// it is forwarded.
     pub(crate) fn transmit(&mut self, now: Instant, frame: &[u8]) -> Instant {
         let bytes = self.count(frame);
         let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));

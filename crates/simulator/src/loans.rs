@@ -1,9 +1,9 @@
 //! Bytes of a node's memory to which frames in flight refer.
 //!
-//! A frame of the simulator need not carry bytes that its sender's memory holds: it names their region and offset, and the receiver's
-//! memory copies them from there, once. The sender might write there in between. Then the bytes as they
-//! were are copied aside first, for the frames that still refer to them. That is rare, so it may be slow. The check
-//! whether it is needed must be fast. So each region with loans stores the range in which they are.
+//! A frame of the simulator need not carry bytes that its sender's memory holds: it names their region and offset,
+//! and the receiver's memory copies them from there, once. The sender might write there in between. Then the bytes as
+//! they were are copied aside first, for the frames that still refer to them. That is rare, so it may be slow. The
+//! check whether it is needed must be fast. So each region with loans stores the range in which they are.
 //!
 //! This file does not contain who lends and who takes.
 

@@ -1,9 +1,10 @@
 //! Operations on the memory of nodes of the same server, without a frame, in virtual time.
 //!
-//! The plan defines which nodes share memory, and `rackloom_jobs::local` which operations take this path, as for real processes. All
-//! operations of a server share one path: each waits until the path is free, occupies it for its bytes, and is carried out a latency
-//! later, in a poll of its initiator (`carry_out.rs`). So operations of one node are carried out in the order of the requests, a node that
-//! is paused or dead carries out nothing, and the owner takes no part.
+//! The plan defines which nodes share memory, and `rackloom_jobs::local` which operations take this path, as for real
+//! processes. All operations of a server share one path: each waits until the path is free, occupies it for its
+//! bytes, and is carried out a latency later, in a poll of its initiator (`carry_out.rs`). So operations of one node
+//! are carried out in the order of the requests, a node that is paused or dead carries out nothing, and the owner
+//! takes no part.
 //!
 //! A peer is reached either on this path or in frames. It is reached in frames for good once a fault of its memory or a revocation was
 //! detected there, once it was lost, and once it is dead. A command that goes in a frame is busy while earlier operations to

@@ -1,9 +1,9 @@
 //! Payloads of long transfers in frames: references to bytes that are copied later, stand-ins for them, or nothing.
 //!
-//! The core states where in its own memory a frame's payload is. Nothing is copied then: memory *lends* the bytes, the frame stores a
-//! reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between the two ends a frame is its headers.
-//! The plan's mode decides what the target's memory receives: the bytes (`full`, see [`crate::loans`]), fingerprints of them (`shadow`,
-//! see [`crate::shadow`]), or nothing (`elided`).
+//! The core states where in its own memory a frame's payload is. Nothing is copied then: memory *lends* the bytes,
+//! the frame stores a reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between
+//! the two ends a frame is its headers. The plan's mode decides what the target's memory receives: the bytes (`full`,
+//! see [`crate::loans`]), fingerprints of them (`shadow`, see [`crate::shadow`]), or nothing (`elided`).
 //!
 //! A link that repeats lost frames keeps them as short as they travel ([`crate::frames`]).
 //!

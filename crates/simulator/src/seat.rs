@@ -28,8 +28,8 @@ use crate::queue::QueuedEvent;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
-/// Maximum number of rounds of job and drain in one poll. A job with more to do continues in the next poll of the same moment, where the
-/// watchdog counts.
+/// Maximum number of rounds of job and drain in one poll. A job with more to do continues in the next poll of the
+/// same moment, where the watchdog counts.
 const ROUNDS_MAX: u32 = 1_000;
 
 /// Reason for which a member is polled.
@@ -270,7 +270,8 @@ impl Seat {
         }
     }
 
-    /// Returns the number of frames dropped at a port so far, if the current one carries operations for an earlier incarnation of this member.
+    /// Returns the number of frames dropped at a port so far, if the current one carries operations for an earlier
+    /// incarnation of this member.
     fn drops_if_stale(&self, port: PortId, bytes: &[u8]) -> Option<u64> {
         let Body::Endpoint(endpoint) = &self.body else { return None };
         if !self.has_predecessors || FrameKind::peek(bytes) != Some(FrameKind::Data) {

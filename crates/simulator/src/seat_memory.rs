@@ -1,7 +1,7 @@
 //! A node's access to memory during its poll.
 //!
-//! Before bytes are read that were taken and not copied yet, or bytes are written that another node has still to copy, the copies are made.
-//! So it cannot be observed that they are made late.
+//! Before bytes are read that were taken and not copied yet, or bytes are written that another node has still to
+//! copy, the copies are made. So it cannot be observed that they are made late.
 
 use rackloom_plan::PayloadMode;
 use rackloom_plan::faults::MemoryFaults;

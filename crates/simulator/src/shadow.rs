@@ -1,9 +1,9 @@
 //! Fingerprints of a node's bytes that were never moved to it: one for every block of them.
 //!
-//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes a fingerprint of eight. Fingerprints travel instead of the payload, and
-//! the receiver notes the range of memory that the payload would have got. A check of memory brings the expected bytes, whose
-//! fingerprints must be equal. Bytes that were written as bytes are in the ordinary memory beside it; the last write
-//! counts.
+//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes a fingerprint of eight. Fingerprints
+//! travel instead of the payload, and the receiver notes the range of memory that the payload would have got. A check
+//! of memory brings the expected bytes, whose fingerprints must be equal. Bytes that were written as bytes are in the
+//! ordinary memory beside it; the last write counts.
 //!
 //! A block that was partly overwritten has no valid fingerprint, and differs from any expected bytes.
 
@@ -87,8 +87,8 @@ impl Shadow {
         self.extents.range(range).next_back().map(|((_, begin), extent)| (*begin, extent))
     }
 
-    /// Compares the bytes expected at `offset`. Calls `report` for each part: `Some(true)` if fingerprints agree, `Some(false)` if they differ,
-    /// `None` if ordinary memory must be compared.
+    /// Compares the bytes expected at `offset`. Calls `report` for each part: `Some(true)` if fingerprints agree,
+    /// `Some(false)` if they differ, `None` if ordinary memory must be compared.
     pub(crate) fn judge(
         &self,
         region: RegionId,

@@ -1,7 +1,7 @@
 //! The referenced part of each region of a memory, as one range.
 //!
-//! Checked at every write, so the check must be quick. It may report a reference where there is none, and never misses one. A range grows with
-//! each reference and begins anew when none is left.
+//! Checked at every write, so the check must be quick. It may report a reference where there is none, and never
+//! misses one. A range grows with each reference and begins anew when none is left.
 
 use rackloom_protocol::RegionId;
 

@@ -1,13 +1,13 @@
 //! Payloads that a memory has taken from another one, and has not copied yet.
 //!
-//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than reading and writing it. But if it
-//! is done frame by frame, among a hundred nodes in step, it evicts the engine's data for the next frame from the cache,
-//! without benefit, because these bytes are not read soon. So a memory first notes taken payloads, consecutive ones as one,
-//! and copies many at a time ([`crate::payload`]): before they are read or either end is overwritten, when many have accumulated, and at the
-//! latest when the engine stops.
+//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than
+//! reading and writing it. But if it is done frame by frame, among a hundred nodes in step, it evicts the engine's
+//! data for the next frame from the cache, without benefit, because these bytes are not read soon. So a memory first
+//! notes taken payloads, consecutive ones as one, and copies many at a time ([`crate::payload`]): before they are
+//! read or either end is overwritten, when many have accumulated, and at the latest when the engine stops.
 //!
-//! Among memories the copies may be made in any order, within one memory in its own order. Before a read or write that could observe a difference, the
-//! copies are made.
+//! Among memories the copies may be made in any order, within one memory in its own order. Before a read or write
+//! that could observe a difference, the copies are made.
 
 use rackloom_protocol::{NodeId, RegionId};
 

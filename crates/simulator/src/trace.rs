@@ -4,8 +4,9 @@
 //! its time and its number on its link or at its member. The hash is a sum over the records, so that
 //! it does not depend on the order in which members are polled.
 //! The payload of a long frame is added as its own hash, so that it is read once and not at every hop. If a memory only
-//! lends it, it is hashed when another one has copied it, and added at the end. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
-//! anything that could matter differ in it. It is not a signature: it can be forged.
+//! lends it, it is hashed when another one has copied it, and added at the end. The same plan, jobs and seed give the
+//! same hash on every machine; two runs that differ in anything that could matter differ in it. It is not a
+//! signature: it can be forged.
 
 use std::hash::{Hash, Hasher};
 

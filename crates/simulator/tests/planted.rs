@@ -1,5 +1,6 @@
 //! Planted bugs are found by drawn fault scripts, and made small. Built only with the feature `planted-bugs`, which
-//! `scripts/ci.sh` enables in this crate alone: the bug must reach the protocol, and no crate above the simulator has to be built again.
+//! `scripts/ci.sh` enables in this crate alone: the bug must reach the protocol, and no crate above the simulator has
+//! to be built again.
 //!
 //! `tests/planted.rs` of the whole project tests the command with planted bugs (files, exit codes).
 

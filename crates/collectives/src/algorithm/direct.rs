@@ -132,7 +132,8 @@ fn scatter(builder: &mut Builder, root: usize) {
     builder.copy(root, input(part.clone()), output(0..part.len()));
 }
 
-/// Lays out a reduction of parts: every rank sends `piece(to)` of its input to each other rank, which folds the received pieces at `target(to)`.
+/// Lays out a reduction of parts: every rank sends `piece(to)` of its input to each other rank, which folds the
+/// received pieces at `target(to)`.
 fn reduce_parts(
     builder: &mut Builder,
     piece: impl Fn(&Builder, usize) -> Range<usize>,

@@ -1,9 +1,9 @@
 //! Many operands into one result that is rounded once: `((a op b) op c) op ...`.
 //!
-//! A reduction of two 16-bit values must round its result to 16 bits, because the result has the type of the array. A rank that holds all
-//! operands can do better: f16 and bf16 are converted to f32, stay f32 between the operations, and are rounded to 16
-//! bits when the result is taken. The other types keep no more than they have, so their bits are those of one
-//! [`reduce`](super::reduce) after the other.
+//! A reduction of two 16-bit values must round its result to 16 bits, because the result has the type of the array. A
+//! rank that holds all operands can do better: f16 and bf16 are converted to f32, stay f32 between the operations,
+//! and are rounded to 16 bits when the result is taken. The other types keep no more than they have, so their bits
+//! are those of one [`reduce`](super::reduce) after the other.
 //!
 //! The f32 operations themselves round, in the order of the operands: this is not an exact sum.
 
@@ -29,8 +29,8 @@ impl Accumulator {
         Self { operation, element, value: Vec::new(), operand: Vec::new(), is_empty: true }
     }
 
-    /// Returns true if it keeps more of a value than the elements' type does. If not, reducing one operand after the other gives the
-    /// same bits, without a copy here.
+    /// Returns true if it keeps more of a value than the elements' type does. If not, reducing one operand after the
+    /// other gives the same bits, without a copy here.
     #[must_use]
     pub fn is_wider(&self) -> bool {
         computed_in(self.element) != self.element

@@ -30,16 +30,16 @@ pub(super) fn is_supported() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c")
 }
 
-/// Computes `accumulator = accumulator op operand`; `HALF` selects f16, else bf16. Both sides have the same length, a multiple of two.
-/// Returns whether it was done.
+/// Computes `accumulator = accumulator op operand`; `HALF` selects f16, else bf16. Both sides have the same length, a
+/// multiple of two. Returns whether it was done.
 pub(super) fn reduce<const HALF: bool>(
     operation: ReduceOperation,
     accumulator: &mut [u8],
     operand: &[u8],
 ) -> bool {
     if is_supported() {
-        // SAFETY: needed because the compiler does not know the processor. Sound because `is_supported` has just checked the processor for
-        // both features that the function is compiled for; it takes plain slices.
+        // SAFETY: needed because the compiler does not know the processor. Sound because `is_supported` has just
+        // checked the processor for both features that the function is compiled for; it takes plain slices.
         unsafe { reduce_all::<HALF>(operation, accumulator, operand) };
         return true;
     }

@@ -1,7 +1,7 @@
 //! Experiment 20: cost of input queues of a switch, and that queues per output cost nothing.
 //!
-//! Half of a star's nodes send, one frame after the other, each to a node of the other half drawn at random. The queues in the switch
-//! are never empty then; the frames that leave the switch are counted.
+//! Half of a star's nodes send, one frame after the other, each to a node of the other half drawn at random. The
+//! queues in the switch are never empty then; the frames that leave the switch are counted.
 
 use rackloom_plan::impair::Direction;
 use rackloom_plan::random_share;

@@ -1,7 +1,8 @@
 //! Experiment 19: how much headroom a link that pauses needs.
 //!
-//! A node puts through a switch to one that drains nothing, so the switch fills, requests a pause, and counts the frames that still arrive. With
-//! headroom for exactly that nothing is lost; with room for one frame less, one frame is.
+//! A node puts through a switch to one that drains nothing, so the switch fills, requests a pause, and counts the
+//! frames that still arrive. With headroom for exactly that nothing is lost; with room for one frame less, one frame
+//! is.
 
 use rackloom_protocol::{Class, DropReason, Instant, NodeId, PortId};
 

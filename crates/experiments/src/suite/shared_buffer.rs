@@ -1,7 +1,7 @@
 //! Experiment 21: how links that pause divide a switch's memory, and how many frames a long queue marks.
 //!
-//! Half of a star's nodes put to partners that drain nothing, so each ingress of the switch takes what it may have. For the marks some
-//! nodes send side by side to one that drains.
+//! Half of a star's nodes put to partners that drain nothing, so each ingress of the switch takes what it may have.
+//! For the marks some nodes send side by side to one that drains.
 
 use rackloom_protocol::{Class, Instant, NodeId, PortId};
 

@@ -93,8 +93,8 @@ fn trial(setup: &Setup, headers: Headers, bytes: u64) -> Trial {
     }
 }
 
-/// Returns the share of the link's bytes that is payload, in per cent. Every frame must hold one store; between two frames the link may have been idle, so
-/// the shortest time to the next frame counts.
+/// Returns the share of the link's bytes that is payload, in per cent. Every frame must hold one store; between two
+/// frames the link may have been idle, so the shortest time to the next frame counts.
 fn efficiency(frames: &[DataFrame], has_own_headers: bool) -> Result<f64, String> {
     let (Some(first), Some(link_bytes)) =
         (frames.first(), frames.iter().filter_map(|frame| frame.to_next_ns).min())

@@ -39,9 +39,9 @@ pub const fn paths_in_use(is_per_packet: bool, paths: u64) -> u64 {
     if is_per_packet { paths } else { 1 }
 }
 
-/// Returns the minimum of that if each packet's path is chosen at random and so many packets may wait: servers with `waiting` customers
-/// who choose the next one at random are busy for K/(K + P - 1) of the time if service takes as long as it happens to
-/// (Gordon and Newell 1967), and for more if it always takes the same.
+/// Returns the minimum of that if each packet's path is chosen at random and so many packets may wait: servers with
+/// `waiting` customers who choose the next one at random are busy for K/(K + P - 1) of the time if service takes as
+/// long as it happens to (Gordon and Newell 1967), and for more if it always takes the same.
 #[must_use]
 pub fn random_paths_in_use_min(paths: u64, waiting: u64) -> f64 {
     (paths * waiting) as f64 / (waiting + paths - 1) as f64

@@ -1,9 +1,9 @@
 //! Throughput of a switch with one queue per input: head-of-line blocking.
 //!
 //! Inputs are always full, frames of one length go to outputs at random, and an input sends one frame per slot. Then the first frames
-//! of all queues are customers of a closed system: each output serves one of those that are destined to it per slot, and a served input
-//! has a frame for a random output again (Karol, Hluchyj and Morgan, "Input versus output queueing on a space-division packet
-//! switch", 1987). The choice of an output among its inputs makes no difference.
+//! of all queues are customers of a closed system: each output serves one of those that are destined to it per slot,
+//! and a served input has a frame for a random output again (Karol, Hluchyj and Morgan, "Input versus output queueing
+//! on a space-division packet switch", 1987). The choice of an output among its inputs makes no difference.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ pub fn many_ports() -> f64 {
 
 /// Returns the throughput per port of a switch with this number of ports.
 ///
-/// States are the numbers of queues per output, sorted; states that differ only in the names of the outputs are one. Exact but for the
-/// end of the iteration; the number of states grows fast, so a dozen ports are enough.
+/// States are the numbers of queues per output, sorted; states that differ only in the names of the outputs are one.
+/// Exact but for the end of the iteration; the number of states grows fast, so a dozen ports are enough.
 #[must_use]
 pub fn throughput(ports: usize) -> f64 {
     const ROUNDS: usize = 10_000;

@@ -1,7 +1,8 @@
 //! Durations of collectives: `alpha` is the cost of a step without its bytes, `b` the bandwidth of one link.
 //!
-//! The textbook's time ends when the last byte has arrived. A rank of ours completes when it also has the acknowledgement that its own bytes
-//! are visible, one acknowledgement's delay later: `finish`, once per collective, for any number of steps.
+//! The textbook's time ends when the last byte has arrived. A rank of ours completes when it also has the
+//! acknowledgement that its own bytes are visible, one acknowledgement's delay later: `finish`, once per collective,
+//! for any number of steps.
 
 /// Cost of a step, and speed of the links.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +25,15 @@ impl Fabric {
         2.0 * (self.ranks - 1.0) * step_ns + self.finish_ns
     }
 
-    /// Returns the duration of an all-reduce around a ring, one half of the array in each direction: `2 (N - 1) (alpha + S / (2 N b)) + finish`.
+    /// Returns the duration of an all-reduce around a ring, one half of the array in each direction: `2 (N - 1)
+    /// (alpha + S / (2 N b)) + finish`.
     #[must_use]
     pub fn two_rings_all_reduce_ns(&self, bytes: f64) -> f64 {
         self.ring_all_reduce_ns(bytes / 2.0)
     }
 
-    /// Returns the duration of an all-reduce by halving and doubling through one link per node: `2 log2(N) alpha + 2 (N - 1) / N S / B + finish`.
+    /// Returns the duration of an all-reduce by halving and doubling through one link per node: `2 log2(N) alpha + 2
+    /// (N - 1) / N S / B + finish`.
     #[must_use]
     pub fn star_halving_doubling_ns(&self, bytes: f64) -> f64 {
         let share = 2.0 * (self.ranks - 1.0) / self.ranks;

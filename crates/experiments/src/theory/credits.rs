@@ -1,8 +1,9 @@
 //! Throughput under credits, and the cost of a lost credit.
 //!
-//! A frame costs `ceil((size + overhead) / unit)` credits, and a sender has a maximum number of credits that are not free again. A credit is
-//! free again one loop later: round trip, the frame's own time, and the time that the receiver collects before it sends an update.
-//! For frames of one size that time is not random, and the throughput is exact.
+//! A frame costs `ceil((size + overhead) / unit)` credits, and a sender has a maximum number of credits that are not
+//! free again. A credit is free again one loop later: round trip, the frame's own time, and the time that the
+//! receiver collects before it sends an update. For frames of one size that time is not random, and the throughput is
+//! exact.
 
 /// A link under credit-based flow control, with frames of one size.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,8 @@
 //! Detection time of a death, and remaining throughput after it.
 
-/// Returns the bounds of the time from a neighbour's death until its detection, in nanoseconds: `[(k - 1) T + d, k T + d]`, depending on the phase of its heartbeat
-/// interval. `interval_ns` is T, `misses` k, `delay_ns` the delay of a heartbeat d.
+/// Returns the bounds of the time from a neighbour's death until its detection, in nanoseconds: `[(k - 1) T + d, k T
+/// + d]`, depending on the phase of its heartbeat interval. `interval_ns` is T, `misses` k, `delay_ns` the delay of a
+/// heartbeat d.
 #[must_use]
 pub fn detection_ns(interval_ns: f64, misses: u64, delay_ns: f64) -> (f64, f64) {
     let misses = misses as f64;
@@ -20,8 +21,8 @@ pub fn after_plane_loss(planes: u64) -> f64 {
     (planes - 1) as f64 / planes as f64
 }
 
-/// Returns the remaining throughput of a ring collective when one link is cut: the traffic of a ring in one direction detours over idle
-/// reverse links, that of two counter-rotating rings shares them.
+/// Returns the remaining throughput of a ring collective when one link is cut: the traffic of a ring in one direction
+/// detours over idle reverse links, that of two counter-rotating rings shares them.
 #[must_use]
 pub const fn after_ring_cut(rings: u64) -> f64 {
     if rings == 1 { 1.0 } else { 0.5 }
@@ -30,8 +31,8 @@ pub const fn after_ring_cut(rings: u64) -> f64 {
 /// Load of the busiest link of a full mesh whose link between two members is cut, when their traffic takes one relay.
 pub const MESH_CUT_ONE_RELAY: f64 = 2.0;
 
-/// Load of the busiest link if that traffic is spread over all other members: each of N - 2 relays carries its share beside a flow of its
-/// own.
+/// Load of the busiest link if that traffic is spread over all other members: each of N - 2 relays carries its share
+/// beside a flow of its own.
 #[must_use]
 pub fn after_mesh_cut_spread(nodes: u64) -> f64 {
     (nodes - 1) as f64 / (nodes - 2) as f64

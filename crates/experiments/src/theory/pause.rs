@@ -1,7 +1,7 @@
 //! Frames that arrive after a receiver has requested a pause.
 //!
-//! The sender continues while the pause frame travels and until it takes effect, and the frames begun by then cross the cable as well.
-//! Frames of one size follow each other, so their number is not random.
+//! The sender continues while the pause frame travels and until it takes effect, and the frames begun by then cross
+//! the cable as well. Frames of one size follow each other, so their number is not random.
 
 /// A link on which one sender never stops by itself, with frames of one size.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +21,9 @@ pub struct PauseLoop {
 impl PauseLoop {
     /// Returns the frames that arrive after the one that triggers the pause: `ceil((pause/B + RTT + response) / (L/B))`.
     ///
-    /// The next frame begins when that one has left, one delay before it arrived; one more begins every L/B, until the pause frame has
-    /// arrived, one delay after it was sent, and has taken effect. The return path of the pause frame is free.
+    /// The next frame begins when that one has left, one delay before it arrived; one more begins every L/B, until
+    /// the pause frame has arrived, one delay after it was sent, and has taken effect. The return path of the pause
+    /// frame is free.
     #[must_use]
     pub fn frames(&self) -> u64 {
         let nanoseconds = |bytes: f64| bytes * 8e9 / self.rate_bits_per_s;

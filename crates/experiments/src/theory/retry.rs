@@ -1,8 +1,9 @@
 //! Cost of lost frames.
 //!
-//! With one negative acknowledgement per gap, go-back-N retransmits all frames that left between a loss and the arrival of the refusal:
-//! `D = RTT * B / L` frames and one or two more. If the first retransmitted frame is lost too, only the timer helps:
-//! `Dt = timer * B / L + 1`. So goodput is `1 / (1 + p D + p^2 / (1 - p) Dt)`; selective loses the lost frames alone, `1 - p`.
+//! With one negative acknowledgement per gap, go-back-N retransmits all frames that left between a loss and the
+//! arrival of the refusal: `D = RTT * B / L` frames and one or two more. If the first retransmitted frame is lost
+//! too, only the timer helps: `Dt = timer * B / L + 1`. So goodput is `1 / (1 + p D + p^2 / (1 - p) Dt)`; selective
+//! loses the lost frames alone, `1 - p`.
 
 /// A link with frames of one size on it.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +24,9 @@ impl Stream {
         nanoseconds * self.rate_bits_per_s / 8e9 / self.frame_wire_bytes
     }
 
-    /// Returns the goodput under go-back-N, as a share of the link, for a frame loss probability; `behind` is how many frames beyond the
-    /// round trip a loss costs: one until the receiver sees a later frame, and up to another until the sender goes back.
+    /// Returns the goodput under go-back-N, as a share of the link, for a frame loss probability; `behind` is how
+    /// many frames beyond the round trip a loss costs: one until the receiver sees a later frame, and up to another
+    /// until the sender goes back.
     #[must_use]
     pub fn go_back_n(&self, loss: f64, behind: f64) -> f64 {
         let round_trip = self.frames_in(self.round_trip_ns) + behind;
@@ -32,8 +34,9 @@ impl Stream {
         1.0 / (1.0 + loss * round_trip + loss * loss / (1.0 - loss) * timer)
     }
 
-    /// Returns the unevenness of the cost of losses under go-back-N: the root of the mean square of a loss's cost over its mean, 1 if all costs are
-    /// equal. The sum of n losses, where n is random, deviates by this over the root of n.
+    /// Returns the unevenness of the cost of losses under go-back-N: the root of the mean square of a loss's cost
+    /// over its mean, 1 if all costs are equal. The sum of n losses, where n is random, deviates by this over the
+    /// root of n.
     ///
     /// A loss costs D frames and Dt more for each time that the first frame sent again is lost too, which it is m times with
     /// probability `p^m (1 - p)`.

@@ -9,7 +9,8 @@ use crate::ids::FrameId;
 use crate::payload::Payload;
 
 impl FrameSlab {
-    /// Sets the borrowed bytes of the frame that is being written. `is_whole`: the frame is read before it leaves, with zeros there.
+    /// Sets the borrowed bytes of the frame that is being written. `is_whole`: the frame is read before it leaves,
+    /// with zeros there.
     pub(crate) fn load(&mut self, id: FrameId, payload: Payload, is_whole: bool) {
         let frame = &mut self.frames[id.index()];
         frame.payload = payload;

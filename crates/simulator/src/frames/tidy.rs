@@ -1,8 +1,8 @@
 //! Giving up rooms that are not needed any more.
 //!
-//! Rooms are a stack: the last one freed is the first taken. So the rooms that were not reached between two calls of `tidy` were not
-//! needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move to the front, so that the
-//! frames behind them can go as well.
+//! Rooms are a stack: the last one freed is the first taken. So the rooms that were not reached between two calls of
+//! `tidy` were not needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move
+//! to the front, so that the frames behind them can go as well.
 
 use super::{FrameSlab, LARGE};
 
@@ -29,7 +29,8 @@ impl FrameSlab {
         self.cut_bare_tail();
     }
 
-    /// Exchanges free frames that have a room with frames in front of them that have none. A free frame is not referred to by number.
+    /// Exchanges free frames that have a room with frames in front of them that have none. A free frame is not
+    /// referred to by number.
     fn move_to_the_front(&mut self) {
         self.bare.sort_unstable();
         let mut slots = self.bare.iter_mut().peekable();

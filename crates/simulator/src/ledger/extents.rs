@@ -1,8 +1,9 @@
 //! Ranges of one node's memory that outstanding operations may write.
 //!
-//! Extents never overlap. As long as one belongs to a single operation, the bytes written there count as that operation's. If a second
-//! operation may write some of the same bytes, the two share one extent without an owner, until all of them have ended. So the
-//! extent of a write is found in one look-up, independent of the number of operations.
+//! Extents never overlap. As long as one belongs to a single operation, the bytes written there count as that
+//! operation's. If a second operation may write some of the same bytes, the two share one extent without an owner,
+//! until all of them have ended. So the extent of a write is found in one look-up, independent of the number of
+//! operations.
 
 use std::collections::BTreeMap;
 

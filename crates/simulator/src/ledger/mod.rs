@@ -2,8 +2,9 @@
 //!
 //! An initiator sees that its put has ended, and a target sees its memory. Only an observer of both can check at the moment of
 //! completion that one follows from the other. The ledger records every accepted command, every write that a memory carries
-//! out, and every completion. It checks that a successful operation is in memory completely and once, that memory changed nowhere else, that
-//! a signal came after its data, and that the results "unknown" and "nothing was sent" are true.
+//! out, and every completion. It checks that a successful operation is in memory completely and once, that memory
+//! changed nowhere else, that a signal came after its data, and that the results "unknown" and "nothing was sent" are
+//! true.
 //!
 //! If several outstanding operations may write the same bytes, their writes cannot be separated. Such ranges are watched
 //! as a whole ([`extents`]), and their operations count as not judged. Sizes and counters are compared, and for puts and stores bytes.

@@ -40,7 +40,8 @@ impl Words {
         changes.applied + changes.undone <= changes.requested
     }
 
-    /// Takes a change that may be a signal. Returns true if one of the awaited signals had all of its data; `None` if none is awaited.
+    /// Takes a change that may be a signal. Returns true if one of the awaited signals had all of its data; `None` if
+    /// none is awaited.
     pub(super) fn take_signal(
         &mut self,
         word: Word,

@@ -1,7 +1,8 @@
 //! Effects of local operations on memory, and their completions.
 //!
-//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new incarnation takes the
-//! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and changes nothing.
+//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a
+//! new incarnation takes the seat, as mapped pages stay until they are unmapped; after that the operation ends as
+//! unreachable and changes nothing.
 
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{

@@ -1,8 +1,8 @@
 //! After a run: all faults are healed, and then there must be progress, and all credits must return.
 //!
-//! A fabric may stop under faults; it may not stay stopped when they are over. So links are repaired and paused members continue; only
-//! dead members stay dead. Then every living node loads a word of each living neighbour, and must get it within a bound. These
-//! events come after the job's end and after all measurements.
+//! A fabric may stop under faults; it may not stay stopped when they are over. So links are repaired and paused
+//! members continue; only dead members stay dead. Then every living node loads a word of each living neighbour, and
+//! must get it within a bound. These events come after the job's end and after all measurements.
 
 use std::collections::BTreeMap;
 
@@ -49,8 +49,8 @@ impl Simulation {
         self.memories.with_ledger(|ledger| ledger.verdicts().clone()).unwrap_or_default()
     }
 
-    /// Heals all faults, and checks that the living members reach each other again and that credits return. Call it after the run, after all
-    /// other results have been read.
+    /// Heals all faults, and checks that the living members reach each other again and that credits return. Call it
+    /// after the run, after all other results have been read.
     pub fn heal_and_probe(&mut self) {
         if !self.is_watched {
             return;
@@ -123,8 +123,8 @@ impl Simulation {
         (0..).zip(probes).map(probe).collect()
     }
 
-    /// Loads a word of the target, unless a load is outstanding or the initiator has no memory for the result. A load that was lost because its link was still
-    /// recovering is repeated.
+    /// Loads a word of the target, unless a load is outstanding or the initiator has no memory for the result. A load
+    /// that was lost because its link was still recovering is repeated.
     fn send_probe(&mut self, look: u64, probe: &mut Probe) {
         let Probe { initiator, target, operation, .. } = *probe;
         let end = self.memories.with_ledger(|ledger| ledger.end_of(initiator, operation)).flatten();

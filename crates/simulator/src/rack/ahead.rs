@@ -1,12 +1,14 @@
 //! One member after the other, each as far as no other member can affect it.
 //!
-//! A frame that leaves a member reaches no other one before the shortest link's delay is over. So within that time each member may have all of its
-//! polls in a row, while its data is in cache, instead of one poll of each member in every moment. A member sees
-//! the same frames at the same times in the same order, so nothing else changes; the hash of a run and the list of events do
-//! not depend on the order in which members are computed (`trace.rs`), and `tests/ahead.rs` checks that both orders have the same outcome.
+//! A frame that leaves a member reaches no other one before the shortest link's delay is over. So within that time
+//! each member may have all of its polls in a row, while its data is in cache, instead of one poll of each member in
+//! every moment. A member sees the same frames at the same times in the same order, so nothing else changes; the hash
+//! of a run and the list of events do not depend on the order in which members are computed (`trace.rs`), and
+//! `tests/ahead.rs` checks that both orders have the same outcome.
 //!
-//! A run ends with the moment in which the last job does, and no member may get beyond that. So members with unfinished jobs go first and stop
-//! where their job is over. Usually one of them is not finished when the time is over, and then all may continue to its end.
+//! A run ends with the moment in which the last job does, and no member may get beyond that. So members with
+//! unfinished jobs go first and stop where their job is over. Usually one of them is not finished when the time is
+//! over, and then all may continue to its end.
 //!
 //! If an observer must see all members' moments in order (a fault script, a ledger, a capture), they run together.
 
@@ -77,7 +79,8 @@ impl Simulation {
         concerned.iter().try_for_each(|member| self.run_member(*member, end, false))
     }
 
-    /// Runs members with unfinished jobs, each until its job is over. Returns true if all finished before `until`; if not, some have not been run.
+    /// Runs members with unfinished jobs, each until its job is over. Returns true if all finished before `until`; if
+    /// not, some have not been run.
     fn run_awaited(&mut self, concerned: &[NodeId], until: Instant) -> Result<bool, Stalled> {
         let is_awaited = |member: &&NodeId| self.seats[member.index()].is_awaited();
         if concerned.iter().filter(is_awaited).count() < self.awaited {

@@ -91,7 +91,8 @@ impl Simulation {
         &self.fabric.channel(ChannelId::new(edge, direction)).statistics
     }
 
-    /// Returns the events of all members, in order. The list is bounded; completions and dropped frames are the first to be left out.
+    /// Returns the events of all members, in order. The list is bounded; completions and dropped frames are the first
+    /// to be left out.
     #[must_use]
     pub fn events(&self) -> &[(Instant, NodeId, Event)] {
         self.recording.events()
