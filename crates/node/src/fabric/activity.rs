@@ -5,37 +5,40 @@
 
 use rackloom_protocol::OperationId;
 
-use super::core::Core;
 use super::error::Error;
-use super::table::Ended;
 
-/// Work that advances with each poll.
-pub(super) trait Activity: Send {
+/// Work that advances with each poll of a node. `C` is the state under the node's lock.
+pub(super) trait Activity<C>: Send {
     /// Advances as far as possible. `None` while it waits.
-    fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>>;
+    fn advance(&mut self, core: &mut C) -> Option<Result<(), Error>>;
 }
 
 /// All activities of a node.
-#[derive(Default)]
-pub(super) struct Activities {
-    running: Vec<(OperationId, Box<dyn Activity>)>,
-    ended: Vec<Box<dyn Activity>>,
+pub(super) struct Activities<C> {
+    pub(super) running: Vec<(OperationId, Box<dyn Activity<C>>)>,
+    pub(super) ended: Vec<Box<dyn Activity<C>>>,
 }
 
-impl std::fmt::Debug for Activities {
+impl<C> Default for Activities<C> {
+    fn default() -> Self {
+        Self { running: Vec::new(), ended: Vec::new() }
+    }
+}
+
+impl<C> std::fmt::Debug for Activities<C> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Activities").field("running", &self.running.len()).finish_non_exhaustive()
     }
 }
 
-impl Activities {
+impl<C> Activities<C> {
     /// Returns `true` if there is no activity.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
     /// Takes all activities, to be dropped without the lock.
-    pub(super) fn take_all(&mut self) -> Vec<Box<dyn Activity>> {
+    pub(super) fn take_all(&mut self) -> Vec<Box<dyn Activity<C>>> {
         let running = std::mem::take(&mut self.running).into_iter().map(|(_, activity)| activity);
         running.chain(std::mem::take(&mut self.ended)).collect()
     }
@@ -46,34 +49,7 @@ impl Activities {
     }
 
     /// Takes the ended activities, to be dropped without the lock.
-    pub(super) fn take_ended(&mut self) -> Vec<Box<dyn Activity>> {
+    pub(super) fn take_ended(&mut self) -> Vec<Box<dyn Activity<C>>> {
         std::mem::take(&mut self.ended)
-    }
-}
-
-impl Core {
-    /// Begins an activity. Its end completes `operation`.
-    pub(super) fn begin(&mut self, operation: OperationId, activity: Box<dyn Activity>) {
-        self.activities.running.push((operation, activity));
-        self.advance_activities();
-    }
-
-    /// Advances every activity.
-    pub(super) fn advance_activities(&mut self) {
-        // The list is empty meanwhile, so polls by an activity find none.
-        let mut running = std::mem::take(&mut self.activities.running);
-        let mut place = 0;
-        while place < running.len() {
-            match running[place].1.advance(self) {
-                None => place += 1,
-                Some(result) => {
-                    let (operation, activity) = running.remove(place);
-                    self.table.conclude(operation, result.map(|()| Ended::default()));
-                    self.activities.ended.push(activity);
-                }
-            }
-        }
-        running.append(&mut self.activities.running);
-        self.activities.running = running;
     }
 }

@@ -17,9 +17,10 @@ use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::core::{Core, Member};
+use super::core::Core;
 use super::engine::Engine;
 use super::faults::SeatFaults;
+use super::member::Member;
 use super::notices::{self, NoticeSender};
 use super::report;
 use super::wake_thread::WakeThread;

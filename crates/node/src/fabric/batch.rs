@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rackloom_protocol::OperationId;
 
+use super::completion::Completion;
 use super::engine::Engine;
 use super::error::Error;
 use super::order::Order;
-use super::queue::{Completion, Queue};
+use super::queue::Queue;
 use super::request::{Outcome, Request};
 use super::table::Sink;
 

@@ -2,7 +2,7 @@
 //!
 //! The bytes are pages of an anonymous file, a buffer that the caller registered, or the caller's memory under an `unsafe` promise. The
 //! engine uses an address and a length, and never a Rust slice. Bytes on a GPU have no address here: accesses beyond a window go to
-//! the device ([`super::on_device`]). The core checks keys and access rights.
+//! the device ([`super::device_memory`]). The core checks keys and access rights.
 
 use std::any::Any;
 use std::io;
@@ -15,8 +15,8 @@ use rackloom_protocol::{
     MemoryToken, RegionId,
 };
 
+use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::element::Element;
-use super::on_device::{DeviceBytes, DeviceMemory};
 use super::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::window::Window;

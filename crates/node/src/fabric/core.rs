@@ -8,20 +8,24 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use rackloom_protocol::{Endpoint, Instant, RegionId};
+use rackloom_protocol::{Instant, NodeId, OperationId, RegionId};
 
-use super::activity::Activities;
-use super::bytes::RegionMemory;
+use super::activity::{Activities, Activity};
+use super::completion::Ended;
 use super::error::Error;
 use super::faults::SeatFaults;
-use super::order::BatchHint;
+use super::member::Member;
 use super::table::Table;
-use crate::runtime::Runtime;
 
 /// Age of the last poll from which a visit that only sends also receives frames, in nanoseconds.
 const RECEIVE_AGE_NS_MAX: u64 = 10_000;
 
-pub(super) type Member = Runtime<Endpoint, RegionMemory>;
+/// Peer of the last operations, and the number of further operations that may wait for a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BatchHint {
+    pub(super) peer: Option<NodeId>,
+    pub(super) wanted: usize,
+}
 
 /// State of a node that its lock protects.
 #[derive(Debug)]
@@ -59,7 +63,7 @@ pub(super) struct Core {
     pub(super) has_handler: bool,
     /// Batch state since the last poll.
     pub(super) batch: BatchHint,
-    pub(super) activities: Activities,
+    pub(super) activities: Activities<Self>,
     /// Faults that this seat plays. `None` until the first one is injected.
     pub(super) faults: Option<Box<SeatFaults>>,
     /// Number of polls, and of those the polls by the background thread.
@@ -199,5 +203,30 @@ impl Core {
 
     pub(super) fn member(&mut self) -> Result<&mut Member, Error> {
         self.member.as_deref_mut().ok_or(Error::Closed)
+    }
+
+    /// Begins an activity. Its end completes `operation`.
+    pub(super) fn begin(&mut self, operation: OperationId, activity: Box<dyn Activity<Self>>) {
+        self.activities.running.push((operation, activity));
+        self.advance_activities();
+    }
+
+    /// Advances every activity.
+    pub(super) fn advance_activities(&mut self) {
+        // The list is empty meanwhile, so polls by an activity find none.
+        let mut running = std::mem::take(&mut self.activities.running);
+        let mut place = 0;
+        while place < running.len() {
+            match running[place].1.advance(self) {
+                None => place += 1,
+                Some(result) => {
+                    let (operation, activity) = running.remove(place);
+                    self.table.conclude(operation, result.map(|()| Ended::default()));
+                    self.activities.ended.push(activity);
+                }
+            }
+        }
+        running.append(&mut self.activities.running);
+        self.activities.running = running;
     }
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
+use super::completion::Completion;
 use super::core::Core;
 use super::engine::Engine;
 use super::error::Error;
 use super::held::Held;
-use super::node::{NAMELESS, Node};
-use super::order::Order;
-use super::queue::Completion;
+use super::node::Node;
+use super::order::{NAMELESS, Order, Store};
 use super::region::Region;
 use super::request::{Outcome, Request};
 use super::table::Sink;
@@ -32,29 +32,6 @@ const BATCHED_TRANSFERS: usize = 8;
 
 /// Number of stores of a list that the core receives before it is checked if they are to be sent.
 const AT_A_TIME: usize = 32;
-
-/// One of several stores for [`Driver::stores`].
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Store<'a> {
-    /// Target of the store.
-    pub target: RemoteAddress,
-    /// Data, 1 to 16384 bytes.
-    pub data: &'a [u8],
-    /// Context of the completion. A posted store has no completion.
-    pub context: u64,
-}
-
-impl<'a> Store<'a> {
-    /// Returns a store of `data` to `target`, with `context` for its completion.
-    #[must_use]
-    #[inline]
-    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
-        Self { target, data, context }
-    }
-}
 
 /// Exclusive use of a node by one thread that issues and polls in a loop.
 ///
@@ -90,6 +67,16 @@ pub struct Driver {
     node: Node,
     /// `None` if the kernel does not support it. Then each call takes the lock.
     favour: Option<Favour>,
+}
+
+impl Node {
+    /// Gives the node to one thread that issues operations in a loop and polls in between.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the node has a driver already.
+    pub fn drive(&self) -> Result<Driver, Error> {
+        Driver::begin(self.clone())
+    }
 }
 
 impl Driver {

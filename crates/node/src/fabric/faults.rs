@@ -6,7 +6,7 @@ use rackloom_plan::faults::{Conditions, FaultAction};
 use rackloom_protocol::Instant;
 use std::sync::Arc;
 
-use super::core::Member;
+use super::member::Member;
 use super::notices::NoticeSender;
 use super::table::Table;
 use crate::seat::FaultPlayer;

@@ -12,9 +12,10 @@ use std::time::Duration;
 use rackloom_protocol::Instant;
 use rustix::thread::sched_yield;
 
-use super::core::{Core, Member};
+use super::core::Core;
 use super::engine::Engine;
-use crate::favoured::Inside;
+use super::member::Member;
+use crate::favoured::{Favour, Inside};
 
 /// Longest sleep at the doorbell, in nanoseconds. It bounds the delay of events that ring no doorbell, for an idle node.
 const SLEEP_NS: u64 = 100_000_000;
@@ -36,6 +37,42 @@ pub(super) enum Role {
     Background,
 }
 
+impl Engine {
+    /// Takes the lock. A driver that holds it releases it after its current poll.
+    pub(super) fn hold(&self) -> Held<'_> {
+        self.hold_as(Role::Visitor)
+    }
+
+    /// Takes the lock for the background thread, whose polls are no visits.
+    pub(super) fn hold_in_background(&self) -> Held<'_> {
+        self.background.get_or_init(std::thread::current);
+        self.hold_as(Role::Background)
+    }
+
+    /// Takes the lock for the poll of a future, which is no visit.
+    pub(super) fn hold_for_task(&self) -> Held<'_> {
+        self.hold_as(Role::Task)
+    }
+
+    /// Enters as the favoured thread: without the lock, unless another thread is inside.
+    #[inline]
+    pub(super) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
+        self.held(Role::Visitor, self.core.enter_favoured(favour))
+    }
+
+    pub(super) fn hold_as(&self, role: Role) -> Held<'_> {
+        self.held(role, self.lock())
+    }
+
+    #[inline(always)]
+    fn held<'e>(&'e self, role: Role, core: Inside<'e, Core>) -> Held<'e> {
+        if core.asleep > 0 {
+            self.bell.disarm();
+        }
+        Held::new(self, role, core)
+    }
+}
+
 /// Guard of the lock. It is released only after the choice of the thread that listens.
 pub(super) struct Held<'e> {
     engine: &'e Engine,
@@ -45,7 +82,7 @@ pub(super) struct Held<'e> {
 
 impl<'e> Held<'e> {
     #[inline(always)]
-    pub(super) fn new(engine: &'e Engine, role: Role, core: Inside<'e, Core>) -> Self {
+    fn new(engine: &'e Engine, role: Role, core: Inside<'e, Core>) -> Self {
         Self { engine, role, core: Some(core) }
     }
 

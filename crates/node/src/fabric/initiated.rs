@@ -17,11 +17,13 @@ use rackloom_protocol::{
 };
 
 use super::activity::Activity;
+use super::completion::Completion;
 use super::core::Core;
+use super::device_memory::DeviceMemory;
 use super::error::Error;
-use super::node::{NAMELESS, Node};
-use super::on_device::DeviceMemory;
-use super::queue::{Completion, Queue};
+use super::node::Node;
+use super::order::NAMELESS;
+use super::queue::Queue;
 use super::table::{Entry, Sink};
 
 /// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
@@ -114,7 +116,7 @@ struct Serving {
     device: Arc<DeviceMemory>,
 }
 
-impl Activity for Serving {
+impl Activity<Core> for Serving {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         if self.is_over.load(Ordering::Acquire) {
             return Some(Ok(()));

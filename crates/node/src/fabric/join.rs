@@ -25,7 +25,7 @@ use super::bytes::RegionMemory;
 use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
-use super::rack::Switches;
+use super::switches::Switches;
 use super::wake_thread::WakeThread;
 use crate::clock::Clock;
 use crate::runtime::Runtime;

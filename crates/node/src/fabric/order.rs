@@ -6,13 +6,38 @@ use rackloom_protocol::{
     Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
 };
 
-use super::core::Core;
-use super::driver::Store;
+use super::completion::Ended;
+use super::core::{BatchHint, Core};
 use super::error::Error;
-use super::node::NAMELESS;
 use super::posted::Flushes;
 use super::region::Region;
-use super::table::{Ended, Entry, Sink};
+use super::table::{Entry, Sink};
+
+/// Identifier in a request that has not begun.
+pub(super) const NAMELESS: OperationId = OperationId(0);
+
+/// One of several stores for [`super::Driver::stores`].
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Store<'a> {
+    /// Target of the store.
+    pub target: RemoteAddress,
+    /// Data, 1 to 16384 bytes.
+    pub data: &'a [u8],
+    /// Context of the completion. A posted store has no completion.
+    pub context: u64,
+}
+
+impl<'a> Store<'a> {
+    /// Returns a store of `data` to `target`, with `context` for its completion.
+    #[must_use]
+    #[inline]
+    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
+        Self { target, data, context }
+    }
+}
 
 /// Command of a request, and a handle that keeps its memory until the core has the command.
 #[derive(Clone, Debug)]
@@ -224,13 +249,6 @@ impl Core {
     pub(super) const fn is_driven(&self) -> bool {
         self.has_driver && self.driver_asleep.is_none()
     }
-}
-
-/// Peer of the last operations, and the number of further operations that may wait for a frame.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BatchHint {
-    peer: Option<NodeId>,
-    wanted: usize,
 }
 
 /// Returns the peer whose loss ends the command.

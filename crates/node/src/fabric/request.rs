@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
+use super::completion::Ended;
 use super::core::Core;
 use super::engine::Engine;
 use super::error::Error;
 use super::held::Held;
 use super::order::Order;
 use super::queue::Queue;
-use super::table::{Ended, Sink};
+use super::table::Sink;
 
 mod sealed {
     pub trait Sealed {}

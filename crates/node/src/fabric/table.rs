@@ -9,24 +9,13 @@ use std::task::Waker;
 
 use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 
+use super::completion::{Completion, Ended};
 use super::deaths::Deaths;
 use super::error::Error;
 use super::handled::{Handled, Over};
 use super::posted::{Flushes, UnreportedFailures};
-use super::queue::{Completion, Queue};
+use super::queue::Queue;
 use super::uses::Uses;
-
-/// Result of an operation that completed successfully.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ended {
-    /// Old value of an atomic, word that ended a wait, or length of a message in bytes. Otherwise 0.
-    pub value: u64,
-    /// Sender and tag of a received message.
-    pub matched: Option<(NodeId, u64)>,
-}
 
 /// Receiver of a completion.
 #[derive(Debug, Default)]

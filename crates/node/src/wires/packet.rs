@@ -19,16 +19,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackloom_protocol::{CreditConfig, Instant};
+use rackloom_protocol::Instant;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
+use super::descriptors::adopt;
 use super::packet_foreign::ForeignFrames;
 use super::packet_outgoing::Outgoing;
 use super::packet_received::{Filter, Received, Reception};
 use super::packet_ring;
+pub use super::packet_settings::Settings;
 use super::packet_socket::{self, send_batch, take_kernel_drops};
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
 use crate::hosts::filter;
 use crate::namespaces::{LinkEvents, hardware_address, has_carrier, mtu, switch_off, switch_on_all};
 
@@ -41,19 +43,6 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 
 /// Hint for a packet socket that the kernel refuses.
 const RIGHT: &str = "\nhint: packet sockets take the right CAP_NET_RAW; without it, use `--wire shared-memory` or `--wire udp`";
-
-/// Settings of a port, from its link.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// EtherType of every frame.
-    pub ether_type: u16,
-    /// Length of the longest frame, in bytes. Longer frames are not received.
-    pub frame_bytes_max: u16,
-    /// Credits of the neighbour: what it may have in flight.
-    pub credits: CreditConfig,
-}
 
 /// A port on an interface.
 ///

@@ -7,10 +7,10 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::packet::Settings;
 use super::packet_batches::ReceiveBatches;
 use super::packet_portable::Portable;
 use super::packet_ring::ReceiveRing;
+use super::packet_settings::Settings;
 use super::packet_socket::Arrival;
 use super::socket::set_receive_buffer;
 use super::{DeviceLease, truesize};

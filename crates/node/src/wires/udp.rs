@@ -19,12 +19,13 @@ use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::descriptors::adopt;
 use super::socket::{has_peer, set_receive_buffer};
 use super::udp_outgoing::Outgoing;
 use super::udp_received::Received;
 use super::udp_routed::{ForeignDatagrams, HEADERS_BYTES, path_mtu, routed};
 use super::udp_socket::{BATCH, connected_pair, drops, join_received, send_batch};
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, adopt, truesize};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
 
 /// Delay before the next attempt after the kernel's buffer was full, in nanoseconds.
 const RETRY_NS: u64 = 200_000;

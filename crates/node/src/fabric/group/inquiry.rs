@@ -12,7 +12,7 @@ use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
 use super::layout::HEADLINE;
-use super::running::Membership;
+use super::membership::Membership;
 
 /// Interval between queries of a member that has no region yet.
 pub(super) const RETRY_NS: u64 = 5_000_000;

@@ -44,7 +44,7 @@ impl Drop for Reminder {
     }
 }
 
-impl Activity for Ticking {
+impl Activity<Core> for Ticking {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         let now = core.member().map(|member| member.last_turn());
         if now.is_ok_and(|now| now < self.at) {

@@ -13,7 +13,7 @@ use rackloom_protocol::{Instant, OperationError};
 use super::super::core::Core;
 use super::super::error::Error;
 use super::inquiry::{Headline, Query};
-use super::running::Membership;
+use super::membership::Membership;
 
 /// Members that have not answered.
 #[derive(Debug)]

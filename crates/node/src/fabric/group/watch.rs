@@ -12,9 +12,9 @@ use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Sig
 use super::super::core::Core;
 use super::super::error::Error;
 use super::super::table::Sink;
-use super::Inner;
 use super::inquiry::{Broken, CallName, Headline};
 use super::layout::{DEPARTURE, HEADLINE};
+use super::shared::Inner;
 
 impl Inner {
     pub(super) fn me(&self) -> NodeId {
