@@ -117,6 +117,9 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
 
+    use rackloom_protocol::OperationId;
+
+    use super::super::completion::Ended;
     use super::*;
 
     /// Counts wakes.

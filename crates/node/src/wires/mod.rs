@@ -25,14 +25,6 @@ mod leases;
 #[cfg(test)]
 mod links_under_test;
 pub mod packet;
-mod packet_batches;
-mod packet_foreign;
-mod packet_outgoing;
-mod packet_portable;
-mod packet_received;
-mod packet_ring;
-mod packet_settings;
-mod packet_socket;
 mod ports;
 mod ring;
 pub mod sealed;
@@ -41,10 +33,6 @@ mod socket;
 pub mod tapped;
 mod truesize;
 pub mod udp;
-mod udp_outgoing;
-mod udp_received;
-mod udp_routed;
-mod udp_socket;
 
 use std::os::fd::BorrowedFd;
 
@@ -53,7 +41,7 @@ use rackloom_protocol::{Instant, Write};
 
 pub use descriptors::keep_across_exec;
 pub use doorbell::Doorbell;
-pub(crate) use packet_socket::{bind as bind_packet_socket, open as open_packet_socket};
+pub(crate) use packet::socket::{bind as bind_packet_socket, open as open_packet_socket};
 pub use ports::{Ports, PortsError};
 pub(crate) use socket::{set_option, set_receive_buffer};
 

@@ -14,8 +14,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, bind, connect, recv, socket_with, sockopt,
 };
 
-use super::socket::set_receive_buffer;
-use super::udp_socket::drops;
+use super::socket::drops;
+use crate::wires::socket::set_receive_buffer;
 
 /// Size of the headers before every datagram, in bytes: IPv4 and UDP.
 pub(super) const HEADERS_BYTES: usize = 28;

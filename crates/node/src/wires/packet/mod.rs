@@ -13,6 +13,15 @@
 //! kernel has no memory for a ring, they are received in batches too. Where the kernel supports neither, they are received one by one through a
 //! portable channel.
 
+mod batches;
+mod foreign;
+mod outgoing;
+mod portable;
+pub(super) mod received;
+mod ring;
+mod settings;
+pub(super) mod socket;
+
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -23,16 +32,15 @@ use rackloom_protocol::Instant;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
-use super::descriptors::adopt;
-use super::packet_foreign::ForeignFrames;
-use super::packet_outgoing::Outgoing;
-use super::packet_received::{Filter, Received, Reception};
-use super::packet_ring;
-pub use super::packet_settings::Settings;
-use super::packet_socket::{self, send_batch, take_kernel_drops};
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
+use self::foreign::ForeignFrames;
+use self::outgoing::Outgoing;
+use self::received::{Filter, Received, Reception};
+pub use self::settings::Settings;
+use self::socket::{send_batch, take_kernel_drops};
 use crate::hosts::filter;
 use crate::namespaces::{LinkEvents, hardware_address, has_carrier, mtu, switch_off, switch_on_all};
+use crate::wires::descriptors::adopt;
+use crate::wires::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
 
 /// Delay before the next attempt after the kernel's queue was full, in nanoseconds.
 const RETRY_NS: u64 = 200_000;
@@ -75,7 +83,7 @@ pub struct PacketDevice {
 #[must_use]
 pub fn ring_bytes(settings: &Settings) -> u64 {
     let frames = truesize::frames_max(&settings.credits);
-    packet_ring::ring_bytes(frames, usize::from(settings.frame_bytes_max)).0 as u64
+    ring::ring_bytes(frames, usize::from(settings.frame_bytes_max)).0 as u64
 }
 
 /// Opens an interface of this network namespace.
@@ -136,8 +144,8 @@ pub(crate) fn open_on_segment(
     segment: &Segment,
 ) -> io::Result<PacketDevice> {
     let Segment { mine, theirs, neighbours } = segment;
-    let opened = packet_socket::open().and_then(|sender| {
-        let receiver = packet_socket::open()?;
+    let opened = socket::open().and_then(|sender| {
+        let receiver = socket::open()?;
         filter::attach(&receiver, &mut filter::frames_of(*mine, Some(*theirs)))?;
         let index = name_to_index(&sender, interface)?;
         let strangers = neighbours.as_ref();
@@ -168,7 +176,7 @@ pub(super) fn open_with(
     settings: &Settings,
     reception: Reception,
 ) -> io::Result<PacketDevice> {
-    let sockets = [packet_socket::open()?, packet_socket::open()?];
+    let sockets = [socket::open()?, socket::open()?];
     let device = open_on(interface, settings, reception, sockets)?;
     Ok(PacketDevice { is_own: true, ..device })
 }
@@ -182,8 +190,8 @@ fn open_on(
     let frame_bytes_max = usize::from(settings.frame_bytes_max);
     let index = name_to_index(&sender, interface)?;
     let received = Received::attach(reception, &receiver, interface, settings)?;
-    packet_socket::bind(&sender, index, 0)?;
-    packet_socket::bind(&receiver, index, settings.ether_type)?;
+    socket::bind(&sender, index, 0)?;
+    socket::bind(&receiver, index, settings.ether_type)?;
     let address = hardware_address(&sender, interface)?;
     Ok(PacketDevice {
         interface: interface.to_owned(),
@@ -215,8 +223,8 @@ impl PacketDevice {
     /// must be bound again. Its MTU may have become too small for our frames, which counts as no carrier. Returns whether the interface is usable.
     fn refit(&mut self) -> io::Result<bool> {
         let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
-            packet_socket::bind(&self.sender, index, 0)?;
-            packet_socket::bind(&self.receiver, index, self.ether_type)?;
+            socket::bind(&self.sender, index, 0)?;
+            socket::bind(&self.receiver, index, self.ether_type)?;
             self.strangers.as_ref().map_or(Ok(()), |strangers| strangers.rebind(index, self.ether_type))
         });
         // Clears the pending errors of the sockets. A socket with a pending error is readable, so no thread could sleep on it.

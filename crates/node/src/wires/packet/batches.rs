@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use super::packet_socket::{Arrival, BATCH, FrameBuffer, receive_batch};
-use super::{DeviceLease, FRAME_BYTES_MAX};
+use super::socket::{Arrival, BATCH, FrameBuffer, receive_batch};
+use crate::wires::{DeviceLease, FRAME_BYTES_MAX};
 
 /// Number of received frames that the core may hold before the socket is no longer read.
 const LEASES_MAX: usize = 4096;

@@ -138,7 +138,10 @@ pub(super) fn receive_batch(
 }
 
 /// Sends these frames in order, at most [`BATCH`]. Returns the number that the kernel accepted. An error concerns the first frame.
-pub(super) fn send_batch<'b>(socket: impl AsFd, frames: impl Iterator<Item = &'b [u8]>) -> io::Result<usize> {
+pub(in crate::wires) fn send_batch<'b>(
+    socket: impl AsFd,
+    frames: impl Iterator<Item = &'b [u8]>,
+) -> io::Result<usize> {
     let mut headers = Headers::new();
     for frame in frames {
         headers.push(frame.as_ptr().cast_mut(), frame.len());

@@ -7,17 +7,17 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::packet_batches::ReceiveBatches;
-use super::packet_portable::Portable;
-use super::packet_ring::ReceiveRing;
-use super::packet_settings::Settings;
-use super::packet_socket::Arrival;
-use super::socket::set_receive_buffer;
-use super::{DeviceLease, truesize};
+use super::batches::ReceiveBatches;
+use super::portable::Portable;
+use super::ring::ReceiveRing;
+use super::settings::Settings;
+use super::socket::Arrival;
+use crate::wires::socket::set_receive_buffer;
+use crate::wires::{DeviceLease, truesize};
 
 /// Method of reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reception {
+pub(in crate::wires) enum Reception {
     /// The kernel writes frames into memory shared with this process.
     Ring,
     /// The kernel keeps frames in its buffer until they are read, a batch per system call.

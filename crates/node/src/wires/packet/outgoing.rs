@@ -1,7 +1,7 @@
 //! Frames that were committed to a packet socket and that the kernel has not accepted yet.
 
-use super::FRAME_BYTES_MAX;
-use super::packet_socket::{BATCH, FrameBuffer};
+use super::socket::{BATCH, FrameBuffer};
+use crate::wires::FRAME_BYTES_MAX;
 
 /// Number of frames that may wait for the kernel.
 pub(super) const SEND_FRAMES_MAX: usize = 2 * BATCH;

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::DeviceLease;
-use super::packet_batches::ReceiveBatches;
-use super::packet_socket::{self, Arrival, BATCH, take_kernel_drops};
+use super::batches::ReceiveBatches;
+use super::socket::{self, Arrival, BATCH, take_kernel_drops};
 use crate::hosts::filter;
+use crate::wires::DeviceLease;
 
 /// Bit that distinguishes leases of foreign frames from those of the link's own frames, of which there are far fewer.
 const FOREIGN_BIT: u32 = 1 << 18;
@@ -35,15 +35,15 @@ impl ForeignFrames {
         mine: [u8; 6],
         neighbours: &[[u8; 6]],
     ) -> io::Result<Self> {
-        let socket = packet_socket::open()?;
+        let socket = socket::open()?;
         filter::attach(&socket, &mut filter::all_but(mine, neighbours))?;
-        packet_socket::bind(&socket, index, ether_type)?;
+        socket::bind(&socket, index, ether_type)?;
         Ok(Self { socket, batches: ReceiveBatches::default(), left: 0, unseen: Cell::default() })
     }
 
     /// Binds the socket to another interface.
     pub(super) fn rebind(&self, index: u32, ether_type: u16) -> io::Result<()> {
-        packet_socket::bind(&self.socket, index, ether_type)
+        socket::bind(&self.socket, index, ether_type)
     }
 
     /// Permits another batch of frames.

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::udp_socket::{BATCH, Message, receive_batch};
-use super::{DeviceLease, FRAME_BYTES_MAX};
+use super::socket::{BATCH, Message, receive_batch};
+use crate::wires::{DeviceLease, FRAME_BYTES_MAX};
 
 /// Length of the longest message that the kernel joins, in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -186,7 +186,7 @@ impl Received {
 
 #[cfg(test)]
 mod tests {
-    use super::super::udp_socket::{connected_pair, join_received, send_batch};
+    use super::super::socket::{connected_pair, join_received, send_batch};
     use super::*;
 
     const FRAME_BYTES: usize = 100;

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::DeviceLease;
-use super::packet_socket::Arrival;
-use super::socket::set_option;
+use super::socket::Arrival;
+use crate::wires::DeviceLease;
+use crate::wires::socket::set_option;
 
 /// Size of a block of pages, in bytes. No slot crosses the end of a block.
 const BLOCK_BYTES: usize = 64 << 10;

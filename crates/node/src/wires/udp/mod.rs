@@ -5,11 +5,16 @@
 //! each other, so the kernel accepts datagrams from the neighbour's address only and discards all others.
 //!
 //! The wire is fast because one system call can carry many frames. Frames of one length that wait together are sent as one buffer. The kernel cuts it
-//! into datagrams at the end of its send path, or not at all (`udp_outgoing`), and they are received as one buffer (`udp_received`).
+//! into datagrams at the end of its send path, or not at all (`outgoing`), and they are received as one buffer (`received`).
 //!
 //! Datagrams have no back-pressure; credits prevent losses as on the packet wire (`truesize`). Within one host, a pair of sockets that carry no data
 //! serves as the carrier: when a process ends, the kernel closes its socket, and the neighbour detects that. A refused datagram has the same meaning.
 //! Between hosts it is the only such signal.
+
+mod outgoing;
+mod received;
+mod routed;
+mod socket;
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -19,13 +24,13 @@ use rackloom_protocol::{CreditConfig, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::descriptors::adopt;
-use super::socket::{has_peer, set_receive_buffer};
-use super::udp_outgoing::Outgoing;
-use super::udp_received::Received;
-use super::udp_routed::{ForeignDatagrams, HEADERS_BYTES, path_mtu, routed};
-use super::udp_socket::{BATCH, connected_pair, drops, join_received, send_batch};
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
+use self::outgoing::Outgoing;
+use self::received::Received;
+use self::routed::{ForeignDatagrams, HEADERS_BYTES, path_mtu, routed};
+use self::socket::{BATCH, connected_pair, drops, join_received, send_batch};
+use crate::wires::descriptors::adopt;
+use crate::wires::socket::{has_peer, set_receive_buffer};
+use crate::wires::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, WakeSource, truesize};
 
 /// Delay before the next attempt after the kernel's buffer was full, in nanoseconds.
 const RETRY_NS: u64 = 200_000;

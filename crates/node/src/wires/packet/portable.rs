@@ -13,8 +13,8 @@ use std::time::Duration;
 use pnet_datalink::{Channel, ChannelType, Config, DataLinkReceiver, DataLinkSender, channel, interfaces};
 use rustix::io::Errno;
 
-use super::packet_socket::{Arrival, BATCH};
-use super::{DeviceLease, FRAME_BYTES_MAX};
+use super::socket::{Arrival, BATCH};
+use crate::wires::{DeviceLease, FRAME_BYTES_MAX};
 
 /// Number of received frames that the core may hold before the socket is no longer read.
 const LEASES_MAX: usize = 4096;

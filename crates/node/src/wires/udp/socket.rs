@@ -11,7 +11,7 @@ use std::ptr;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, socket_with};
 
-use super::socket::set_option;
+use crate::wires::socket::set_option;
 
 /// Maximum number of messages per system call.
 pub(super) const BATCH: usize = 16;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::FRAME_BYTES_MAX;
+use crate::wires::FRAME_BYTES_MAX;
 
 /// Space for frames that have not been sent, in bytes.
 const ROOM_BYTES: usize = 256 << 10;
