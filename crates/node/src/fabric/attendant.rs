@@ -17,13 +17,13 @@ use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::core::Core;
-use super::engine::Engine;
-use super::faults::SeatFaults;
-use super::member::Member;
-use super::notices::{self, NoticeSender};
 use super::report;
-use super::wake_thread::WakeThread;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::member::Member;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::seat::faults::SeatFaults;
+use crate::fabric::seat::notices::{self, NoticeSender};
+use crate::fabric::seat::wake_thread::WakeThread;
 use crate::seat::wires::Cabling;
 use crate::seat::{FaultPlayer, NewCable, descriptors};
 

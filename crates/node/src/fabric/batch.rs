@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rackloom_protocol::OperationId;
 
 use super::completion::Completion;
-use super::engine::Engine;
 use super::error::Error;
-use super::order::Order;
 use super::queue::Queue;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
 /// Requests of one node that have not begun. `'a` is the lifetime of the bytes of stores.
 ///

@@ -2,7 +2,7 @@
 //!
 //! Any thread may end a request in several ways. That costs the node's lock, a reference count and the lock of a queue. A thread that issues
 //! operations in a loop and polls in between needs none of these, and uses a [`Driver`]. It gives operations to the core like all requests
-//! ([`super::order`]), so they behave the same. The cost differs, and so does the time at which an operation is sent: at once if no other
+//! ([`crate::fabric::engine::order`]), so they behave the same. The cost differs, and so does the time at which an operation is sent: at once if no other
 //! operation to that peer is in flight, else with the next poll or when enough operations wait.
 //!
 //! Other threads may use the node meanwhile. The background thread polls it when the driver has not done so for some time, 2 ms at most,
@@ -14,15 +14,15 @@ use std::time::Duration;
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
 use super::completion::Completion;
-use super::core::Core;
-use super::engine::Engine;
 use super::error::Error;
-use super::held::Held;
 use super::node::Node;
-use super::order::{NAMELESS, Order, Store};
-use super::region::Region;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order, Store};
+use crate::fabric::engine::table::Sink;
+use crate::fabric::memory::region::Region;
 use crate::favoured::Favour;
 
 /// Number of accepted operations that wait for one frame while others are in flight.

@@ -16,15 +16,15 @@ use rackloom_protocol::{
     RemoteAddress, Signal, Width,
 };
 
-use super::activity::Activity;
 use super::completion::Completion;
-use super::core::Core;
-use super::device_memory::DeviceMemory;
 use super::error::Error;
 use super::node::Node;
-use super::order::NAMELESS;
 use super::queue::Queue;
-use super::table::{Entry, Sink};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::order::NAMELESS;
+use crate::fabric::engine::table::{Entry, Sink};
+use crate::fabric::memory::device_memory::DeviceMemory;
 
 /// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
 /// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which documents the guarantees.

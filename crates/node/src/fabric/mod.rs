@@ -46,56 +46,39 @@
 //!
 //! `docs/decisions/public-api.md` gives the reasons of this design.
 
-mod activity;
 mod attendant;
-mod background;
 mod batch;
-mod blocking;
-mod bytes;
 mod completion;
-mod core;
 mod counters;
-mod deaths;
-mod device_memory;
 mod driver;
-mod element;
 mod engine;
 mod error;
-mod faults;
 mod group;
-mod handled;
-mod held;
 #[cfg(feature = "gpu")]
 mod initiated;
-mod join;
-mod member;
+mod memory;
 mod node;
-mod notices;
 mod on_device;
-mod order;
-mod posted;
 mod queue;
 mod rack;
-mod region;
 mod report;
 mod request;
+mod seat;
 mod switches;
-mod table;
-mod uses;
-mod wake_thread;
 
 pub use crate::memory::DeviceChoice;
 pub use batch::Batch;
 pub use completion::{Completion, Ended};
 pub use counters::NodeCounters;
 pub use driver::Driver;
-pub use element::{Element, Number};
+pub use engine::order::Store;
 pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
+pub use memory::element::{Element, Number};
+pub use memory::region::{Region, RegionOptions, Slice};
 pub use node::Node;
-pub use order::Store;
 pub use queue::Queue;
 pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
@@ -104,5 +87,4 @@ pub use rackloom_protocol::{
     Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
     Width,
 };
-pub use region::{Region, RegionOptions, Slice};
 pub use request::{Outcome, Received, Request};

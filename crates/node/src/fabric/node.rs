@@ -10,20 +10,20 @@ use rackloom_protocol::{
 };
 
 use super::attendant::Attendant;
-use super::background;
 use super::batch::Batch;
-use super::bytes::Bytes;
 use super::completion::Completion;
-use super::core::Core;
 use super::counters::NodeCounters;
-use super::element::Element;
-use super::engine::Engine;
 use super::error::Error;
-use super::order::{NAMELESS, Order};
 use super::queue::Queue;
-use super::region::{Inner, Region, RegionOptions, Slice};
 use super::request::{Received, Request};
 use super::switches::Switches;
+use crate::fabric::engine::background;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order};
+use crate::fabric::memory::bytes::Bytes;
+use crate::fabric::memory::element::Element;
+use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 
 /// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///

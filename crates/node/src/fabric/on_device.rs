@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rackloom_protocol::RegionId;
 
-use super::bytes::{Bytes, RegionMemory};
-use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::error::Error;
 use super::node::Node;
-use super::region::{Region, RegionOptions};
+use crate::fabric::memory::bytes::{Bytes, RegionMemory};
+use crate::fabric::memory::device_memory::{DeviceBytes, DeviceMemory};
+use crate::fabric::memory::region::{Region, RegionOptions};
 use crate::memory::{DeviceChoice, DeviceRegions};
 use crate::runtime::Runtime;
 

@@ -119,8 +119,8 @@ mod tests {
 
     use rackloom_protocol::OperationId;
 
-    use super::super::completion::Ended;
     use super::*;
+    use crate::fabric::completion::Ended;
 
     /// Counts wakes.
     #[derive(Default)]

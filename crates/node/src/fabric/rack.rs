@@ -9,12 +9,12 @@ use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
 
-use super::bytes::RegionMemory;
-use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
 use super::switches::Switches;
 use crate::clock::Clock;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::HostMemory;
 use crate::runtime::Runtime;
 use crate::waiting::WaitPolicy;

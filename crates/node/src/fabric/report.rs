@@ -9,7 +9,7 @@ use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::{DropReason, Member, PortId};
 use serde_json::{Value, json};
 
-use super::bytes::Account;
+use crate::fabric::memory::bytes::Account;
 use crate::wires::{DeviceCounters, Ports};
 
 /// What has passed through every port, in port order; `edges` are the links of the plan that they lead to.

@@ -13,13 +13,13 @@ use std::time::Duration;
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
 use super::completion::Ended;
-use super::core::Core;
-use super::engine::Engine;
 use super::error::Error;
-use super::held::Held;
-use super::order::Order;
 use super::queue::Queue;
-use super::table::Sink;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
 mod sealed {
     pub trait Sealed {}

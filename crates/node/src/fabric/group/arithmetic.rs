@@ -3,7 +3,7 @@
 use rackloom_collectives::{ElementType, ReduceOperation};
 use rackloom_protocol::{Arithmetic as DeviceArithmetic, Number as DeviceNumber};
 
-use super::super::element::Number;
+use crate::fabric::memory::element::Number;
 
 /// Returns the device's operation. `None` if only the host supports it.
 pub(super) const fn arithmetic(operation: ReduceOperation) -> Option<DeviceArithmetic> {

@@ -2,10 +2,10 @@
 
 use rackloom_protocol::{NodeId, RemoteAddress};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::region::Region;
 use super::layout::Layout;
+use crate::fabric::engine::core::Core;
+use crate::fabric::memory::region::Region;
 
 /// State that all runs of a group share.
 #[derive(Debug)]

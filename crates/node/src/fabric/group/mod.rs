@@ -43,10 +43,10 @@ use self::request::Call;
 pub use self::request::GroupRequest;
 use self::schedules::Schedules;
 use self::shared::{Inner, State};
-use super::element::{Element, Number, bytes_of, bytes_of_mut};
 use super::error::Error;
 use super::node::Node;
-use super::region::{RegionOptions, Slice};
+use crate::fabric::memory::element::{Element, Number, bytes_of, bytes_of_mut};
+use crate::fabric::memory::region::{RegionOptions, Slice};
 use crate::memory::DeviceChoice;
 
 /// Default length of one piece of a collective, in bytes.

@@ -8,10 +8,10 @@ use std::task::Waker;
 
 use rackloom_protocol::Instant;
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::{Entry, Sink};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
 /// Waker to be woken. `None` if there is none.
 #[derive(Debug, Default)]

@@ -16,11 +16,8 @@ use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
 use super::super::queue::Queue;
-use super::super::table::{Entry, Sink};
 use super::arithmetic::Arithmetic;
 use super::data::Data;
 use super::inquiry::{CallName, RETRY_NS, hash};
@@ -31,6 +28,9 @@ use super::roll_call::RollCall;
 use super::running::Running;
 use super::schedules::Size;
 use super::shared::{Inner, State};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
 /// Collective that has not begun. `'a` is the lifetime of the caller's arrays, whose content is undefined after an error.
 ///

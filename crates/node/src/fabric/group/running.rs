@@ -12,12 +12,12 @@ use rackloom_collectives::{
 };
 use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::Sink;
 use super::arithmetic::{Arithmetic, arithmetic, number};
 use super::layout::Set;
 use super::membership::Membership;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
 /// Largest number of puts in flight.
 const PUTS_MAX: usize = 64;

@@ -19,18 +19,18 @@ const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// The sending half of the control socket of a seat.
 #[derive(Debug)]
-pub(super) struct NoticeSender {
+pub(in crate::fabric) struct NoticeSender {
     stream: UnixStream,
     waiting: Mutex<Vec<u8>>,
 }
 
 impl NoticeSender {
-    pub(super) const fn new(stream: UnixStream) -> Self {
+    pub(in crate::fabric) const fn new(stream: UnixStream) -> Self {
         Self { stream, waiting: Mutex::new(Vec::new()) }
     }
 
     /// Send a notice, or keep it until there is room. A notice beyond the bound is dropped.
-    pub(super) fn say(&self, notice: &Value) -> io::Result<()> {
+    pub(in crate::fabric) fn say(&self, notice: &Value) -> io::Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_BYTES_MAX {
             waiting.extend_from_slice(format!("{notice}\n").as_bytes());
@@ -39,7 +39,7 @@ impl NoticeSender {
     }
 
     /// Send what waits. Returns whether nothing waits any more.
-    pub(super) fn flush(&self) -> io::Result<bool> {
+    pub(in crate::fabric) fn flush(&self) -> io::Result<bool> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send(&mut waiting)?;
         Ok(waiting.is_empty())
@@ -99,7 +99,7 @@ fn record(line: FaultLine<'_>) -> Value {
 }
 
 /// That a fault script could not be read for this seat's plan.
-pub(super) fn unplayed(plan: &Plan, member: usize, at_ns: u64, why: &str) -> Value {
+pub(in crate::fabric) fn unplayed(plan: &Plan, member: usize, at_ns: u64, why: &str) -> Value {
     let name = plan.members.get(member).map_or("", |member| member.name.as_str());
     json!({ "notice": "happened", "at_ns": at_ns, "member": name, "kind": "fault",
             "text": format!("the faults are not played here: {why}") })

@@ -30,18 +30,18 @@ struct Entry {
 
 /// State of an operation that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Over {
+pub(in crate::fabric) struct Over {
     /// Context of the driver. `None` if there is no completion.
-    pub(super) context: Option<u64>,
-    pub(super) peer: NodeId,
-    pub(super) uses: Option<RegionId>,
+    pub(in crate::fabric) context: Option<u64>,
+    pub(in crate::fabric) peer: NodeId,
+    pub(in crate::fabric) uses: Option<RegionId>,
     /// The next flush reports a failure.
-    pub(super) is_posted: bool,
+    pub(in crate::fabric) is_posted: bool,
 }
 
 /// All plain operations of one node's driver.
 #[derive(Debug, Default)]
-pub(super) struct Handled {
+pub(in crate::fabric) struct Handled {
     entries: Vec<Entry>,
     /// Index of the entry that is used next, unless it is in use.
     next_index: usize,
@@ -51,13 +51,18 @@ pub(super) struct Handled {
 impl Handled {
     /// Returns `true` if the operation belongs here and not to the table.
     #[inline]
-    pub(super) const fn names(operation: OperationId) -> bool {
+    pub(in crate::fabric) const fn names(operation: OperationId) -> bool {
         operation.0 & MINE != 0
     }
 
     /// Assigns an identifier to an operation.
     #[inline]
-    pub(super) fn open(&mut self, context: u64, peer: NodeId, uses: Option<RegionId>) -> OperationId {
+    pub(in crate::fabric) fn open(
+        &mut self,
+        context: u64,
+        peer: NodeId,
+        uses: Option<RegionId>,
+    ) -> OperationId {
         if self.entries.get(self.next_index).is_none_or(|entry| entry.is_open) {
             self.find_free_entry();
         }
@@ -77,7 +82,7 @@ impl Handled {
 
     /// Marks the operation that was opened last as posted.
     #[inline]
-    pub(super) fn post(&mut self, operation: OperationId) {
+    pub(in crate::fabric) fn post(&mut self, operation: OperationId) {
         if let Some(entry) = self.entries.get_mut((operation.0 & (MINE - 1)) as usize) {
             entry.is_posted = true;
         }
@@ -98,7 +103,7 @@ impl Handled {
 
     /// Ends an operation. `None` if there is no such operation in flight.
     #[inline]
-    pub(super) fn close(&mut self, operation: OperationId) -> Option<Over> {
+    pub(in crate::fabric) fn close(&mut self, operation: OperationId) -> Option<Over> {
         let index = (operation.0 & (MINE - 1)) as u32;
         let entry = self.entries.get_mut(index as usize)?;
         if !entry.is_open || entry.generation != (operation.0 >> 32) as u32 {
@@ -112,14 +117,14 @@ impl Handled {
     }
 
     /// Drops the completions of a driver that is dropped. Its operations continue.
-    pub(super) fn abandon(&mut self) {
+    pub(in crate::fabric) fn abandon(&mut self) {
         for entry in &mut self.entries {
             entry.is_abandoned = true;
         }
     }
 
     /// Returns the identifiers of all operations in flight.
-    pub(super) fn names_in_flight(&self) -> Vec<OperationId> {
+    pub(in crate::fabric) fn names_in_flight(&self) -> Vec<OperationId> {
         let in_flight = self.entries.iter().zip(0_u64..).filter(|(entry, _)| entry.is_open);
         in_flight
             .map(|(entry, index)| OperationId(u64::from(entry.generation) << 32 | MINE | index))

@@ -30,22 +30,22 @@ use crate::wires::Doorbell;
 
 /// Engine of one node.
 #[derive(Debug)]
-pub(super) struct Engine {
-    pub(super) node: NodeId,
-    pub(super) core: Favoured<Core>,
+pub(in crate::fabric) struct Engine {
+    pub(in crate::fabric) node: NodeId,
+    pub(in crate::fabric) core: Favoured<Core>,
     /// Number of threads that wait for the lock.
     wanted: AtomicUsize,
-    pub(super) bell: Doorbell,
+    pub(in crate::fabric) bell: Doorbell,
     /// A visitor has polled the node since the background thread checked last.
-    pub(super) attended: AtomicBool,
+    pub(in crate::fabric) attended: AtomicBool,
     /// The background thread, which waits until it is needed.
-    pub(super) background: OnceLock<Thread>,
-    pub(super) clock: Clock,
+    pub(in crate::fabric) background: OnceLock<Thread>,
+    pub(in crate::fabric) clock: Clock,
     policy: WaitPolicy,
 }
 
 impl Engine {
-    pub(super) fn new(
+    pub(in crate::fabric) fn new(
         node: NodeId,
         member: Member,
         bell: Doorbell,
@@ -58,33 +58,33 @@ impl Engine {
     }
 
     /// Favours the calling thread. `None` if another thread is favoured, or the kernel does not support it.
-    pub(super) fn appoint(&self) -> Option<Favour> {
+    pub(in crate::fabric) fn appoint(&self) -> Option<Favour> {
         self.core.appoint()
     }
 
     /// Ends the favour of a thread.
-    pub(super) fn dismiss(&self, favour: Favour) {
+    pub(in crate::fabric) fn dismiss(&self, favour: Favour) {
         self.core.dismiss(favour);
     }
 
     /// Returns `true` if a visitor has polled the node since the last call.
-    pub(super) fn is_attended(&self) -> bool {
+    pub(in crate::fabric) fn is_attended(&self) -> bool {
         self.attended.swap(false, Ordering::Relaxed)
     }
 
     /// Wakes the background thread: the node is not attended any more.
-    pub(super) fn wake_from_rest(&self) {
+    pub(in crate::fabric) fn wake_from_rest(&self) {
         self.attended.store(false, Ordering::Relaxed);
         self.call_background();
     }
 
-    pub(super) fn call_background(&self) {
+    pub(in crate::fabric) fn call_background(&self) {
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }
     }
 
-    pub(super) fn lock(&self) -> Inside<'_, Core> {
+    pub(in crate::fabric) fn lock(&self) -> Inside<'_, Core> {
         if let Some(core) = self.core.try_enter() {
             return core;
         }
@@ -94,18 +94,18 @@ impl Engine {
         core
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(in crate::fabric) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire) > 0
     }
 
     /// Returns `true` if the background thread, which found no work, polls again at once for pending futures.
-    pub(super) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
+    pub(in crate::fabric) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
         core.is_entrusted = core.is_entrusted && self.stays_awake(core);
         core.is_entrusted
     }
 
     /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
-    pub(super) fn stays_awake(&self, core: &mut Core) -> bool {
+    pub(in crate::fabric) fn stays_awake(&self, core: &mut Core) -> bool {
         let Some(member) = &mut core.member else { return false };
         for _ in 0..self.policy.pauses {
             if member.ready() || self.is_wanted() {
@@ -122,7 +122,7 @@ impl Engine {
     }
 
     /// Leaves the fabric as abruptly as a process that dies: neighbours lose the carrier, and all operations end.
-    pub(super) fn leave(&self) {
+    pub(in crate::fabric) fn leave(&self) {
         let mut held = self.hold();
         let core = held.core();
         core.has_left = true;

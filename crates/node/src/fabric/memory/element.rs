@@ -40,13 +40,13 @@ macro_rules! elements {
 
 elements!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
-pub(super) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+pub(in crate::fabric) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     // SAFETY: needed because regions hold bytes. Every element is a plain number without padding, so all its bytes are
     // initialised; the slice covers exactly the same memory for as long.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-pub(super) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
+pub(in crate::fabric) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: needed because regions hold bytes. Sound for the reason above, and because every bit pattern is a value, so any bytes may be written.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

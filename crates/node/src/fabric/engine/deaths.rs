@@ -7,11 +7,11 @@ use std::task::Waker;
 
 use rackloom_protocol::{Event, NodeId};
 
-use super::error::Error;
+use crate::fabric::error::Error;
 
 /// Deaths that this node has detected.
 #[derive(Debug, Default)]
-pub(super) struct Deaths {
+pub(in crate::fabric) struct Deaths {
     counts: Vec<u32>,
     total: u64,
     /// Members that have left in order, whose loss is no death. Few, if any.
@@ -21,7 +21,7 @@ pub(super) struct Deaths {
 
 impl Deaths {
     /// Handles an event of the core. Returns the wakers to be woken.
-    pub(super) fn handle_event(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
+    pub(in crate::fabric) fn handle_event(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
         match event {
             Event::NodeLeft { node } => self.left.push(*node),
             Event::NodeReached { node } | Event::NodeRestarted { node } => {
@@ -45,7 +45,7 @@ impl Deaths {
     }
 
     /// Turns a loss into a departure, if the member announced that it would leave.
-    pub(super) fn name(&self, error: Error) -> Error {
+    pub(in crate::fabric) fn name(&self, error: Error) -> Error {
         match error {
             Error::PeerLost { peer, .. } if self.left.contains(&peer) => error.in_order(),
             error => error,
@@ -53,30 +53,30 @@ impl Deaths {
     }
 
     /// Returns the number of deaths of all members. It grows with each death.
-    pub(super) const fn total(&self) -> u64 {
+    pub(in crate::fabric) const fn total(&self) -> u64 {
         self.total
     }
 
     /// Returns the number of deaths of a member.
-    pub(super) fn of(&self, node: NodeId) -> u32 {
+    pub(in crate::fabric) fn of(&self, node: NodeId) -> u32 {
         self.counts.get(node.index()).copied().unwrap_or(0)
     }
 
     /// Registers a waker for the next death. A caller that stops waiting calls [`Deaths::forget`].
-    pub(super) fn watch(&mut self, waker: &Waker) {
+    pub(in crate::fabric) fn watch(&mut self, waker: &Waker) {
         if !self.watchers.iter().any(|known| known.will_wake(waker)) {
             self.watchers.push(waker.clone());
         }
     }
 
     /// Removes a waker of a caller that stops waiting.
-    pub(super) fn forget(&mut self, waker: &Waker) {
+    pub(in crate::fabric) fn forget(&mut self, waker: &Waker) {
         self.watchers.retain(|known| !known.will_wake(waker));
     }
 
     /// Returns the number of wakers.
     #[cfg(test)]
-    pub(super) fn watchers(&self) -> usize {
+    pub(in crate::fabric) fn watchers(&self) -> usize {
         self.watchers.len()
     }
 }

@@ -17,8 +17,8 @@ use crate::wires::Ports;
 
 /// Device of a node.
 #[derive(Debug)]
-pub(super) struct DeviceMemory {
-    pub(super) choice: DeviceChoice,
+pub(in crate::fabric) struct DeviceMemory {
+    pub(in crate::fabric) choice: DeviceChoice,
     regions: Mutex<DeviceRegions>,
     /// Next number of a region on the device. It differs from the node's number, which may be used again while the old bytes are being freed.
     next_name: AtomicU32,
@@ -31,7 +31,7 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    pub(super) fn open(choice: DeviceChoice) -> io::Result<Self> {
+    pub(in crate::fabric) fn open(choice: DeviceChoice) -> io::Result<Self> {
         Ok(Self {
             #[cfg(feature = "gpu")]
             rings: Mutex::default(),
@@ -44,31 +44,34 @@ impl DeviceMemory {
     }
 
     #[cfg(feature = "gpu")]
-    pub(super) const fn watchers(&self) -> &AtomicU32 {
+    pub(in crate::fabric) const fn watchers(&self) -> &AtomicU32 {
         &self.watchers
     }
 
     /// Keeps a closed ring until the device is dropped.
     #[cfg(feature = "gpu")]
-    pub(super) fn keep_ring(&self, ring: rackloom_gpu::commands::CommandRing) {
+    pub(in crate::fabric) fn keep_ring(&self, ring: rackloom_gpu::commands::CommandRing) {
         self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(ring);
     }
 
-    pub(super) fn name(&self) -> RegionId {
+    pub(in crate::fabric) fn name(&self) -> RegionId {
         RegionId(self.next_name.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, DeviceRegions> {
+    pub(in crate::fabric) fn lock(&self) -> MutexGuard<'_, DeviceRegions> {
         locked(&self.regions)
     }
 
     /// Returns the next answer to a request. Bytes that it has read are copied to `scratch`.
-    pub(super) fn poll_done<'s>(&self, scratch: &'s mut [u8]) -> Option<(MemoryToken, MemoryDone<'s>)> {
+    pub(in crate::fabric) fn poll_done<'s>(
+        &self,
+        scratch: &'s mut [u8],
+    ) -> Option<(MemoryToken, MemoryDone<'s>)> {
         poll_device(&self.regions, scratch)
     }
 
     /// Returns `true` if the node has to poll again soon, because no doorbell will ring.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(in crate::fabric) fn is_busy(&self) -> bool {
         #[cfg(feature = "gpu")]
         if self.watchers.load(Ordering::Acquire) > 0 {
             return true;
@@ -77,7 +80,7 @@ impl DeviceMemory {
     }
 
     /// Lets the device read frames in the buffers of the ports. Frames of a port where it cannot are copied once more.
-    pub(super) fn take_frames_in_place(&self, ports: &mut Ports) {
+    pub(in crate::fabric) fn take_frames_in_place(&self, ports: &mut Ports) {
         let mut regions = self.lock();
         for (start, bytes) in ports.keep_pages() {
             // SAFETY: needed because Rust does not track the lifetime of these addresses. `keep_pages` promises that the pages stay mapped until
@@ -90,30 +93,30 @@ impl DeviceMemory {
 
 /// Bytes of one region on a device. Dropping the value frees them.
 #[derive(Debug)]
-pub(super) struct DeviceBytes {
-    pub(super) memory: Arc<DeviceMemory>,
+pub(in crate::fabric) struct DeviceBytes {
+    pub(in crate::fabric) memory: Arc<DeviceMemory>,
     /// Number of the region on the device.
-    pub(super) region: RegionId,
+    pub(in crate::fabric) region: RegionId,
 }
 
 impl DeviceBytes {
     /// Writes after all earlier requests, without waiting.
-    pub(super) fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.memory.lock().write(self.region, offset, bytes)
     }
 
     /// Writes. The bytes are visible to every kernel when this returns.
-    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let mut regions = self.memory.lock();
         regions.write(self.region, offset, bytes)?;
         regions.finish()
     }
 
-    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.memory.lock().read(self.region, offset, out)
     }
 
-    pub(super) fn read_in_row(
+    pub(in crate::fabric) fn read_in_row(
         &self,
         offset: u64,
         out: &mut [u8],
@@ -122,13 +125,17 @@ impl DeviceBytes {
         self.memory.lock().read_in_row(self.region, offset, out, following)
     }
 
-    pub(super) fn execute(&self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryFault> {
+    pub(in crate::fabric) fn execute(
+        &self,
+        request: &MemoryRequest<'_>,
+        frame: &[u8],
+    ) -> Option<MemoryFault> {
         self.memory.lock().execute(&MemoryRequest { region: self.region, ..*request }, frame)
     }
 
     /// Combines values at `offset` with those of another region, or copies them. Returns `false` if the other region is elsewhere, or the
     /// device does not support the arithmetic.
-    pub(super) fn combine(
+    pub(in crate::fabric) fn combine(
         &self,
         offset: u64,
         source: (&Self, u64),
@@ -144,12 +151,12 @@ impl DeviceBytes {
     }
 
     /// Waits until all earlier requests are visible.
-    pub(super) fn finish(&self) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn finish(&self) -> Result<(), MemoryFault> {
         self.memory.lock().finish()
     }
 
     /// Returns the address for kernels.
-    pub(super) fn address(&self) -> Option<u64> {
+    pub(in crate::fabric) fn address(&self) -> Option<u64> {
         self.memory.lock().address(self.region)
     }
 }

@@ -5,11 +5,11 @@
 
 use rackloom_protocol::{Command, NodeId};
 
-use super::error::Error;
+use crate::fabric::error::Error;
 
 /// Set of posted operations that a flush covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Flushes {
+pub(in crate::fabric) enum Flushes {
     /// None: the command is no flush.
     #[default]
     Nothing,
@@ -20,7 +20,7 @@ pub(super) enum Flushes {
 }
 
 impl Flushes {
-    pub(super) const fn of(command: &Command<'_>) -> Self {
+    pub(in crate::fabric) const fn of(command: &Command<'_>) -> Self {
         match command {
             Command::Flush { target: Some(peer), .. } => Self::Peer(*peer),
             Command::Flush { target: None, .. } => Self::Everything,
@@ -39,26 +39,30 @@ impl Flushes {
 
 /// Failures that no flush has reported.
 #[derive(Debug, Default)]
-pub(super) struct UnreportedFailures {
+pub(in crate::fabric) struct UnreportedFailures {
     failures: Vec<(NodeId, Error)>,
 }
 
 impl UnreportedFailures {
     /// Records the failure of a posted operation to `peer`.
-    pub(super) fn note(&mut self, peer: NodeId, error: Error) {
+    pub(in crate::fabric) fn note(&mut self, peer: NodeId, error: Error) {
         if self.failures.iter().all(|(known, _)| *known != peer) {
             self.failures.push((peer, error));
         }
     }
 
     /// Takes a failure that the flush reports before its own result. Each failure is reported once.
-    pub(super) fn take(&mut self, flushes: Flushes) -> Option<Error> {
+    pub(in crate::fabric) fn take(&mut self, flushes: Flushes) -> Option<Error> {
         let place = self.failures.iter().position(|(peer, _)| flushes.covers(*peer))?;
         Some(self.failures.remove(place).1)
     }
 
     /// Returns the result of a flush that has ended with `result` in the core. Its own loss of a peer equals the loss of operations posted to that peer.
-    pub(super) fn settle<T>(&mut self, flushes: Flushes, result: Result<T, Error>) -> Result<T, Error> {
+    pub(in crate::fabric) fn settle<T>(
+        &mut self,
+        flushes: Flushes,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
         if flushes == Flushes::Nothing || self.failures.is_empty() {
             return result;
         }

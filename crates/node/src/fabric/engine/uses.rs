@@ -1,20 +1,20 @@
 //! Number of operations in flight that use each region of a node.
 //!
 //! These are plain numbers under the engine's lock. A shared handle per operation would cost two locked instructions. A region in use stays in
-//! the node's memory ([`super::bytes::RegionMemory`]).
+//! the node's memory ([`crate::fabric::memory::bytes::RegionMemory`]).
 
 use rackloom_protocol::RegionId;
 
 /// Counts by region. The operations of a node use few regions at a time.
 #[derive(Debug, Default)]
-pub(super) struct Uses {
+pub(in crate::fabric) struct Uses {
     counts: Vec<(RegionId, u32)>,
 }
 
 impl Uses {
     /// Counts one more operation that uses the region.
     #[inline]
-    pub(super) fn begin(&mut self, region: Option<RegionId>) {
+    pub(in crate::fabric) fn begin(&mut self, region: Option<RegionId>) {
         let Some(region) = region else { return };
         match self.place(region) {
             Some(place) => self.counts[place].1 += 1,
@@ -24,7 +24,7 @@ impl Uses {
 
     /// Counts one operation less.
     #[inline]
-    pub(super) fn end(&mut self, region: Option<RegionId>) {
+    pub(in crate::fabric) fn end(&mut self, region: Option<RegionId>) {
         let Some(place) = region.and_then(|region| self.place(region)) else { return };
         let count = &mut self.counts[place].1;
         *count -= 1;
@@ -34,7 +34,7 @@ impl Uses {
     }
 
     /// Returns `true` if an operation in flight uses the region.
-    pub(super) fn of(&self, region: RegionId) -> bool {
+    pub(in crate::fabric) fn of(&self, region: RegionId) -> bool {
         self.place(region).is_some()
     }
 

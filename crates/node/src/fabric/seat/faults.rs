@@ -6,25 +6,30 @@ use rackloom_plan::faults::{Conditions, FaultAction};
 use rackloom_protocol::Instant;
 use std::sync::Arc;
 
-use super::member::Member;
 use super::notices::NoticeSender;
-use super::table::Table;
+use crate::fabric::engine::member::Member;
+use crate::fabric::engine::table::Table;
 use crate::seat::FaultPlayer;
 
 /// Fault player of one seat, with its connection to the supervisor.
 #[derive(Debug)]
-pub(super) struct SeatFaults {
+pub(in crate::fabric) struct SeatFaults {
     player: FaultPlayer,
     notice_sender: Arc<NoticeSender>,
 }
 
 impl SeatFaults {
-    pub(super) const fn new(player: FaultPlayer, notice_sender: Arc<NoticeSender>) -> Self {
+    pub(in crate::fabric) const fn new(player: FaultPlayer, notice_sender: Arc<NoticeSender>) -> Self {
         Self { player, notice_sender }
     }
 
     /// Add faults whose times count from now. The next poll plays them.
-    pub(super) fn inject(&mut self, member: &mut Member, first: usize, text: &str) -> Result<(), String> {
+    pub(in crate::fabric) fn inject(
+        &mut self,
+        member: &mut Member,
+        first: usize,
+        text: &str,
+    ) -> Result<(), String> {
         let now = member.now();
         self.player.inject(now, first, text, member.ports_mut())?;
         member.set_alarm(now);
@@ -32,19 +37,19 @@ impl SeatFaults {
     }
 
     /// Handles the trigger of this event, which another member has detected.
-    pub(super) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
+    pub(in crate::fabric) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
         let now = member.now();
         self.player.handle_set_off(now, event);
         member.set_alarm(now);
     }
 
     /// Returns the conditions that a new cable at this port gets.
-    pub(super) fn conditions(&self, port: usize) -> Option<&Conditions> {
+    pub(in crate::fabric) fn conditions(&self, port: usize) -> Option<&Conditions> {
         self.player.conditions(port)
     }
 
     /// Polls the node once, and plays the fault actions that are due afterwards. Returns `true` if something happened.
-    pub(super) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
+    pub(in crate::fabric) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
         let Self { player, notice_sender } = self;
         member.memory_mut().set_time(now);
         let progress = member.turn(now, &mut |event| {

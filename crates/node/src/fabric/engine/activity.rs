@@ -5,18 +5,18 @@
 
 use rackloom_protocol::OperationId;
 
-use super::error::Error;
+use crate::fabric::error::Error;
 
 /// Work that advances with each poll of a node. `C` is the state under the node's lock.
-pub(super) trait Activity<C>: Send {
+pub(in crate::fabric) trait Activity<C>: Send {
     /// Advances as far as possible. `None` while it waits.
     fn advance(&mut self, core: &mut C) -> Option<Result<(), Error>>;
 }
 
 /// All activities of a node.
-pub(super) struct Activities<C> {
-    pub(super) running: Vec<(OperationId, Box<dyn Activity<C>>)>,
-    pub(super) ended: Vec<Box<dyn Activity<C>>>,
+pub(in crate::fabric) struct Activities<C> {
+    pub(in crate::fabric) running: Vec<(OperationId, Box<dyn Activity<C>>)>,
+    pub(in crate::fabric) ended: Vec<Box<dyn Activity<C>>>,
 }
 
 impl<C> Default for Activities<C> {
@@ -33,23 +33,23 @@ impl<C> std::fmt::Debug for Activities<C> {
 
 impl<C> Activities<C> {
     /// Returns `true` if there is no activity.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::fabric) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
     /// Takes all activities, to be dropped without the lock.
-    pub(super) fn take_all(&mut self) -> Vec<Box<dyn Activity<C>>> {
+    pub(in crate::fabric) fn take_all(&mut self) -> Vec<Box<dyn Activity<C>>> {
         let running = std::mem::take(&mut self.running).into_iter().map(|(_, activity)| activity);
         running.chain(std::mem::take(&mut self.ended)).collect()
     }
 
     /// Returns `true` if ended activities wait to be dropped without the lock.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::fabric) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
     /// Takes the ended activities, to be dropped without the lock.
-    pub(super) fn take_ended(&mut self) -> Vec<Box<dyn Activity<C>>> {
+    pub(in crate::fabric) fn take_ended(&mut self) -> Vec<Box<dyn Activity<C>>> {
         std::mem::take(&mut self.ended)
     }
 }

@@ -17,7 +17,7 @@ use rackloom_protocol::{
 
 use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::element::Element;
-use super::uses::Uses;
+use crate::fabric::engine::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::window::Window;
 
@@ -26,7 +26,7 @@ const READ_BYTES_MAX: usize = 256;
 
 /// Bytes at a fixed address, kept until the last handle is dropped and the last operation has ended.
 #[derive(Debug)]
-pub(super) struct Bytes {
+pub(in crate::fabric) struct Bytes {
     base: *mut u8,
     length: usize,
     /// Number of bytes that have an address here: all or none.
@@ -51,7 +51,7 @@ unsafe impl Sync for Bytes {}
 
 impl Bytes {
     /// Allocates zeroed pages.
-    pub(super) fn allocate(length: usize) -> io::Result<Self> {
+    pub(in crate::fabric) fn allocate(length: usize) -> io::Result<Self> {
         let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
         let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
         let pages = Mapping::new(file.as_fd(), length.max(1))?;
@@ -59,7 +59,7 @@ impl Bytes {
     }
 
     /// Takes over a buffer of the caller.
-    pub(super) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
+    pub(in crate::fabric) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
         let (base, length) = (buffer.as_mut_ptr().cast(), size_of_val(buffer.as_slice()));
         Self { base, length, mapped: length, keeper: Keeper::Buffer(Box::new(buffer)) }
     }
@@ -69,17 +69,17 @@ impl Bytes {
     /// # Safety
     /// `base` is valid for reads and writes of `length` bytes while the value exists, and no Rust reference to these bytes
     /// exists meanwhile.
-    pub(super) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
+    pub(in crate::fabric) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
         Self { base, length, mapped: length, keeper: Keeper::Caller }
     }
 
     /// Uses bytes on a device.
-    pub(super) fn on_device(bytes: DeviceBytes, length: usize) -> Self {
+    pub(in crate::fabric) fn on_device(bytes: DeviceBytes, length: usize) -> Self {
         Self { base: std::ptr::dangling_mut(), length, mapped: 0, keeper: Keeper::Device(bytes) }
     }
 
     /// Returns the device of the bytes, if they are on one.
-    pub(super) const fn device(&self) -> Option<&DeviceBytes> {
+    pub(in crate::fabric) const fn device(&self) -> Option<&DeviceBytes> {
         match &self.keeper {
             Keeper::Device(bytes) => Some(bytes),
             _ => None,
@@ -87,7 +87,7 @@ impl Bytes {
     }
 
     /// Copies bytes in, to the host or the device. They are visible when this returns.
-    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.device() {
             Some(device) => device.write(offset, bytes),
             None => self.window().write(offset, bytes),
@@ -95,25 +95,25 @@ impl Bytes {
     }
 
     /// Copies bytes out, from the host or the device.
-    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+    pub(in crate::fabric) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.device() {
             Some(device) => device.read(offset, out),
             None => self.window().read(offset, out),
         }
     }
 
-    pub(super) fn length(&self) -> u64 {
+    pub(in crate::fabric) fn length(&self) -> u64 {
         self.length as u64
     }
 
-    pub(super) fn window(&self) -> Window<'_> {
+    pub(in crate::fabric) fn window(&self) -> Window<'_> {
         // SAFETY: needed because the bytes may be touched by several threads. The keeper, or the caller's promise,
         // keeps them valid as long as `self`, which bounds the window.
         unsafe { Window::over(self.base, self.mapped) }
     }
 
     /// Returns the buffer of the caller, if its elements have this type.
-    pub(super) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
+    pub(in crate::fabric) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
         match self.keeper {
             Keeper::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
             Keeper::Pages(_) | Keeper::Caller | Keeper::Device(_) => None,
@@ -123,7 +123,7 @@ impl Bytes {
 
 /// Regions of one node, as the engine's memory.
 #[derive(Debug)]
-pub(super) struct RegionMemory {
+pub(in crate::fabric) struct RegionMemory {
     regions: Vec<(RegionId, Arc<Bytes>)>,
     /// Regions without a handle, kept for the operations that still use them.
     retired: Vec<RegionId>,
@@ -137,15 +137,15 @@ pub(super) struct RegionMemory {
 
 /// Size counters of a node's regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Account {
+pub(in crate::fabric) struct Account {
     /// Bytes of all regions now.
-    pub(super) bytes: u64,
+    pub(in crate::fabric) bytes: u64,
     /// Largest number of bytes so far.
-    pub(super) bytes_high: u64,
+    pub(in crate::fabric) bytes_high: u64,
     /// Number of regions that were added.
-    pub(super) added: u64,
+    pub(in crate::fabric) added: u64,
     /// Number of regions that were removed.
-    pub(super) removed: u64,
+    pub(in crate::fabric) removed: u64,
 }
 
 impl Account {
@@ -158,7 +158,7 @@ impl Account {
 }
 
 impl RegionMemory {
-    pub(super) const fn new() -> Self {
+    pub(in crate::fabric) const fn new() -> Self {
         let account = Account { bytes: 0, bytes_high: 0, added: 0, removed: 0 };
         Self {
             regions: Vec::new(),
@@ -171,12 +171,12 @@ impl RegionMemory {
     }
 
     /// Returns the device, once it is open.
-    pub(super) const fn device(&self) -> Option<&Arc<DeviceMemory>> {
+    pub(in crate::fabric) const fn device(&self) -> Option<&Arc<DeviceMemory>> {
         self.device.as_ref()
     }
 
     /// Sets the device for regions.
-    pub(super) fn set_device(&mut self, device: Arc<DeviceMemory>) {
+    pub(in crate::fabric) fn set_device(&mut self, device: Arc<DeviceMemory>) {
         self.device = Some(device);
     }
 
@@ -187,12 +187,12 @@ impl RegionMemory {
     }
 
     /// Returns the numbers of all regions.
-    pub(super) fn names(&self) -> Vec<RegionId> {
+    pub(in crate::fabric) fn names(&self) -> Vec<RegionId> {
         self.regions.iter().map(|(region, _)| *region).collect()
     }
 
     /// Applies memory faults of a fault script to requests of peers. [`Self::set_time`] has to be called from then on.
-    pub(super) fn set_faults(
+    pub(in crate::fabric) fn set_faults(
         &mut self,
         now: Instant,
         conditions: &MemoryConditions,
@@ -202,38 +202,38 @@ impl RegionMemory {
     }
 
     /// Sets the current time, for delayed answers.
-    pub(super) fn set_time(&mut self, now: Instant) {
+    pub(in crate::fabric) fn set_time(&mut self, now: Instant) {
         if let Some(faults) = &mut self.faults {
             faults.0 = now;
         }
     }
 
     /// Returns the time of the next delayed answer, or [`Instant::NEVER`].
-    pub(super) fn next_due(&self) -> Instant {
+    pub(in crate::fabric) fn next_due(&self) -> Instant {
         self.faults.as_ref().map_or(Instant::NEVER, |faults| faults.1.next_due())
     }
 
-    pub(super) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
+    pub(in crate::fabric) fn add(&mut self, region: RegionId, bytes: Arc<Bytes>) {
         self.account.added += 1;
         self.account.bytes += bytes.length();
         self.account.bytes_high = self.account.bytes_high.max(self.account.bytes);
         self.regions.push((region, bytes));
     }
 
-    pub(super) fn account(&mut self, uses: &Uses) -> Account {
+    pub(in crate::fabric) fn account(&mut self, uses: &Uses) -> Account {
         // A region whose last handle was just dropped does not count.
         self.sweep(uses);
         self.account
     }
 
     /// Removes a region as soon as no operation of this node uses it.
-    pub(super) fn retire(&mut self, region: RegionId, uses: &Uses) {
+    pub(in crate::fabric) fn retire(&mut self, region: RegionId, uses: &Uses) {
         self.retired.push(region);
         self.sweep(uses);
     }
 
     /// Removes retired regions that are no longer used.
-    pub(super) fn sweep(&mut self, uses: &Uses) {
+    pub(in crate::fabric) fn sweep(&mut self, uses: &Uses) {
         if self.retired.is_empty() {
             return;
         }
@@ -246,16 +246,16 @@ impl RegionMemory {
         retired.retain(|region| regions.iter().any(|(known, _)| known == region));
     }
 
-    pub(super) fn holds(&self, region: RegionId) -> bool {
+    pub(in crate::fabric) fn holds(&self, region: RegionId) -> bool {
         self.regions.iter().any(|(known, _)| *known == region)
     }
 
     /// Returns `true` if a region of this number is only kept for operations that still use it.
-    pub(super) fn is_retired(&self, region: RegionId) -> bool {
+    pub(in crate::fabric) fn is_retired(&self, region: RegionId) -> bool {
         self.retired.contains(&region)
     }
 
-    pub(super) fn remove(&mut self, region: RegionId) {
+    pub(in crate::fabric) fn remove(&mut self, region: RegionId) {
         let Self { regions, account, .. } = self;
         regions.retain(|(known, bytes)| {
             account.keep(*known != region, bytes);

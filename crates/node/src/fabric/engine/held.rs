@@ -13,8 +13,8 @@ use rackloom_protocol::Instant;
 use rustix::thread::sched_yield;
 
 use super::core::Core;
-use super::engine::Engine;
 use super::member::Member;
+use super::node_engine::Engine;
 use crate::favoured::{Favour, Inside};
 
 /// Longest sleep at the doorbell, in nanoseconds. It bounds the delay of events that ring no doorbell, for an idle node.
@@ -30,7 +30,7 @@ const VISITS_UNTIL_ATTENDED: u32 = 8;
 
 /// Kind of the thread that holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(in crate::fabric) enum Role {
     Visitor,
     /// A task that polls a future.
     Task,
@@ -39,28 +39,28 @@ pub(super) enum Role {
 
 impl Engine {
     /// Takes the lock. A driver that holds it releases it after its current poll.
-    pub(super) fn hold(&self) -> Held<'_> {
+    pub(in crate::fabric) fn hold(&self) -> Held<'_> {
         self.hold_as(Role::Visitor)
     }
 
     /// Takes the lock for the background thread, whose polls are no visits.
-    pub(super) fn hold_in_background(&self) -> Held<'_> {
+    pub(in crate::fabric) fn hold_in_background(&self) -> Held<'_> {
         self.background.get_or_init(std::thread::current);
         self.hold_as(Role::Background)
     }
 
     /// Takes the lock for the poll of a future, which is no visit.
-    pub(super) fn hold_for_task(&self) -> Held<'_> {
+    pub(in crate::fabric) fn hold_for_task(&self) -> Held<'_> {
         self.hold_as(Role::Task)
     }
 
     /// Enters as the favoured thread: without the lock, unless another thread is inside.
     #[inline]
-    pub(super) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
+    pub(in crate::fabric) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
         self.held(Role::Visitor, self.core.enter_favoured(favour))
     }
 
-    pub(super) fn hold_as(&self, role: Role) -> Held<'_> {
+    pub(in crate::fabric) fn hold_as(&self, role: Role) -> Held<'_> {
         self.held(role, self.lock())
     }
 
@@ -74,7 +74,7 @@ impl Engine {
 }
 
 /// Guard of the lock. It is released only after the choice of the thread that listens.
-pub(super) struct Held<'e> {
+pub(in crate::fabric) struct Held<'e> {
     engine: &'e Engine,
     role: Role,
     core: Option<Inside<'e, Core>>,
@@ -87,12 +87,12 @@ impl<'e> Held<'e> {
     }
 
     #[inline(always)]
-    pub(super) fn core(&mut self) -> &mut Core {
+    pub(in crate::fabric) fn core(&mut self) -> &mut Core {
         self.core.as_deref_mut().expect("the lock is held until `self` is dropped")
     }
 
     /// Releases the lock for a moment, wakes the threads that were served, and takes the lock again.
-    pub(super) fn yield_lock(self) -> Self {
+    pub(in crate::fabric) fn yield_lock(self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let contended = engine.is_wanted();
         drop(self);
@@ -103,7 +103,7 @@ impl<'e> Held<'e> {
     }
 
     /// Hands a pending future over to the background thread, which drives on its behalf at once and not after its next check.
-    pub(super) fn entrust(mut self) {
+    pub(in crate::fabric) fn entrust(mut self) {
         let engine = self.engine;
         let core = self.core();
         core.is_entrusted = true;
@@ -119,7 +119,7 @@ impl<'e> Held<'e> {
     }
 
     /// Sleeps at the doorbell without the lock, at most until `until`.
-    pub(super) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
+    pub(in crate::fabric) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
         let (engine, role) = (self.engine, self.role);
         let now = engine.clock.now();
         let core = self.core();
@@ -151,7 +151,7 @@ impl<'e> Held<'e> {
     }
 
     /// Waits until the background thread is woken.
-    pub(super) fn stand_aside(mut self) -> Self {
+    pub(in crate::fabric) fn stand_aside(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
         self.core().is_aside = true;
         drop(self);
@@ -163,7 +163,7 @@ impl<'e> Held<'e> {
 
     /// Leaves the node to its visitors while their visits continue, without taking the lock meanwhile. Visits that have gone on for some
     /// time are expected to go on for as long again.
-    pub(super) fn rest(mut self) -> Self {
+    pub(in crate::fabric) fn rest(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
         core.is_resting = true;
@@ -191,7 +191,7 @@ impl<'e> Held<'e> {
     }
 
     /// Releases the lock for a thread that stops attending to the node. Wakes the background thread, which need not detect that itself.
-    pub(super) fn stop_attending(mut self) {
+    pub(in crate::fabric) fn stop_attending(mut self) {
         let engine = self.engine;
         let is_resting = std::mem::take(&mut self.core().is_resting);
         drop(self);

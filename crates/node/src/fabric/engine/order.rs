@@ -6,17 +6,17 @@ use rackloom_protocol::{
     Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
 };
 
-use super::completion::Ended;
 use super::core::{BatchHint, Core};
-use super::error::Error;
 use super::posted::Flushes;
-use super::region::Region;
 use super::table::{Entry, Sink};
+use crate::fabric::completion::Ended;
+use crate::fabric::error::Error;
+use crate::fabric::memory::region::Region;
 
 /// Identifier in a request that has not begun.
-pub(super) const NAMELESS: OperationId = OperationId(0);
+pub(in crate::fabric) const NAMELESS: OperationId = OperationId(0);
 
-/// One of several stores for [`super::Driver::stores`].
+/// One of several stores for [`crate::fabric::Driver::stores`].
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +41,17 @@ impl<'a> Store<'a> {
 
 /// Command of a request, and a handle that keeps its memory until the core has the command.
 #[derive(Clone, Debug)]
-pub(super) struct Order<'a> {
-    pub(super) command: Command<'a>,
+pub(in crate::fabric) struct Order<'a> {
+    pub(in crate::fabric) command: Command<'a>,
     #[expect(dead_code, reason = "kept to be given back when the core knows")]
-    pub(super) hold: Option<Region>,
+    pub(in crate::fabric) hold: Option<Region>,
     /// The operation ends when the core accepts it. A store carries this in its command.
-    pub(super) is_posted: bool,
+    pub(in crate::fabric) is_posted: bool,
 }
 
 impl Order<'_> {
     /// Returns the order, posted.
-    pub(super) fn posted(mut self) -> Result<Self, Error> {
+    pub(in crate::fabric) fn posted(mut self) -> Result<Self, Error> {
         match &mut self.command {
             Command::Store { completion, .. } => *completion = Level::Accepted,
             Command::Receive { .. } | Command::WaitUntil { .. } | Command::Flush { .. } => {
@@ -65,7 +65,7 @@ impl Order<'_> {
     }
 
     /// Returns the peer whose loss ends the operation.
-    pub(super) const fn peer(&self) -> Option<NodeId> {
+    pub(in crate::fabric) const fn peer(&self) -> Option<NodeId> {
         peer_of(&self.command)
     }
 }
@@ -75,7 +75,11 @@ impl Core {
     // Inlined: a caller that knows its command and its sink writes both once, where they stay. Behind a call they are written field
     // by field and then copied as a whole, and such a copy waits until every field has left for the cache: a tenth of a store's time.
     #[inline(always)]
-    pub(super) fn submit(&mut self, mut command: Command<'_>, sink: Sink) -> Result<OperationId, Error> {
+    pub(in crate::fabric) fn submit(
+        &mut self,
+        mut command: Command<'_>,
+        sink: Sink,
+    ) -> Result<OperationId, Error> {
         let peer = peer_of(&command);
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
@@ -96,7 +100,7 @@ impl Core {
     }
 
     /// Gives the core the command of a request. The sink of a posted one gets its completion at once.
-    pub(super) fn give(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
+    pub(in crate::fabric) fn give(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
         if !order.is_posted {
             return self.submit(order.command, sink);
         }
@@ -108,7 +112,7 @@ impl Core {
     /// Gives the core a store of the driver.
     // Inlined for the same reason.
     #[inline(always)]
-    pub(super) fn submit_store(
+    pub(in crate::fabric) fn submit_store(
         &mut self,
         target: &RemoteAddress,
         data: &[u8],
@@ -125,7 +129,11 @@ impl Core {
 
     /// Gives the core stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
     #[inline]
-    pub(super) fn submit_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
+    pub(in crate::fabric) fn submit_stores(
+        &mut self,
+        peer: NodeId,
+        stores: &[Store<'_>],
+    ) -> (usize, Option<Error>) {
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
         self.batch = BatchHint::default();
         let (plain, mut last) = (&mut self.table.plain, NAMELESS);
@@ -144,7 +152,11 @@ impl Core {
 
     /// Gives the core posted stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
     #[inline]
-    pub(super) fn post_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
+    pub(in crate::fabric) fn post_stores(
+        &mut self,
+        peer: NodeId,
+        stores: &[Store<'_>],
+    ) -> (usize, Option<Error>) {
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
         let nameless = stores.iter().map(|store| (NAMELESS, &store.target, store.data));
         let (taken, refused) = member.member_mut().stores(peer, nameless, Level::Accepted);
@@ -154,7 +166,7 @@ impl Core {
     /// Gives the core a command of the driver to `peer` that ends with one event without a value.
     // Inlined for the same reason.
     #[inline(always)]
-    pub(super) fn submit_plain(
+    pub(in crate::fabric) fn submit_plain(
         &mut self,
         mut command: Command<'_>,
         peer: NodeId,
@@ -176,7 +188,7 @@ impl Core {
 
     /// Gives the core a posted operation. It is sent now if that makes it arrive sooner. It waits for others to share its frame while packets
     /// to the peer are in flight and the open packet has room.
-    pub(super) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
+    pub(in crate::fabric) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
         let (command, peer) = (order.command, order.peer());
         if order.is_posted {
             self.submit(command, Sink::Posted)?;
@@ -197,7 +209,7 @@ impl Core {
     /// Gives the core a posted store of the driver.
     // Inlined for the same reason.
     #[inline(always)]
-    pub(super) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
+    pub(in crate::fabric) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
         let peer = target.node;
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         if let Err(refused) = member.member_mut().store(NAMELESS, target, data, Level::Accepted) {
@@ -211,14 +223,14 @@ impl Core {
 
     /// Returns `true` if the last command is to be sent now: nothing to the peer is in flight, or more packets than `batch` wait.
     #[inline]
-    pub(super) fn is_worth_sending(&self, peer: Option<NodeId>, batch: usize) -> bool {
+    pub(in crate::fabric) fn is_worth_sending(&self, peer: Option<NodeId>, batch: usize) -> bool {
         let Some(member) = &self.member else { return false };
         peer.is_none_or(|peer| member.member().batch_wanted(peer, batch) == 0)
     }
 
     /// Returns the result of [`Core::is_worth_sending`] for a sequence of operations to one peer. Until the next poll only their number changes.
     #[inline]
-    pub(super) fn is_next_worth_sending(&mut self, peer: NodeId, batch: usize) -> bool {
+    pub(in crate::fabric) fn is_next_worth_sending(&mut self, peer: NodeId, batch: usize) -> bool {
         if self.batch.peer == Some(peer) && self.batch.wanted > 0 {
             self.batch.wanted -= 1;
             return false;
@@ -230,7 +242,7 @@ impl Core {
     }
 
     /// Cancels a wait or a receive, if it has not ended.
-    pub(super) fn cancel(&mut self, operation: OperationId) {
+    pub(in crate::fabric) fn cancel(&mut self, operation: OperationId) {
         if let Some(member) = &mut self.member {
             let now = member.now();
             // The command fails for an operation that has ended meanwhile. It needs no cancellation.
@@ -239,20 +251,20 @@ impl Core {
     }
 
     /// Returns an error if one of `nodes` is not a GPU node of the plan. This node is allowed.
-    pub(super) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
+    pub(in crate::fabric) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
         let roles = &self.member()?.member().config().graph.members;
         let unknown = nodes.iter().find(|node| roles.get(node.index()) != Some(&MemberRole::Endpoint));
         unknown.map_or(Ok(()), |node| Err(Error::NoSuchNode(*node)))
     }
 
     /// Returns `true` if a driver thread is awake and makes the next poll.
-    pub(super) const fn is_driven(&self) -> bool {
+    pub(in crate::fabric) const fn is_driven(&self) -> bool {
         self.has_driver && self.driver_asleep.is_none()
     }
 }
 
 /// Returns the peer whose loss ends the command.
-pub(super) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
+pub(in crate::fabric) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
     match command {
         Command::Store { target, .. }
         | Command::Load { target, .. }

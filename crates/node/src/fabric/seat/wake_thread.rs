@@ -22,7 +22,7 @@ const EVENTS_MAX: usize = 16;
 
 /// Handle of the thread. Dropping it ends the thread.
 #[derive(Debug)]
-pub(super) struct WakeThread {
+pub(in crate::fabric) struct WakeThread {
     epoll: Arc<OwnedFd>,
     over: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -30,7 +30,7 @@ pub(super) struct WakeThread {
 
 impl WakeThread {
     /// Starts the thread for threads that sleep at `bell`. It watches no wire yet.
-    pub(super) fn open(bell: Doorbell) -> io::Result<Self> {
+    pub(in crate::fabric) fn open(bell: Doorbell) -> io::Result<Self> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let over = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(&epoll, &over, epoll::EventData::new_u64(OVER), epoll::EventFlags::IN)?;
@@ -40,7 +40,7 @@ impl WakeThread {
     }
 
     /// Watches a wire until it is closed. Data that it holds already counts as newly arrived.
-    pub(super) fn listen_to(&self, wire: impl AsFd) -> io::Result<()> {
+    pub(in crate::fabric) fn listen_to(&self, wire: impl AsFd) -> io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         Ok(epoll::add(&self.epoll, wire, epoll::EventData::new_u64(WIRE), flags)?)
     }

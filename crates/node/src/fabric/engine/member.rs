@@ -2,8 +2,8 @@
 
 use rackloom_protocol::Endpoint;
 
-use super::bytes::RegionMemory;
+use crate::fabric::memory::bytes::RegionMemory;
 use crate::runtime::Runtime;
 
 /// Endpoint that runs over the regions of a node of the library.
-pub(super) type Member = Runtime<Endpoint, RegionMemory>;
+pub(in crate::fabric) type Member = Runtime<Endpoint, RegionMemory>;

@@ -11,10 +11,10 @@ use rackloom_protocol::{
 };
 
 use super::bytes::Bytes;
-use super::core::Core;
 use super::element::{Element, bytes_of, bytes_of_mut};
-use super::engine::Engine;
-use super::error::Error;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::error::Error;
 
 /// Number, key and access rights of a region. The owner chooses all of them, and the program distributes them to peers.
 ///
@@ -46,20 +46,20 @@ impl RegionOptions {
 }
 
 /// Region of a node of this process. All clones refer to the same region. When the last one is dropped, remote access ends at once. The
-/// number is free when no operation of this node uses the bytes any more ([`super::Node::wait_until_free`]).
+/// number is free when no operation of this node uses the bytes any more ([`crate::fabric::Node::wait_until_free`]).
 ///
 /// `Send` and `Sync`. Several threads may call any method. Two calls that access the same bytes at the same time read or
 /// leave a mixture, except for aligned words of 4 or 8 bytes.
 #[derive(Clone, Debug)]
 pub struct Region {
-    pub(super) inner: Arc<Inner>,
+    pub(in crate::fabric) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) engine: Arc<Engine>,
-    pub(super) options: RegionOptions,
-    pub(super) bytes: Arc<Bytes>,
+pub(in crate::fabric) struct Inner {
+    pub(in crate::fabric) engine: Arc<Engine>,
+    pub(in crate::fabric) options: RegionOptions,
+    pub(in crate::fabric) bytes: Arc<Bytes>,
 }
 
 /// Part of a [`Region`], as the local end of a transfer. Keeps the region.
@@ -67,8 +67,8 @@ pub(super) struct Inner {
 /// `Send` and `Sync`, as the region is.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    pub(super) region: Region,
-    pub(super) range: LocalRange,
+    pub(in crate::fabric) region: Region,
+    pub(in crate::fabric) range: LocalRange,
 }
 
 impl Region {
@@ -85,7 +85,7 @@ impl Region {
         self.inner.bytes.device()?.address()
     }
 
-    pub(super) fn engine(&self) -> &Arc<Engine> {
+    pub(in crate::fabric) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
     }
 
@@ -154,7 +154,13 @@ impl Region {
     }
 
     /// Copies to another region on the same device. Returns `false` if no device holds both.
-    pub(super) fn copy_on_device(&self, from: u64, to: &Self, at: u64, length: u64) -> Result<bool, Error> {
+    pub(in crate::fabric) fn copy_on_device(
+        &self,
+        from: u64,
+        to: &Self,
+        at: u64,
+        length: u64,
+    ) -> Result<bool, Error> {
         let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
             return Ok(false);
         };
@@ -162,7 +168,7 @@ impl Region {
     }
 
     /// Combines values within the region on its device, if it has one that supports the arithmetic.
-    pub(super) fn combine(
+    pub(in crate::fabric) fn combine(
         &self,
         target: u64,
         source: u64,
@@ -174,12 +180,12 @@ impl Region {
     }
 
     /// Waits until all earlier requests to the region's device are visible.
-    pub(super) fn settle(&self) -> Result<(), Error> {
+    pub(in crate::fabric) fn settle(&self) -> Result<(), Error> {
         self.inner.bytes.device().map_or(Ok(()), |device| device.finish().map_err(refused))
     }
 
     /// Ends remote access, waits for this node's operations on the region, and returns the buffer if it was registered with
-    /// [`super::Node::register`] and has elements of type `T`. Afterwards nothing accesses the bytes.
+    /// [`crate::fabric::Node::register`] and has elements of type `T`. Afterwards nothing accesses the bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are other handles to the region, which stays registered; [`Error::RegionInUse`] if a wait or a receive
@@ -209,7 +215,7 @@ impl Region {
 /// Longest time that operations may still use a region: longer than the detection of any dead path.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-pub(super) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
+pub(in crate::fabric) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
 
 /// Converts an error of the memory into an error of the public API.
 fn refused(fault: MemoryFault) -> Error {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use rackloom_protocol::Instant;
 
 use super::core::Core;
-use super::engine::Engine;
 use super::held::Held;
+use super::node_engine::Engine;
 
 /// Longest time that a thread parks while another one drives. A safety net: the thread is woken earlier.
 const PARK: Duration = Duration::from_millis(10);
@@ -17,7 +17,7 @@ const PARK: Duration = Duration::from_millis(10);
 impl Engine {
     /// Drives the node, or waits for its driver, until `look` returns a result. `None` at `until`, or when the node has left. `register`
     /// stores a waker with the object that is waited for.
-    pub(super) fn wait<T>(
+    pub(in crate::fabric) fn wait<T>(
         &self,
         until: Instant,
         look: impl FnMut(&mut Core) -> Option<T>,
@@ -27,7 +27,7 @@ impl Engine {
     }
 
     /// Waits like [`Engine::wait`], for a caller that has the lock.
-    pub(super) fn wait_from<'e, T>(
+    pub(in crate::fabric) fn wait_from<'e, T>(
         &'e self,
         mut held: Held<'e>,
         until: Instant,

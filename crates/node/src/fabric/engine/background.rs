@@ -10,10 +10,10 @@ use std::thread::{Builder, JoinHandle};
 use rackloom_protocol::Instant;
 
 use super::core::Core;
-use super::engine::Engine;
+use super::node_engine::Engine;
 
 /// Starts the thread.
-pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
+pub(in crate::fabric) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
     let name = format!("rackloom-{}", engine.node);
     let engine = Arc::clone(engine);
     Builder::new().name(name).spawn(move || live(&engine))

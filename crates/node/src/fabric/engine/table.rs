@@ -9,17 +9,17 @@ use std::task::Waker;
 
 use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 
-use super::completion::{Completion, Ended};
 use super::deaths::Deaths;
-use super::error::Error;
 use super::handled::{Handled, Over};
 use super::posted::{Flushes, UnreportedFailures};
-use super::queue::Queue;
 use super::uses::Uses;
+use crate::fabric::completion::{Completion, Ended};
+use crate::fabric::error::Error;
+use crate::fabric::queue::Queue;
 
 /// Receiver of a completion.
 #[derive(Debug, Default)]
-pub(super) enum Sink {
+pub(in crate::fabric) enum Sink {
     /// A request, which polls for it or is woken.
     Request(Option<Waker>),
     /// A completion queue, with the caller's context.
@@ -35,14 +35,14 @@ pub(super) enum Sink {
 
 /// State of an operation in flight.
 #[derive(Debug, Default)]
-pub(super) struct Entry {
-    pub(super) sink: Sink,
-    pub(super) peer: Option<NodeId>,
+pub(in crate::fabric) struct Entry {
+    pub(in crate::fabric) sink: Sink,
+    pub(in crate::fabric) peer: Option<NodeId>,
     /// Region of this node that the operation uses.
-    pub(super) uses: Option<RegionId>,
-    pub(super) matched: Option<(NodeId, u64)>,
+    pub(in crate::fabric) uses: Option<RegionId>,
+    pub(in crate::fabric) matched: Option<(NodeId, u64)>,
     /// Posted operations that it covers, if it is a flush.
-    pub(super) flushes: Flushes,
+    pub(in crate::fabric) flushes: Flushes,
 }
 
 #[derive(Debug)]
@@ -60,24 +60,24 @@ struct Slot {
 
 /// All operations of one node.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(in crate::fabric) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Wakers to be called once the engine's lock is free.
-    pub(super) to_wake: Vec<Waker>,
+    pub(in crate::fabric) to_wake: Vec<Waker>,
     /// Number of operations that have ended.
-    pub(super) ended_count: u64,
-    pub(super) deaths: Deaths,
+    pub(in crate::fabric) ended_count: u64,
+    pub(in crate::fabric) deaths: Deaths,
     /// The driver's plain operations. The driver's other operations are in `slots`.
-    pub(super) plain: Handled,
+    pub(in crate::fabric) plain: Handled,
     /// Completions of the driver.
     handled: Vec<Completion>,
     /// Waker for the driver's next completion.
-    pub(super) handled_waker: Option<Waker>,
+    pub(in crate::fabric) handled_waker: Option<Waker>,
     /// Regions that operations in flight use.
-    pub(super) uses: Uses,
+    pub(in crate::fabric) uses: Uses,
     /// Failures of posted operations that no flush has reported.
-    pub(super) unreported: UnreportedFailures,
+    pub(in crate::fabric) unreported: UnreportedFailures,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -87,7 +87,7 @@ const fn index_of(operation: OperationId) -> usize {
 impl Table {
     /// Assigns an identifier to an operation.
     #[inline(always)]
-    pub(super) fn open(&mut self, entry: Entry) -> OperationId {
+    pub(in crate::fabric) fn open(&mut self, entry: Entry) -> OperationId {
         self.uses.begin(entry.uses);
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, state: State::Free });
@@ -100,7 +100,7 @@ impl Table {
     }
 
     /// Removes an operation.
-    pub(super) fn close(&mut self, operation: OperationId) {
+    pub(in crate::fabric) fn close(&mut self, operation: OperationId) {
         let Some(slot) = self.slot(operation) else { return };
         if let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) {
             self.uses.end(entry.uses);
@@ -115,7 +115,7 @@ impl Table {
     }
 
     /// Takes the result of an operation of a request. `None` while it is in flight.
-    pub(super) fn take(&mut self, operation: OperationId) -> Option<Result<Ended, Error>> {
+    pub(in crate::fabric) fn take(&mut self, operation: OperationId) -> Option<Result<Ended, Error>> {
         let Some(slot) = self.slot(operation) else { return Some(Err(Error::Closed)) };
         if !matches!(slot.state, State::Ended(_)) {
             return None;
@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Sets the waker for the end of the operation.
-    pub(super) fn set_waker(&mut self, operation: OperationId, waker: &Waker) {
+    pub(in crate::fabric) fn set_waker(&mut self, operation: OperationId, waker: &Waker) {
         if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Request(known), .. }), .. }) =
             self.slot(operation)
         {
@@ -138,7 +138,7 @@ impl Table {
     }
 
     /// Drops the completion. The operation continues, and its memory is kept until it ends.
-    pub(super) fn abandon(&mut self, operation: OperationId) {
+    pub(in crate::fabric) fn abandon(&mut self, operation: OperationId) {
         if self.take(operation).is_none()
             && let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation)
         {
@@ -148,13 +148,13 @@ impl Table {
 
     /// Returns `true` if the driver has completions.
     #[inline]
-    pub(super) const fn has_handled(&self) -> bool {
+    pub(in crate::fabric) const fn has_handled(&self) -> bool {
         !self.handled.is_empty()
     }
 
     /// Moves the driver's completions to the end of `completions`. Returns their number.
     #[inline]
-    pub(super) fn take_handled(&mut self, completions: &mut Vec<Completion>) -> usize {
+    pub(in crate::fabric) fn take_handled(&mut self, completions: &mut Vec<Completion>) -> usize {
         let count = self.handled.len();
         if completions.is_empty() {
             std::mem::swap(completions, &mut self.handled);
@@ -165,7 +165,7 @@ impl Table {
     }
 
     /// Drops the completions of a driver that is dropped. Its operations continue.
-    pub(super) fn abandon_handled(&mut self) {
+    pub(in crate::fabric) fn abandon_handled(&mut self) {
         self.handled.clear();
         self.handled_waker = None;
         self.plain.abandon();
@@ -178,7 +178,7 @@ impl Table {
 
     /// Handles an event of the core.
     #[inline(always)]
-    pub(super) fn handle_event(&mut self, event: Event) {
+    pub(in crate::fabric) fn handle_event(&mut self, event: Event) {
         match event {
             Event::Completed { operation, result } if Handled::names(operation) => {
                 self.end_plain(operation, result);
@@ -277,7 +277,12 @@ impl Table {
     }
 
     /// Delivers a result to all sinks except a request.
-    pub(super) fn deliver(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
+    pub(in crate::fabric) fn deliver(
+        &mut self,
+        sink: Sink,
+        operation: OperationId,
+        result: Result<Ended, Error>,
+    ) {
         match sink {
             Sink::Queue(queue, context) => {
                 self.to_wake.extend(queue.push(Completion { context, operation, result }));
@@ -291,17 +296,17 @@ impl Table {
     }
 
     /// Ends an operation that the core has not received.
-    pub(super) fn conclude(&mut self, operation: OperationId, result: Result<Ended, Error>) {
+    pub(in crate::fabric) fn conclude(&mut self, operation: OperationId, result: Result<Ended, Error>) {
         self.end(operation, result);
     }
 
     /// Ends an operation successfully whose end the core does not report.
-    pub(super) fn succeed(&mut self, operation: OperationId) {
+    pub(in crate::fabric) fn succeed(&mut self, operation: OperationId) {
         self.end(operation, Ok(Ended::default()));
     }
 
     /// Ends all operations, because the node leaves.
-    pub(super) fn end_all(&mut self) {
+    pub(in crate::fabric) fn end_all(&mut self) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             if matches!(slot.state, State::InFlight(_)) {
