@@ -46,11 +46,11 @@ const AT_A_TIME: usize = 32;
 /// # use rackloom::fabric::{Fabric, RegionOptions};
 /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 /// # let fabric = Fabric::local(&plan)?;
-/// # let [near, far] = fabric.nodes() else { unreachable!() };
-/// let target = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-/// let mut driver = near.drive()?;
+/// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+/// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+/// let mut driver = initiator.drive()?;
 /// for line in 0..64 {
-///     driver.store(target.address(line * 64), &[line as u8; 64], line)?;
+///     driver.store(region.address(line * 64), &[line as u8; 64], line)?;
 /// }
 /// let (mut ended, mut completions) = (0, Vec::new());
 /// while ended < 64 {
@@ -59,7 +59,7 @@ const AT_A_TIME: usize = 32;
 ///         completion.result?; // `completion.context` is the number of the line
 ///     }
 /// }
-/// assert_eq!(target.get::<u8>(63 * 64)?, 63);
+/// assert_eq!(region.get::<u8>(63 * 64)?, 63);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -132,22 +132,22 @@ impl Driver {
     /// # use rackloom::fabric::{Fabric, RegionOptions, Store};
     /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// # let fabric = Fabric::local(&plan)?;
-    /// # let [near, far] = fabric.nodes() else { unreachable!() };
-    /// let places = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// let mut driver = near.drive()?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let table = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// let mut driver = initiator.drive()?;
     /// let rows: Vec<[u8; 64]> = (0..16).map(|row| [row; 64]).collect();
     /// let stores: Vec<Store> = (0..)
     ///     .zip(&rows)
-    ///     .map(|(row, data)| Store::new(places.address(row * 7 % 16 * 64), data, row))
+    ///     .map(|(row, data)| Store::new(table.address(row * 7 % 16 * 64), data, row))
     ///     .collect();
     /// let (mut taken, mut none) = (0, Vec::new());
     /// while taken < stores.len() {
     ///     taken += driver.stores_posted(&stores[taken..])?;
     ///     driver.poll(&mut none);
     /// }
-    /// let flush = near.flush(None);
+    /// let flush = initiator.flush(None);
     /// driver.wait(flush)?;
-    /// assert_eq!(places.get::<u8>(7 * 64)?, 1);
+    /// assert_eq!(table.get::<u8>(7 * 64)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stores(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {

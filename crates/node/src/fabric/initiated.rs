@@ -193,7 +193,7 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let node =
         |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
     let peer = || node(asked.peer);
-    let everybody = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
+    let all_or_peer = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
         let (region, key) = (RegionId(asked.region), Key(asked.key));
         Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })
@@ -216,8 +216,8 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
         kind @ (CommandKind::FetchAdd | CommandKind::CompareSwap | CommandKind::Swap) => {
             Command::Atomic { operation, target: target()?, atomic: atomic(asked, kind)? }
         }
-        CommandKind::Flush => Command::Flush { operation, target: everybody()? },
-        CommandKind::Fence => Command::Fence { target: everybody()? },
+        CommandKind::Flush => Command::Flush { operation, target: all_or_peer()? },
+        CommandKind::Fence => Command::Fence { target: all_or_peer()? },
     })
 }
 

@@ -7,16 +7,16 @@
 //! # use rackloom::fabric::{Fabric, Queue, RegionOptions};
 //! # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 //! # let fabric = Fabric::local(&plan)?;
-//! # let [near, far] = fabric.nodes() else { unreachable!() };
-//! let counter = far.allocate(RegionOptions::new(1, 0x5eed), 8)?;
+//! # let [initiator, target] = fabric.nodes() else { unreachable!() };
+//! let counter = target.allocate(RegionOptions::new(1, 0x5eed), 8)?;
 //! // Block until the operation completes. This thread drives the node meanwhile.
-//! let old = near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
+//! let old = initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
 //! assert_eq!(old, 0);
 //! // Or submit it. The completion arrives in a queue, with a context number of the caller's choice.
 //! let queue = Queue::with_capacity(16);
-//! near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
+//! initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
 //! let completion = loop {
-//!     if let Some(completion) = near.poll(&queue) { break completion }
+//!     if let Some(completion) = initiator.poll(&queue) { break completion }
 //! };
 //! assert_eq!((completion.context, completion.result?.value), (42, 5));
 //! // Or `.await` it, on any executor.

@@ -44,9 +44,9 @@ impl Fabric {
     /// use rackloom::fabric::{Fabric, RegionOptions};
     /// let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// let fabric = Fabric::local(&plan)?;
-    /// let [near, far] = fabric.nodes() else { unreachable!("the plan has two nodes") };
-    /// let region = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// near.store(region.address(8), b"hello").wait()?;
+    /// let [initiator, target] = fabric.nodes() else { unreachable!("the plan has two nodes") };
+    /// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// initiator.store(region.address(8), b"hello").wait()?;
     /// let mut seen = [0; 5];
     /// region.read(8, &mut seen)?;
     /// assert_eq!(&seen, b"hello");
