@@ -4,48 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
-/// Rewritten folders and files, relative to the repository's root.
-const REWRITTEN: &[&str] = &[
-    "crates/capture",
-    "crates/cli/src/arguments",
-    "crates/collectives",
-    "crates/experiments",
-    "crates/jobs/src",
-    "crates/node/src/availability",
-    "crates/node/src/hosts",
-    "crates/node/src/mapping.rs",
-    "crates/node/src/memory",
-    "crates/node/src/namespaces",
-    "crates/node/src/pool",
-    "crates/node/src/runtime.rs",
-    "crates/node/src/seal",
-    "crates/node/src/seat",
-    "crates/node/src/stopwatch.rs",
-    "crates/node/src/waiting.rs",
-    "crates/node/src/window.rs",
-    "crates/node/src/wires",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "SECURITY.md",
-    "docs/ARCHITECTURE.md",
-    "docs/capture.md",
-    "docs/cli.md",
-    "docs/control-socket.md",
-    "docs/decisions",
-    "docs/explanation",
-    "docs/gpu.md",
-    "docs/how-to",
-    "docs/index.md",
-    "docs/library.md",
-    "docs/litmus-job.md",
-    "docs/measuring.md",
-    "docs/tutorial.md",
-    "docs/wire-format.md",
-];
+/// Folders and files that the test reads, relative to the repository's root.
+const READ: &[&str] =
+    &["crates", "docs", "tests", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
+
+/// Folders and files whose text has not been rewritten yet. A folder leaves the list when it is, and does not come back.
+const NOT_YET: &[&str] = &["crates/cli/src", "tests"];
 
 /// Words without a technical meaning here. They are searched in code, comments and texts, in any case.
-const RETIRED: [&str; 24] = [
+const RETIRED: &[&str] = &[
     "nobody",
     "somebody",
     "whoever",
@@ -104,8 +71,10 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn rewritten_texts_have_no_retired_words() {
     let mut paths = Vec::new();
-    REWRITTEN.iter().for_each(|name| files(&root().join(name), &mut paths));
-    assert!(paths.len() > REWRITTEN.len(), "folders have files");
+    READ.iter().for_each(|name| files(&root().join(name), &mut paths));
+    let left_out: Vec<_> = NOT_YET.iter().map(|name| root().join(name)).collect();
+    paths.retain(|path| !left_out.iter().any(|folder| path.starts_with(folder)));
+    assert!(paths.len() > 500, "only {} files", paths.len());
     let mut found = Vec::new();
     for path in &paths {
         let text =

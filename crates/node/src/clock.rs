@@ -4,6 +4,7 @@
 //! [`Instant`] means the same time in all of them. The clock never goes back and has no relation to calendar time.
 
 use rackloom_protocol::Instant;
+use rustix::fs::Timespec;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The host's monotonic clock, counted from the start of a run.
@@ -43,4 +44,12 @@ impl Clock {
 fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Converts nanoseconds to the kernel's duration type.
+pub(crate) fn timespec(nanoseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (nanoseconds % 1_000_000_000) as _,
+    }
 }

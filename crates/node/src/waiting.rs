@@ -19,8 +19,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::sched_yield;
 
 use crate::clock::Clock;
+use crate::clock::timespec;
 use crate::slack::Slack;
-use crate::wires::{Ports, WakeSource, timespec};
+use crate::wires::{Ports, WakeSource};
 
 /// Longest sleep, in nanoseconds. It bounds how late an idle node detects a change that rings no doorbell. It equals the heartbeat interval of an
 /// idle node, because every wake-up of 64 idle processes costs a context switch with cold caches.

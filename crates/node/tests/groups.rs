@@ -50,7 +50,7 @@ fn all_nine(group: &Group, part: usize) {
     let root = group.members()[count - 1];
     let (mine, whole) = (given(me, part), given(me, part * count));
     let part_of = |from: usize, of: usize| given(from, part * count)[of * part..][..part].to_vec();
-    let everybody = |of: &dyn Fn(usize) -> Vec<i64>| (0..count).flat_map(of).collect::<Vec<_>>();
+    let from_all = |of: &dyn Fn(usize) -> Vec<i64>| (0..count).flat_map(of).collect::<Vec<_>>();
 
     let mut values = mine.clone();
     group.all_reduce(&mut values, ReduceOperation::Sum).wait().unwrap();
@@ -63,13 +63,13 @@ fn all_nine(group: &Group, part: usize) {
     assert_eq!(values, given(count - 1, part), "broadcast");
     let mut output = vec![0; part * count];
     group.all_gather(&mine, &mut output).wait().unwrap();
-    assert_eq!(output, everybody(&|from| given(from, part)), "all-gather");
+    assert_eq!(output, from_all(&|from| given(from, part)), "all-gather");
     output.fill(0);
     group.all_to_all(&whole, &mut output).wait().unwrap();
-    assert_eq!(output, everybody(&|from| part_of(from, me)), "all-to-all");
+    assert_eq!(output, from_all(&|from| part_of(from, me)), "all-to-all");
     output.fill(0);
     group.gather(&mine, &mut output, root).wait().unwrap();
-    let gathered = if me == count - 1 { everybody(&|from| given(from, part)) } else { vec![0; part * count] };
+    let gathered = if me == count - 1 { from_all(&|from| given(from, part)) } else { vec![0; part * count] };
     assert_eq!(output, gathered, "gather");
     let mut output = vec![0; part];
     group.reduce_scatter(&whole, &mut output, ReduceOperation::Sum).wait().unwrap();

@@ -63,13 +63,13 @@ fn a_refused_posted_store_names_who_refused() {
 }
 
 #[test]
-fn receives_from_anybody_end_with_the_last_peer() {
+fn receives_from_any_node_end_with_the_last_peer() {
     let (near, far) = pair();
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let queue = Queue::with_capacity(1);
     near.receive(None, 1, 0, &mine.slice(..)).submit(&queue, 1).unwrap();
     far.leave();
-    let ended = near.poll_wait(&queue, BOUND).expect("nobody is left");
+    let ended = near.poll_wait(&queue, BOUND).expect("the receive ends without a peer");
     assert!(matches!(ended.result, Err(Error::Failed(OperationError::Unreachable))), "{ended:?}");
     let error = near.receive(None, 1, 0, &mine.slice(..)).wait_for(BOUND).unwrap_err();
     assert!(matches!(error, Error::Failed(OperationError::Unreachable)), "{error:?}");
@@ -92,12 +92,12 @@ fn whoever_is_named_and_does_not_exist_is_said_so() {
     let nodes = local("name: star\nshape: {star: {nodes: 2}}\n").into_nodes();
     let near = &nodes[0];
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let (switch, nobody) = (NodeId(2), NodeId(99));
-    for node in [switch, nobody] {
+    let (switch, no_member) = (NodeId(2), NodeId(99));
+    for node in [switch, no_member] {
         let error = near.wait_until_reached(&[NodeId(1), node], BOUND).unwrap_err();
         assert!(matches!(error, Error::NoSuchNode(named) if named == node), "{error:?}");
     }
-    for node in [near.id(), switch, nobody] {
+    for node in [near.id(), switch, no_member] {
         let errors = [
             near.flush(Some(node)).wait_for(BOUND).unwrap_err(),
             near.fence(Some(node)).wait_for(BOUND).unwrap_err(),

@@ -1,7 +1,7 @@
-//! What a node in a taken seat owes the rack that it sits in: answers to its orders, and an end when the rack ends.
+//! The thread of a node in a taken seat that answers the orders of the rack, and ends the node when the rack ends.
 //!
-//! A thread of its own, because nothing that is said here may hold up a frame. It sleeps on the control socket; the node does
-//! not need it to run, so a rack whose supervisor is stopped goes on. `docs/control-socket.md` says what the lines mean.
+//! It is a thread of its own, so that messages delay no frame. It sleeps on the control socket. The node does not need it to run: a rack whose
+//! supervisor is stopped continues. `docs/control-socket.md` documents the messages.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,21 +17,22 @@ use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::core::{Core, Member};
-use super::engine::Engine;
-use super::faults::SeatFaults;
-use super::notices::{self, NoticeSender};
 use super::report;
-use super::wake_thread::WakeThread;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::member::Member;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::seat::faults::SeatFaults;
+use crate::fabric::seat::notices::{self, NoticeSender};
+use crate::fabric::seat::wake_thread::WakeThread;
 use crate::seat::wires::Cabling;
 use crate::seat::{FaultPlayer, NewCable, descriptors};
 
-/// How often it looks whether all links are up, until they are.
+/// Interval between checks of the links, until all are up.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A longer order is a mistake.
+/// Longest order. A longer one is an error.
 const ORDER_BYTES_MAX: usize = 1 << 20;
 
-/// What the rack asks of a seat that is taken.
+/// Orders of a rack to a taken seat.
 #[derive(Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 enum Order {
@@ -43,21 +44,21 @@ enum Order {
         process: u32,
     },
     Report,
-    /// More faults, numbered from `first` on.
+    /// Adds faults, numbered from `first`.
     Inject {
         first: usize,
         text: String,
     },
-    /// Another member has seen the trigger of this event of the fault script.
+    /// Another member has detected the trigger of this event of the fault script.
     SetOff {
         event: usize,
     },
-    /// News that a node without a job and without directly mapped memory has no use for.
+    /// Orders that a node without a job and without directly mapped memory ignores.
     #[serde(other)]
     Other,
 }
 
-/// The thread, and what ends it.
+/// Handle of the thread.
 #[derive(Debug)]
 pub(super) struct Attendant {
     stream: UnixStream,
@@ -65,9 +66,9 @@ pub(super) struct Attendant {
 }
 
 impl Attendant {
-    /// Close the connection and wait for the thread.
+    /// Closes the connection and waits for the thread.
     pub(super) fn end(&self) {
-        // If it is closed already, so much the better.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
@@ -77,33 +78,33 @@ impl Attendant {
 
 impl Drop for Attendant {
     fn drop(&mut self) {
-        // The thread ends with the connection; nobody waits for it here.
+        // The thread ends with the connection. There is no need to wait for it here.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// What attending takes.
+/// Arguments of the thread.
 pub(super) struct Attendance {
     /// The seat's name.
     pub(super) name: String,
     pub(super) cabling: Cabling,
-    /// Who hears wires that do not ring.
+    /// Thread that watches wires without a doorbell.
     pub(super) wake_thread: Option<WakeThread>,
     pub(super) plan: Plan,
     pub(super) config: MemberConfig,
-    /// By port: who is at the other end.
+    /// Member at the other end, by port.
     pub(super) neighbours: Vec<NodeId>,
-    /// What the rack file gives the seat.
+    /// Memory of the seat in the rack file, in bytes.
     pub(super) memory_bytes: u64,
-    /// By port: whether somebody sat at the other end when the seat was taken.
+    /// `true` for ports whose other end had a process when the seat was taken.
     pub(super) expected: Vec<bool>,
-    /// What the rack has said already, and what came along.
+    /// Bytes that arrived after the join answer, and descriptors with them.
     pub(super) rest: Vec<u8>,
     pub(super) later: Vec<OwnedFd>,
 }
 
 impl Attendance {
-    /// Begin, on the connection on which the seat was taken.
+    /// Starts the thread on the connection over which the seat was taken.
     pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         let kept = stream.try_clone()?;
@@ -157,9 +158,9 @@ struct Talk {
 }
 
 impl Talk {
-    /// Until the connection ends, and the node with it.
+    /// Runs until the connection ends, and then ends the node.
     fn live(mut self) {
-        // Whatever went wrong, the seat is not the node's any more.
+        // After any error, the node no longer holds the seat.
         let _ = self.talk();
         self.engine.leave();
     }
@@ -184,7 +185,7 @@ impl Talk {
         }
     }
 
-    /// Returns whether the connection goes on.
+    /// Handles what has arrived. Returns `false` when the connection has ended.
     fn listen(&mut self) -> io::Result<bool> {
         let (mut chunk, mut came) = ([0; 4096], Vec::new());
         let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
@@ -221,7 +222,7 @@ impl Talk {
                 }
                 let wires: Vec<_> = self.came.drain(..wires).collect();
                 if let Some(wake_thread) = &self.wake_thread {
-                    // A wire that cannot be listened to is looked at now and then.
+                    // A wire that cannot be watched is polled every 100 ms.
                     let _ = wires.iter().try_for_each(|wire| wake_thread.listen_to(wire));
                 }
                 let faults = self
@@ -231,7 +232,7 @@ impl Talk {
                     .faults
                     .as_ref()
                     .and_then(|faults| faults.conditions(cable.port()).cloned());
-                // Without a cable the port stays dark, and the node goes on.
+                // Without a cable the port has no carrier, and the node continues.
                 let _ = self.cabling.exchange_under(&cable, wires, faults.as_ref());
                 Ok(())
             }
@@ -255,7 +256,7 @@ impl Talk {
         }
     }
 
-    /// Another process is at the other end of the links to this member.
+    /// Handles a new process at the other end of the links to this member.
     fn watch(&self, newcomer: NodeId, process: u32) {
         let mut held = self.engine.hold();
         let Ok(member) = held.core().member() else { return };
@@ -267,7 +268,7 @@ impl Talk {
         self.notice_sender.say(notice)
     }
 
-    /// Play these faults from now on.
+    /// Adds these faults from now on.
     fn inject(&mut self, first: usize, text: &str) -> io::Result<()> {
         let mut held = self.engine.hold();
         let Core { member: Some(member), faults, .. } = held.core() else { return Ok(()) };
@@ -286,7 +287,7 @@ impl Talk {
         }
     }
 
-    /// The answer to a status order.
+    /// Returns the answer to a status order.
     fn status(&self) -> Value {
         let lit = self.lit();
         let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
@@ -304,33 +305,33 @@ impl Talk {
         said
     }
 
-    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    /// Returns the ports at which live shortest paths begin, by destination, in the plan's order of members.
     fn paths_of(&self, member: &Member) -> Value {
         let endpoint = member.member();
         let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect::<Vec<_>>();
         (0..self.config.graph.members.len() as u16).map(ports).collect()
     }
 
-    /// Counters of all ports.
+    /// Returns the counters of all ports.
     fn ports_of(&self, member: &Member) -> Value {
         let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
         report::ports(member.member(), member.ports(), &edges)
     }
 
-    /// Counters of all ports; an empty list once the node has left.
+    /// Returns the counters of all ports. An empty list once the node has left.
     fn ports(&self) -> Value {
         let mut held = self.engine.hold();
         held.core().member().map_or_else(|_| json!([]), |member| self.ports_of(member))
     }
 
-    /// How much memory the regions are; null once the node has left.
+    /// Returns the size of the regions. Null once the node has left.
     fn memory(&self) -> Value {
         let mut held = self.engine.hold();
         let Core { member: Some(member), table, .. } = held.core() else { return Value::Null };
         report::memory(member.memory_mut().account(&table.uses), self.memory_bytes)
     }
 
-    /// By port: whether its link carries data now.
+    /// Returns `true` for each port whose link carries data now.
     fn lit(&self) -> Vec<bool> {
         let mut held = self.engine.hold();
         let Ok(member) = held.core().member() else { return Vec::new() };

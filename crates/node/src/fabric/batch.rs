@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use rackloom_protocol::OperationId;
 
-use super::engine::Engine;
+use super::completion::Completion;
 use super::error::Error;
-use super::order::Order;
-use super::queue::{Completion, Queue};
+use super::queue::Queue;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
 /// Requests of one node that have not begun. `'a` is the lifetime of the bytes of stores.
 ///

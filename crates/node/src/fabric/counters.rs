@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{Member, PortId};
 
-use super::core::Core;
+use crate::fabric::engine::core::Core;
 
 /// Counters of a node since its start. They only grow, until the node leaves: its ports, with their frames, are then dropped.
 ///

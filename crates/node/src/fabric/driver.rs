@@ -2,7 +2,7 @@
 //!
 //! Any thread may end a request in several ways. That costs the node's lock, a reference count and the lock of a queue. A thread that issues
 //! operations in a loop and polls in between needs none of these, and uses a [`Driver`]. It gives operations to the core like all requests
-//! ([`super::order`]), so they behave the same. The cost differs, and so does the time at which an operation is sent: at once if no other
+//! ([`crate::fabric::engine::order`]), so they behave the same. The cost differs, and so does the time at which an operation is sent: at once if no other
 //! operation to that peer is in flight, else with the next poll or when enough operations wait.
 //!
 //! Other threads may use the node meanwhile. The background thread polls it when the driver has not done so for some time, 2 ms at most,
@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
-use super::core::Core;
-use super::engine::Engine;
+use super::completion::Completion;
 use super::error::Error;
-use super::held::Held;
-use super::node::{NAMELESS, Node};
-use super::order::Order;
-use super::queue::Completion;
-use super::region::Region;
+use super::node::Node;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order, Store};
+use crate::fabric::engine::table::Sink;
+use crate::fabric::memory::region::Region;
 use crate::favoured::Favour;
 
 /// Number of accepted operations that wait for one frame while others are in flight.
@@ -32,29 +32,6 @@ const BATCHED_TRANSFERS: usize = 8;
 
 /// Number of stores of a list that the core receives before it is checked if they are to be sent.
 const AT_A_TIME: usize = 32;
-
-/// One of several stores for [`Driver::stores`].
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Store<'a> {
-    /// Target of the store.
-    pub target: RemoteAddress,
-    /// Data, 1 to 16384 bytes.
-    pub data: &'a [u8],
-    /// Context of the completion. A posted store has no completion.
-    pub context: u64,
-}
-
-impl<'a> Store<'a> {
-    /// Returns a store of `data` to `target`, with `context` for its completion.
-    #[must_use]
-    #[inline]
-    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
-        Self { target, data, context }
-    }
-}
 
 /// Exclusive use of a node by one thread that issues and polls in a loop.
 ///
@@ -69,11 +46,11 @@ impl<'a> Store<'a> {
 /// # use rackloom::fabric::{Fabric, RegionOptions};
 /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 /// # let fabric = Fabric::local(&plan)?;
-/// # let [near, far] = fabric.nodes() else { unreachable!() };
-/// let target = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-/// let mut driver = near.drive()?;
+/// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+/// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+/// let mut driver = initiator.drive()?;
 /// for line in 0..64 {
-///     driver.store(target.address(line * 64), &[line as u8; 64], line)?;
+///     driver.store(region.address(line * 64), &[line as u8; 64], line)?;
 /// }
 /// let (mut ended, mut completions) = (0, Vec::new());
 /// while ended < 64 {
@@ -82,7 +59,7 @@ impl<'a> Store<'a> {
 ///         completion.result?; // `completion.context` is the number of the line
 ///     }
 /// }
-/// assert_eq!(target.get::<u8>(63 * 64)?, 63);
+/// assert_eq!(region.get::<u8>(63 * 64)?, 63);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -90,6 +67,16 @@ pub struct Driver {
     node: Node,
     /// `None` if the kernel does not support it. Then each call takes the lock.
     favour: Option<Favour>,
+}
+
+impl Node {
+    /// Gives the node to one thread that issues operations in a loop and polls in between.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the node has a driver already.
+    pub fn drive(&self) -> Result<Driver, Error> {
+        Driver::begin(self.clone())
+    }
 }
 
 impl Driver {
@@ -145,22 +132,22 @@ impl Driver {
     /// # use rackloom::fabric::{Fabric, RegionOptions, Store};
     /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// # let fabric = Fabric::local(&plan)?;
-    /// # let [near, far] = fabric.nodes() else { unreachable!() };
-    /// let places = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// let mut driver = near.drive()?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let table = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// let mut driver = initiator.drive()?;
     /// let rows: Vec<[u8; 64]> = (0..16).map(|row| [row; 64]).collect();
     /// let stores: Vec<Store> = (0..)
     ///     .zip(&rows)
-    ///     .map(|(row, data)| Store::new(places.address(row * 7 % 16 * 64), data, row))
+    ///     .map(|(row, data)| Store::new(table.address(row * 7 % 16 * 64), data, row))
     ///     .collect();
     /// let (mut taken, mut none) = (0, Vec::new());
     /// while taken < stores.len() {
     ///     taken += driver.stores_posted(&stores[taken..])?;
     ///     driver.poll(&mut none);
     /// }
-    /// let flush = near.flush(None);
+    /// let flush = initiator.flush(None);
     /// driver.wait(flush)?;
-    /// assert_eq!(places.get::<u8>(7 * 64)?, 1);
+    /// assert_eq!(table.get::<u8>(7 * 64)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stores(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {

@@ -16,13 +16,15 @@ use rackloom_protocol::{
     RemoteAddress, Signal, Width,
 };
 
-use super::activity::Activity;
-use super::core::Core;
+use super::completion::Completion;
 use super::error::Error;
-use super::node::{NAMELESS, Node};
-use super::on_device::DeviceMemory;
-use super::queue::{Completion, Queue};
-use super::table::{Entry, Sink};
+use super::node::Node;
+use super::queue::Queue;
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::order::NAMELESS;
+use crate::fabric::engine::table::{Entry, Sink};
+use crate::fabric::memory::device_memory::DeviceMemory;
 
 /// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
 /// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which documents the guarantees.
@@ -114,7 +116,7 @@ struct Serving {
     device: Arc<DeviceMemory>,
 }
 
-impl Activity for Serving {
+impl Activity<Core> for Serving {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         if self.is_over.load(Ordering::Acquire) {
             return Some(Ok(()));
@@ -191,7 +193,7 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let node =
         |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
     let peer = || node(asked.peer);
-    let everybody = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
+    let all_or_peer = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
         let (region, key) = (RegionId(asked.region), Key(asked.key));
         Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })
@@ -214,8 +216,8 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
         kind @ (CommandKind::FetchAdd | CommandKind::CompareSwap | CommandKind::Swap) => {
             Command::Atomic { operation, target: target()?, atomic: atomic(asked, kind)? }
         }
-        CommandKind::Flush => Command::Flush { operation, target: everybody()? },
-        CommandKind::Fence => Command::Fence { target: everybody()? },
+        CommandKind::Flush => Command::Flush { operation, target: all_or_peer()? },
+        CommandKind::Fence => Command::Fence { target: all_or_peer()? },
     })
 }
 

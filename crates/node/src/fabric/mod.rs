@@ -7,16 +7,16 @@
 //! # use rackloom::fabric::{Fabric, Queue, RegionOptions};
 //! # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 //! # let fabric = Fabric::local(&plan)?;
-//! # let [near, far] = fabric.nodes() else { unreachable!() };
-//! let counter = far.allocate(RegionOptions::new(1, 0x5eed), 8)?;
+//! # let [initiator, target] = fabric.nodes() else { unreachable!() };
+//! let counter = target.allocate(RegionOptions::new(1, 0x5eed), 8)?;
 //! // Block until the operation completes. This thread drives the node meanwhile.
-//! let old = near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
+//! let old = initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
 //! assert_eq!(old, 0);
 //! // Or submit it. The completion arrives in a queue, with a context number of the caller's choice.
 //! let queue = Queue::with_capacity(16);
-//! near.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
+//! initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
 //! let completion = loop {
-//!     if let Some(completion) = near.poll(&queue) { break completion }
+//!     if let Some(completion) = initiator.poll(&queue) { break completion }
 //! };
 //! assert_eq!((completion.context, completion.result?.value), (42, 5));
 //! // Or `.await` it, on any executor.
@@ -46,50 +46,40 @@
 //!
 //! `docs/decisions/public-api.md` gives the reasons of this design.
 
-mod activity;
 mod attendant;
-mod background;
 mod batch;
-mod bytes;
-mod core;
+mod completion;
 mod counters;
-mod deaths;
 mod driver;
-mod element;
 mod engine;
 mod error;
-mod faults;
 mod group;
-mod handled;
-mod held;
 #[cfg(feature = "gpu")]
 mod initiated;
-mod join;
+mod memory;
 mod node;
-mod notices;
 mod on_device;
-mod order;
-mod posted;
 mod queue;
 mod rack;
-mod region;
 mod report;
 mod request;
-mod table;
-mod uses;
-mod wake_thread;
+mod seat;
+mod switches;
 
 pub use crate::memory::DeviceChoice;
 pub use batch::Batch;
+pub use completion::{Completion, Ended};
 pub use counters::NodeCounters;
-pub use driver::{Driver, Store};
-pub use element::{Element, Number};
+pub use driver::Driver;
+pub use engine::order::Store;
 pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
+pub use memory::element::{Element, Number};
+pub use memory::region::{Region, RegionOptions, Slice};
 pub use node::Node;
-pub use queue::{Completion, Queue};
+pub use queue::Queue;
 pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_plan::{Plan, PlanError};
@@ -97,6 +87,4 @@ pub use rackloom_protocol::{
     Access, Condition, Key, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
     Width,
 };
-pub use region::{Region, RegionOptions, Slice};
 pub use request::{Outcome, Received, Request};
-pub use table::Ended;

@@ -10,20 +10,20 @@ use rackloom_protocol::{
 };
 
 use super::attendant::Attendant;
-use super::background;
 use super::batch::Batch;
-use super::bytes::Bytes;
-use super::core::Core;
+use super::completion::Completion;
 use super::counters::NodeCounters;
-use super::driver::Driver;
-use super::element::Element;
-use super::engine::Engine;
 use super::error::Error;
-use super::order::Order;
-use super::queue::{Completion, Queue};
-use super::rack::Switches;
-use super::region::{Inner, Region, RegionOptions, Slice};
+use super::queue::Queue;
 use super::request::{Received, Request};
+use super::switches::Switches;
+use crate::fabric::engine::background;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order};
+use crate::fabric::memory::bytes::Bytes;
+use crate::fabric::memory::element::Element;
+use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 
 /// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///
@@ -504,14 +504,6 @@ impl Node {
         Batch::new(Arc::clone(&self.engine))
     }
 
-    /// Gives the node to one thread that issues operations in a loop and polls in between.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the node has a driver already.
-    pub fn drive(&self) -> Result<Driver, Error> {
-        Driver::begin(self.clone())
-    }
-
     // ---- completion queues -----------------------------------------------------------------------------------------
 
     /// Returns the oldest completion of `queue`. If there is none, polls this node once and checks again. Never sleeps.
@@ -545,6 +537,3 @@ impl Node {
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
-
-/// Identifier in a request that has not begun.
-pub(super) const NAMELESS: OperationId = OperationId(0);

@@ -9,24 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use rackloom_protocol::OperationId;
-
-use super::error::Error;
-use super::table::Ended;
-
-/// Completion of a submitted request.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Completion {
-    /// Context that the caller passed with the request.
-    pub context: u64,
-    /// Identifier of the operation at its node.
-    pub operation: OperationId,
-    /// Result of the operation.
-    pub result: Result<Ended, Error>,
-}
+use super::completion::Completion;
 
 /// Completion queue with counters.
 ///
@@ -134,7 +117,10 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
 
+    use rackloom_protocol::OperationId;
+
     use super::*;
+    use crate::fabric::completion::Ended;
 
     /// Counts wakes.
     #[derive(Default)]

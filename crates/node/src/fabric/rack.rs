@@ -4,18 +4,17 @@
 //! switch a thread. It serves tests, examples and first steps: all members end with the process and share its CPUs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
 
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
 
-use super::bytes::RegionMemory;
-use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
+use super::switches::Switches;
 use crate::clock::Clock;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::HostMemory;
 use crate::runtime::Runtime;
 use crate::waiting::WaitPolicy;
@@ -45,9 +44,9 @@ impl Fabric {
     /// use rackloom::fabric::{Fabric, RegionOptions};
     /// let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// let fabric = Fabric::local(&plan)?;
-    /// let [near, far] = fabric.nodes() else { unreachable!("the plan has two nodes") };
-    /// let region = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// near.store(region.address(8), b"hello").wait()?;
+    /// let [initiator, target] = fabric.nodes() else { unreachable!("the plan has two nodes") };
+    /// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// initiator.store(region.address(8), b"hello").wait()?;
     /// let mut seen = [0; 5];
     /// region.read(8, &mut seen)?;
     /// assert_eq!(&seen, b"hello");
@@ -111,43 +110,6 @@ impl Fabric {
     #[must_use]
     pub fn into_nodes(self) -> Vec<Node> {
         self.nodes
-    }
-}
-
-/// Threads that drive switches. They end when the value is dropped.
-#[derive(Debug, Default)]
-pub(super) struct Switches {
-    running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
-}
-
-impl Switches {
-    fn start(&mut self, mut runtime: Runtime<Switch>, bell: Doorbell) -> Result<(), Error> {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let live = move || {
-            while !over.load(Ordering::Acquire) {
-                if !runtime.turn(runtime.now(), &mut |_| {}) {
-                    runtime.wait_unless(rackloom_protocol::Instant::NEVER, |_| over.load(Ordering::Acquire));
-                }
-            }
-        };
-        let thread = Builder::new().name("rackloom-switch".to_owned()).spawn(live);
-        let thread = thread.map_err(Error::system("cannot start a switch's thread"))?;
-        self.running.push((is_over, bell, thread));
-        Ok(())
-    }
-}
-
-impl Drop for Switches {
-    fn drop(&mut self) {
-        for (is_over, bell, _) in &self.running {
-            is_over.store(true, Ordering::Release);
-            bell.ring();
-        }
-        for (_, _, thread) in self.running.drain(..) {
-            // A switch whose thread has panicked has ended as well.
-            let _ = thread.join();
-        }
     }
 }
 

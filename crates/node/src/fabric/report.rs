@@ -1,7 +1,7 @@
-//! What a node in a taken seat reports to its rack, in the rack's own words.
+//! The report of a node in a taken seat to its rack, in the terms of the rack's report (`docs/cli.md`).
 //!
-//! The terms are those of the rack's report (`docs/cli.md`), which are written down in the room of the jobs; this room does not
-//! see that one, so they are spelled here once more, and a test of the whole system holds the two together.
+//! The crate of the jobs defines these terms. This crate does not depend on it, so they are spelled here once more. A test of the whole system
+//! compares the two.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::{DropReason, Member, PortId};
 use serde_json::{Value, json};
 
-use super::bytes::Account;
+use crate::fabric::memory::bytes::Account;
 use crate::wires::{DeviceCounters, Ports};
 
-/// What has passed through every port, in port order; `edges` are the links of the plan that they lead to.
+/// Returns the counters of every port, in port order. `edges` are the edge numbers of their links in the plan.
 pub(super) fn ports(member: &impl Member, devices: &Ports, edges: &[u16]) -> Value {
     let ports = edges.iter().take(member.port_count()).enumerate();
     ports
@@ -31,7 +31,7 @@ pub(super) fn ports(member: &impl Member, devices: &Ports, edges: &[u16]) -> Val
         .collect()
 }
 
-/// Received frames that the wire or its device dropped, by reason.
+/// Returns received frames that the wire or its device dropped, by reason.
 fn below_the_core(counters: &DeviceCounters) -> impl Iterator<Item = (&'static str, u64)> {
     let reasons = [
         ("no-room", counters.kernel_drops),
@@ -44,7 +44,7 @@ fn below_the_core(counters: &DeviceCounters) -> impl Iterator<Item = (&'static s
     reasons.into_iter().filter(|(_, count)| *count > 0)
 }
 
-/// What injected faults did to frames that were sent, by what it was.
+/// Returns the effects of injected faults on sent frames, by kind.
 fn injected(counters: &DeviceCounters) -> BTreeMap<&'static str, u64> {
     let counts = [
         ("dropped", counters.injected_drops),
@@ -89,8 +89,8 @@ fn of_port(edge: u16, counters: &PortCounters) -> Value {
     said
 }
 
-/// The memory of the node's regions. It is the program's own: the rack file says what the seat may use, and nobody holds a program
-/// to it.
+/// Returns the size of the node's regions. The program owns this memory: the rack file states the seat's limit, which is not enforced for a
+/// program.
 pub(super) fn memory(account: Account, limit_bytes: u64) -> Value {
     let level = json!({ "current": account.bytes, "high": account.bytes_high });
     json!({

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
-use super::core::Core;
-use super::engine::Engine;
+use super::completion::Ended;
 use super::error::Error;
-use super::held::Held;
-use super::order::Order;
 use super::queue::Queue;
-use super::table::{Ended, Sink};
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
 mod sealed {
     pub trait Sealed {}
@@ -167,13 +168,13 @@ impl<'a, T: Outcome> Request<'a, T> {
     /// ```
     /// # use rackloom::fabric::{Fabric, Plan, RegionOptions};
     /// # let fabric = Fabric::local(&Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?)?;
-    /// # let [near, far] = fabric.nodes() else { unreachable!() };
-    /// let rows = near.register(RegionOptions::new(1, 1), vec![7_u64; 512])?;
-    /// let table = far.allocate(RegionOptions::new(1, 2), 8192)?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let rows = initiator.register(RegionOptions::new(1, 1), vec![7_u64; 512])?;
+    /// let table = target.allocate(RegionOptions::new(1, 2), 8192)?;
     /// for half in [0, 4096] {
-    ///     near.put(&rows.slice(..), table.address(half)).posted().wait()?;
+    ///     initiator.put(&rows.slice(..), table.address(half)).posted().wait()?;
     /// }
-    ///     near.flush(Some(far.id())).wait()?; // both are visible, or the error names the cause
+    ///     initiator.flush(Some(target.id())).wait()?; // both are visible, or the error names the cause
     /// assert_eq!(table.get::<u64>(8184)?, 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

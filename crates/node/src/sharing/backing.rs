@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
 
-use super::imported::AccessError;
+use super::access::AccessError;
 use super::message::OnDevice;
 use crate::mapping::Mapping;
 use crate::memory::{Local, SharedDevice, locked};

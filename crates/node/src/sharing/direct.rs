@@ -23,7 +23,8 @@ use rackloom_protocol::{
 };
 use rustix::event::PollFlags;
 
-use super::imported::{AccessError, ImportedRegion, Need};
+use super::access::{AccessError, Need};
+use super::imported::ImportedRegion;
 use super::socket;
 use crate::memory::HostMemory;
 

@@ -262,7 +262,7 @@ impl Exporter {
     /// Answers requests and handles importers that have left. Never blocks. Costs one system call when nothing happened.
     pub fn serve(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
         let mut space = [MaybeUninit::uninit(); EVENTS_PER_SERVE_MAX];
-        let none = crate::wires::timespec(0);
+        let none = crate::clock::timespec(0);
         // After an interruption or a failure, the next call tries again.
         if let Ok((ready, _)) = epoll::wait(&self.epoll, &mut space, Some(&none)) {
             for event in ready {

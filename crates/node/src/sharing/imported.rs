@@ -11,10 +11,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Key, LocalRange, NodeId, OperationError, RegionId, SignalKind, Width,
-};
+use rackloom_protocol::{Access, Atomic, AtomicKind, Key, LocalRange, NodeId, RegionId, SignalKind, Width};
 
+use super::access::{AccessError, Need};
 use super::backing::{Backing, Span};
 use super::control::{Control, Slot, WITHHELD, begun};
 use super::lone::LoneThread;
@@ -27,61 +26,6 @@ use crate::wires::Doorbell;
 const ACCESSES_PER_LOOK: u64 = 1024;
 /// Generation that matches none. Owners count up from 1.
 const NO_GENERATION: u64 = u64::MAX;
-
-/// Reason why an access to a peer's memory failed.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum AccessError {
-    /// The range is not within the region. Nothing was done.
-    #[error("out of bounds")]
-    OutOfBounds,
-    /// The address of an atomic is not a multiple of its width. Nothing was done.
-    #[error("misaligned address")]
-    Misaligned,
-    /// The owner does not allow this kind of access. Nothing was done.
-    #[error("permission denied")]
-    PermissionDenied,
-    /// The region was revoked. If that happened during this access, a part of it may have been done.
-    #[error("the region was revoked")]
-    Revoked,
-    /// The owner requires frames. Nothing was done.
-    #[error("the owner withholds the region")]
-    Withheld,
-    /// The owner's process has ended. Nothing was done.
-    #[error("the owner has ended")]
-    OwnerGone,
-    /// The importer's own region does not contain the range. Nothing was done.
-    #[error("the local range leaves its region")]
-    LocalRange,
-    /// The importer's device has failed. A part of the access may have been done.
-    #[error("the device has failed; hint: the log of the device says at which call")]
-    DeviceFailed,
-}
-
-impl AccessError {
-    /// Returns the error of the wire for this failure.
-    #[must_use]
-    pub const fn as_operation_error(self) -> OperationError {
-        match self {
-            Self::OutOfBounds => OperationError::OutOfBounds,
-            Self::Misaligned => OperationError::Misaligned,
-            Self::PermissionDenied => OperationError::PermissionDenied,
-            Self::Revoked => OperationError::Revoked,
-            Self::OwnerGone => OperationError::Unreachable,
-            Self::LocalRange | Self::Withheld | Self::DeviceFailed => OperationError::MemoryFailed,
-        }
-    }
-}
-
-/// Kind of an access, for the check of permissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    Read,
-    Write,
-    Atomic,
-}
 
 /// Mapped region of a peer. Dropping it unmaps the pages and then notifies the owner.
 ///

@@ -12,6 +12,7 @@
 //!
 //! Mapping is for peers that trust each other. `docs/decisions/revocation.md` describes the limits.
 
+mod access;
 mod backing;
 mod control;
 mod direct;
@@ -24,9 +25,10 @@ mod revocation;
 mod seats;
 mod socket;
 
+pub use access::AccessError;
 pub use direct::{Direct, Taken};
 pub use exporter::{ExportError, ExportEvent, Exporter};
-pub use imported::{AccessError, ImportedRegion, Inside};
+pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};
 pub use message::Refusal;
 pub use revocation::{Cut, Revoked};

@@ -131,7 +131,7 @@ pub(super) fn is_gone(socket: BorrowedFd<'_>) -> bool {
 pub(super) fn wait(sockets: &[BorrowedFd<'_>], flags: PollFlags, timeout_ns: u64) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> =
         sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), flags)).collect();
-    let timeout: Timespec = crate::wires::timespec(timeout_ns);
+    let timeout: Timespec = crate::clock::timespec(timeout_ns);
     // After an interruption or a timeout no socket has an event. The caller has a deadline of its own.
     match poll(&mut polled, Some(&timeout)) {
         Ok(_) => polled.iter().map(|one| !one.revents().is_empty()).collect(),

@@ -16,7 +16,7 @@ use super::jack::{Idle, Jack};
 use super::links_under_test::{
     ETHER_TYPE, JUMBO, Link, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
 };
-use super::packet_received::Reception;
+use super::packet::received::Reception;
 use super::sealed::Sealed;
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::thread::futex;
 
-use super::adopt;
+use super::descriptors::adopt;
 use crate::mapping::{Mapping, sealed_length, sealed_memfd, whole_pages};
 use crate::slack::Slack;
 
@@ -105,7 +105,7 @@ impl Doorbell {
 
     /// Sleeps until a sender rings, at most `timeout_ns` nanoseconds. Returns at once if a sender has rung since [`Self::arm`].
     pub fn sleep(&self, timeout_ns: u64) {
-        let timeout = super::timespec(timeout_ns);
+        let timeout = crate::clock::timespec(timeout_ns);
         let _slack = Slack::for_sleep(timeout_ns);
         // The owner checks its rings in every case: woken, rung before the sleep, interrupted or timed out.
         let _ = futex::wait(self.word(), futex::Flags::empty(), ASLEEP, Some(&timeout));

@@ -11,9 +11,9 @@ use rustix::net::netdevice::name_to_index;
 
 use super::Device;
 use super::in_namespaces::{address, in_namespaces, lay};
+use super::packet::received::Reception;
+use super::packet::socket::{self, send_batch};
 use super::packet::{self, PacketDevice, Settings};
-use super::packet_received::Reception;
-use super::packet_socket::{self, send_batch};
 
 const FRAME_BYTES_MAX: usize = 1514;
 const SETTINGS: Settings = Settings {
@@ -32,8 +32,8 @@ impl Segment {
     fn new(number: u8, reception: Reception) -> Self {
         let [near, far] = lay(number);
         let port = packet::open_with(&near, &SETTINGS, reception).unwrap();
-        let stranger = packet_socket::open().unwrap();
-        packet_socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
+        let stranger = socket::open().unwrap();
+        socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
         Self { port, stranger, number }
     }
 

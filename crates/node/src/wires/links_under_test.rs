@@ -3,7 +3,7 @@
 use rackloom_protocol::CreditConfig;
 
 use super::in_namespaces::{bridge_port, lay, lay_at_bridge};
-use super::packet_received::Reception;
+use super::packet::received::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::{Device, Doorbell, packet, udp};
 use crate::namespaces::switch_off;

@@ -13,6 +13,7 @@
 mod carrier_tests;
 #[cfg(test)]
 mod conformance;
+mod descriptors;
 mod doorbell;
 #[cfg(test)]
 mod foreign_tests;
@@ -24,13 +25,6 @@ mod leases;
 #[cfg(test)]
 mod links_under_test;
 pub mod packet;
-mod packet_batches;
-mod packet_foreign;
-mod packet_outgoing;
-mod packet_portable;
-mod packet_received;
-mod packet_ring;
-mod packet_socket;
 mod ports;
 mod ring;
 pub mod sealed;
@@ -39,20 +33,15 @@ mod socket;
 pub mod tapped;
 mod truesize;
 pub mod udp;
-mod udp_outgoing;
-mod udp_received;
-mod udp_routed;
-mod udp_socket;
 
-use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::BorrowedFd;
 
 use rackloom_plan::faults::Conditions;
 use rackloom_protocol::{Instant, Write};
-use rustix::fs::Timespec;
 
+pub use descriptors::keep_across_exec;
 pub use doorbell::Doorbell;
-pub(crate) use packet_socket::{bind as bind_packet_socket, open as open_packet_socket};
+pub(crate) use packet::socket::{bind as bind_packet_socket, open as open_packet_socket};
 pub use ports::{Ports, PortsError};
 pub(crate) use socket::{set_option, set_receive_buffer};
 
@@ -266,43 +255,5 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn faults(&mut self) -> Option<&mut dyn FaultHand> {
         (**self).faults()
-    }
-}
-
-/// Keeps a descriptor open across the next `exec` of this process. The child side of a spawn may call it between fork and exec, because it makes only
-/// system calls.
-///
-/// # Errors
-/// The error of the system.
-pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
-    if fd < 0 {
-        return Err(rustix::io::Errno::BADF.into());
-    }
-    // SAFETY: needed because the descriptor is known by number only, on the child's side of a fork. It is borrowed for this one call. A number that
-    // is not open yields an error.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
-    Ok(())
-}
-
-/// Takes over an inherited descriptor, and closes it on exec.
-fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(rustix::io::Errno::BADF.into());
-    }
-    // SAFETY: needed because inherited descriptors are known by number only. The descriptor is borrowed for the next call, which refuses a number
-    // that is not open before anything owns it.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)?;
-    // SAFETY: the descriptor is open. By the contract of the callers' `from_fd` functions it was inherited for this purpose, and nothing else in the
-    // process owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Converts nanoseconds to the kernel's duration type.
-pub(crate) fn timespec(nanoseconds: u64) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (nanoseconds % 1_000_000_000) as _,
     }
 }

@@ -16,10 +16,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rackloom_protocol::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::descriptors::adopt;
 use super::leases::Leases;
 use super::ring::{Broken, Consumer, Producer, file_bytes};
 use super::socket::has_peer;
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource, adopt};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource};
 use crate::mapping::{duplicate, sealed_memfd};
 
 pub use super::doorbell::Doorbell;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::super::error::Error;
-use super::super::region::{Region, Slice};
+use crate::fabric::memory::region::{Region, Slice};
 
 /// Number of bytes that are copied between two regions at a time.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -8,11 +8,11 @@
 
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::Sink;
 use super::layout::HEADLINE;
-use super::running::Membership;
+use super::membership::Membership;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
 /// Interval between queries of a member that has no region yet.
 pub(super) const RETRY_NS: u64 = 5_000_000;

@@ -11,38 +11,42 @@
 //! The algorithms are not here (`rackloom-collectives`). A member that is alive, has joined, and has not called the collective yet is
 //! late. The others wait for it without a limit.
 
-mod combined;
+mod arithmetic;
 mod data;
 
 mod inquiry;
 mod layout;
+mod membership;
 mod peer_check;
 mod reminder;
 mod request;
 mod roll_call;
 mod running;
 mod schedules;
+mod shared;
 mod watch;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
+use self::arithmetic::{Arithmetic, MOVED, reduced};
 use self::data::{Data, Input, Output};
-use self::inquiry::{Broken, hash};
+use self::inquiry::hash;
 use self::layout::Layout;
+use self::membership::Membership;
 use self::request::Call;
 pub use self::request::GroupRequest;
-use self::running::Membership;
 use self::schedules::Schedules;
-use super::element::{Element, Number, bytes_of, bytes_of_mut};
+use self::shared::{Inner, State};
 use super::error::Error;
 use super::node::Node;
-use super::region::{RegionOptions, Slice};
+use crate::fabric::memory::element::{Element, Number, bytes_of, bytes_of_mut};
+use crate::fabric::memory::region::{RegionOptions, Slice};
 use crate::memory::DeviceChoice;
 
 /// Default length of one piece of a collective, in bytes.
@@ -154,43 +158,6 @@ pub struct Group {
     inner: Arc<Inner>,
     /// Keeps the node while it has groups.
     _node: Node,
-}
-
-/// State that calls share.
-#[derive(Debug)]
-struct Inner {
-    membership: Membership,
-    state: Mutex<State>,
-    patience_ns: u64,
-    /// Number of deaths that have been checked.
-    deaths_seen: AtomicU64,
-}
-
-/// State that changes with each call.
-#[derive(Debug)]
-struct State {
-    schedules: Schedules,
-    blocks: Blocks,
-    /// Number of calls.
-    calls: u32,
-    /// All other members have joined.
-    is_complete: bool,
-    /// Number of runs with data.
-    runs: u32,
-    barriers: u32,
-    /// A barrier must come first: there was no run, or the last one does not prove that all members have left the one before it.
-    must_meet: bool,
-    is_busy: bool,
-    broken: Option<Broken>,
-    /// Wait that ends when another member breaks the group.
-    departure: Option<rackloom_protocol::OperationId>,
-}
-
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held would be a bug of this crate. Other callers get an error at worst.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Group {
@@ -444,20 +411,6 @@ impl Group {
     fn call<'a>(&self, collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Call<'a> {
         Call::new(collective, arithmetic, data).with_rows(self.members().len())
     }
-}
-
-/// Arithmetic of a reduction.
-#[derive(Clone, Copy, Debug)]
-struct Arithmetic {
-    operation: ReduceOperation,
-    element: ElementType,
-}
-
-/// Arithmetic of a collective that only moves bytes.
-const MOVED: Arithmetic = Arithmetic { operation: ReduceOperation::Sum, element: ElementType::U8 };
-
-const fn reduced<T: Number>(operation: ReduceOperation) -> Arithmetic {
-    Arithmetic { operation, element: T::TYPE }
 }
 
 impl<'a> Data<'a> {

@@ -10,11 +10,11 @@ use std::task::Waker;
 
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::Inner;
 use super::inquiry::{CallName, Headline, Query, RelativePosition};
 use super::running::Running;
+use super::shared::Inner;
+use crate::fabric::engine::core::Core;
 
 /// Interval after which the peer of a wait is queried, in nanoseconds.
 pub(super) const QUERY_INTERVAL_NS: u64 = 100_000_000;

@@ -8,10 +8,10 @@ use std::task::Waker;
 
 use rackloom_protocol::Instant;
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::{Entry, Sink};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
 /// Waker to be woken. `None` if there is none.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Drop for Reminder {
     }
 }
 
-impl Activity for Ticking {
+impl Activity<Core> for Ticking {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         let now = core.member().map(|member| member.last_turn());
         if now.is_ok_and(|now| now < self.at) {

@@ -16,11 +16,9 @@ use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
 use super::super::queue::Queue;
-use super::super::table::{Entry, Sink};
+use super::arithmetic::Arithmetic;
 use super::data::Data;
 use super::inquiry::{CallName, RETRY_NS, hash};
 use super::layout::Set;
@@ -29,7 +27,10 @@ use super::reminder::Reminder;
 use super::roll_call::RollCall;
 use super::running::Running;
 use super::schedules::Size;
-use super::{Arithmetic, Inner, State};
+use super::shared::{Inner, State};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
 /// Collective that has not begun. `'a` is the lifetime of the caller's arrays, whose content is undefined after an error.
 ///
@@ -388,7 +389,7 @@ impl GroupRequest<'static> {
     }
 }
 
-impl Activity for GroupRequest<'static> {
+impl Activity<Core> for GroupRequest<'static> {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         self.look(core)
     }

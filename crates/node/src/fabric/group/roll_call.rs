@@ -10,10 +10,10 @@ use std::task::Waker;
 
 use rackloom_protocol::{Instant, OperationError};
 
-use super::super::core::Core;
 use super::super::error::Error;
 use super::inquiry::{Headline, Query};
-use super::running::Membership;
+use super::membership::Membership;
+use crate::fabric::engine::core::Core;
 
 /// Members that have not answered.
 #[derive(Debug)]

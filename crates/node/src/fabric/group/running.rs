@@ -10,53 +10,19 @@ use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
 use rackloom_collectives::{
     Buffer, ElementType, ReduceError, ReduceOperation, Schedule, Span, Transfer, TransferId,
 };
-use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, RemoteAddress, Signal};
+use rackloom_protocol::{Command, Condition, LocalRange, OperationId, Signal};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::region::Region;
-use super::super::table::Sink;
-use super::Arithmetic;
-use super::combined::{arithmetic, number};
-use super::layout::{Layout, Set};
+use super::arithmetic::{Arithmetic, arithmetic, number};
+use super::layout::Set;
+use super::membership::Membership;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
 /// Largest number of puts in flight.
 const PUTS_MAX: usize = 64;
 /// Shift of the run's number in a signal's value. The low half is a hash of the sender's call.
 const RUN_SHIFT: u32 = 32;
-
-/// State that all runs of a group share.
-#[derive(Debug)]
-pub(super) struct Membership {
-    pub(super) members: Vec<NodeId>,
-    /// Rank of this node.
-    pub(super) rank: usize,
-    pub(super) region: Region,
-    pub(super) layout: Layout,
-    /// Hash of the options that members agree on when they join. Part of all later comparisons.
-    pub(super) terms: u32,
-    /// Number of deaths of each member at the time when this one joined.
-    pub(super) deaths: Vec<u32>,
-}
-
-impl Membership {
-    /// Returns the address of an offset at another member.
-    pub(super) fn address(&self, rank: usize, offset: u64) -> RemoteAddress {
-        RemoteAddress { node: self.members[rank], ..self.region.address(offset) }
-    }
-
-    /// Returns `true` if a member has died since this one joined. It may have returned with empty memory.
-    pub(super) fn has_died(&self, core: &Core, rank: usize) -> bool {
-        core.table.deaths.of(self.members[rank]) != self.deaths[rank]
-    }
-
-    fn alive(&self, core: &Core, rank: usize) -> Result<(), Error> {
-        if self.has_died(core, rank) {
-            return Err(Error::PeerLost { peer: self.members[rank], maybe_done: true });
-        }
-        Ok(())
-    }
-}
 
 /// Put that is not visible yet.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,12 @@ use std::task::Waker;
 
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::Sink;
-use super::Inner;
 use super::inquiry::{Broken, CallName, Headline};
 use super::layout::{DEPARTURE, HEADLINE};
+use super::shared::Inner;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
 impl Inner {
     pub(super) fn me(&self) -> NodeId {
