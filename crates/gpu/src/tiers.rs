@@ -1,10 +1,10 @@
-//! From which size on one way of moving bytes is faster than another, as it was measured on a device of this machine.
+//! Sizes from which on one method of moving bytes is faster than another, as measured on a device of this machine.
 //!
-//! Small writes are copied into pinned staging, longer ones are read where they lie; many ranges share a launch of a kernel, long ones go to
-//! the copy engines; what leaves is read piece by piece, or, if it is long, ahead in chunks. Each of the three has a size at which it
-//! changes. [`measure`] finds them; [`Tiers::keep`] writes them where every later process of this user finds them by the device's name.
+//! Small writes are copied into pinned staging; the device reads longer ones in place. Many ranges share a launch of a kernel; the copy
+//! engines move long ones. Reads go piece by piece; long ones are read ahead in chunks. Each of the three pairs has a size at which the
+//! method changes. [`measure`] finds these sizes. [`Tiers::keep`] stores them under the device's name for later processes of this user.
 //!
-//! Without a measurement the sizes are those of the device that this was written on. Nobody measures by himself.
+//! Without a measurement the defaults hold. No process measures on its own.
 
 use std::fmt;
 use std::fs;
@@ -17,26 +17,26 @@ use crate::error::GpuError;
 use crate::landing::Landing;
 use crate::rows::Rows;
 
-/// Takes of each size; the median counts.
+/// Samples of each size. The median counts.
 const TAKES: usize = 15;
-/// Sizes that are tried: from here by doubling.
+/// Smallest size that is measured, in bytes. Each next size is twice as large.
 const BYTES_MIN: u64 = 64;
 const BYTES_MAX: u64 = 1 << 20;
-/// Ranges of a batch where a kernel and the engines are compared.
+/// Ranges of a batch in the comparison of a kernel with the engines.
 const RANGES: u64 = 16;
-/// What one frame takes of a long transfer.
+/// Bytes of a long transfer that one frame carries.
 const PIECE_BYTES: u64 = 4096;
 
-/// The sizes.
+/// Sizes at which methods change.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// From here on the device reads bytes where they came in; shorter ones are staged.
+    /// Lowest size that the device reads in place, in bytes. Shorter writes are staged.
     pub in_place_bytes_min: u64,
-    /// From here on a range among many is copied by the engines; shorter ones share a launch.
+    /// Lowest size that the engines copy, in bytes, for a range among many. Shorter ranges share a launch.
     pub engine_bytes_min: u64,
-    /// From here on a transfer that leaves is read ahead in chunks.
+    /// Lowest length of a read that is read ahead in chunks, in bytes.
     pub ahead_bytes_min: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for Tiers {
 }
 
 impl fmt::Display for Tiers {
-    /// As it is kept: a word and a number in each line.
+    /// Writes the stored form: a name and a number in each line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = self;
         write!(
@@ -58,13 +58,13 @@ impl fmt::Display for Tiers {
 }
 
 impl Tiers {
-    /// What was kept. `None`: it is not whole, or no such sizes can be meant.
+    /// Parses the stored form. Returns `None` if it is incomplete or a size is impossible.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let number = |word: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(' '));
             let number = lines.find(|(name, _)| *name == word)?.1.parse().ok()?;
-            // A word that somebody polls is never read in place: it must be written whole.
+            // A word that is polled must be written whole, so it is never read in place.
             (number >= 16).then_some(number)
         };
         Some(Self {
@@ -74,56 +74,56 @@ impl Tiers {
         })
     }
 
-    /// What was measured on the device of this name, if anything was.
+    /// Returns the stored sizes of the device of this name, if there are any.
     #[must_use]
     pub fn kept(device: &str) -> Option<Self> {
-        Self::parse(&fs::read_to_string(place(device)?).ok()?)
+        Self::parse(&fs::read_to_string(path_of(device)?).ok()?)
     }
 
-    /// Keep them for every process of this user that uses the device. Where they are kept.
+    /// Stores the sizes for every process of this user that uses the device, and returns the path of the file.
     ///
     /// # Errors
-    /// The system's; of kind `NotFound` where no place is known.
+    /// The system's error; of kind `NotFound` if there is no cache directory.
     pub fn keep(&self, device: &str) -> io::Result<PathBuf> {
-        let place = place(device).ok_or(io::ErrorKind::NotFound)?;
-        place.parent().map_or(Ok(()), fs::create_dir_all)?;
-        // Written beside and renamed, so that nobody reads half of it.
-        let beside = place.with_extension(format!("{}.new", std::process::id()));
+        let path = path_of(device).ok_or(io::ErrorKind::NotFound)?;
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        // A rename is atomic, so a reader never sees half of the file.
+        let beside = path.with_extension(format!("{}.new", std::process::id()));
         fs::write(&beside, self.to_string())?;
-        fs::rename(&beside, &place)?;
-        Ok(place)
+        fs::rename(&beside, &path)?;
+        Ok(path)
     }
 }
 
-fn place(device: &str) -> Option<PathBuf> {
+fn path_of(device: &str) -> Option<PathBuf> {
     Some(crate::kernels::cache_home()?.join("rackloom/tiers").join(device))
 }
 
-/// How long each way took for one size, in nanoseconds.
+/// Times of each method for one size, in nanoseconds.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// Bytes of a write, of each range, of a transfer.
     pub bytes: u64,
-    /// A write through pinned staging, until it is visible.
+    /// Write through pinned staging, until it is visible.
     pub staged_ns: u64,
-    /// The same, read where it lies.
+    /// Write that the device reads in place, until it is visible.
     pub in_place_ns: u64,
     /// Sixteen ranges by one launch of a kernel.
     pub kernel_ns: u64,
-    /// The same by the copy engines.
+    /// Sixteen ranges by the copy engines.
     pub engines_ns: u64,
-    /// A transfer read frame by frame.
+    /// Transfer that is read frame by frame.
     pub piecewise_ns: u64,
-    /// The same read ahead.
+    /// Transfer that is read ahead.
     pub ahead_ns: u64,
 }
 
-/// Time each way at each size on a device, and find where they change.
+/// Times each method at each size on a device, and finds the sizes at which the faster one changes.
 ///
 /// # Errors
-/// What the device refuses.
+/// Any error of the device.
 pub fn measure(device: Box<dyn Device>) -> Result<(Tiers, Vec<Timed>), GpuError> {
     let mut bench = Bench::new(device)?;
     let sizes = std::iter::successors(Some(BYTES_MIN), |bytes| Some(bytes * 2));
@@ -139,10 +139,10 @@ pub fn measure(device: Box<dyn Device>) -> Result<(Tiers, Vec<Timed>), GpuError>
     Ok((found, timed))
 }
 
-/// The size from which on the second way is no slower, at this size and all larger ones; twice the largest if it never is.
-fn change(timed: &[Timed], ways: impl Fn(&Timed) -> (u64, u64)) -> u64 {
+/// Returns the lowest size from which on the second method is never slower, or twice the largest size if there is none.
+fn change(timed: &[Timed], times: impl Fn(&Timed) -> (u64, u64)) -> u64 {
     let is_slower = |one: &&Timed| {
-        let (first, second) = ways(one);
+        let (first, second) = times(one);
         second > first
     };
     timed.iter().rev().find(is_slower).map_or(BYTES_MIN, |last| last.bytes * 2)
@@ -151,7 +151,7 @@ fn change(timed: &[Timed], ways: impl Fn(&Timed) -> (u64, u64)) -> u64 {
 struct Bench {
     landing: Landing<dyn Device>,
     rows: Rows,
-    /// As long as all ranges of the longest batch, on the device and pinned on the host.
+    /// Memory for all ranges of the longest batch, on the device and pinned on the host.
     memory: Address,
     pinned: crate::pinned::Pinned,
     records: crate::pinned::Pinned,
@@ -182,7 +182,7 @@ impl Bench {
         })
     }
 
-    /// Until everything is done.
+    /// Returns the median time until everything is done.
     fn median(&mut self, act: impl Fn(&mut Self) -> Result<(), GpuError>) -> Result<u64, GpuError> {
         let mut times = [0; TAKES];
         for time in &mut times {
@@ -205,8 +205,8 @@ impl Bench {
     }
 
     fn by_kernel(&mut self, bytes: u64) -> Result<(), GpuError> {
-        for (place, range) in self.ranges(bytes).iter().enumerate() {
-            self.records.put(place * size_of::<Move>(), range)?;
+        for (index, range) in self.ranges(bytes).iter().enumerate() {
+            self.records.put(index * size_of::<Move>(), range)?;
         }
         let (stream, at) = (self.landing.stream(), self.records.address(0));
         self.landing.device().move_ranges(stream, at, RANGES as u32, bytes)
@@ -239,7 +239,7 @@ mod tests {
     use crate::fake::{Fake, FakePlan};
 
     #[test]
-    fn what_is_kept_is_read_again_and_what_is_not_whole_is_not() {
+    fn stored_tiers_are_read_again_and_incomplete_ones_refused() {
         let tiers = Tiers { in_place_bytes_min: 2048, engine_bytes_min: 8192, ahead_bytes_min: 65_536 };
         assert_eq!(Tiers::parse(&tiers.to_string()), Some(tiers));
         let broken = [
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_taken_from_where_it_never_loses_again() {
+    fn a_method_changes_at_the_size_from_which_it_never_loses() {
         let timed = |bytes, staged_ns, in_place_ns| Timed {
             bytes,
             staged_ns,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_is_timed_at_every_size_and_makes_sizes_that_can_be_kept() {
+    fn every_method_is_timed_at_every_size_and_the_result_can_be_stored() {
         let (tiers, timed) = measure(Box::new(Fake::new(FakePlan::new(3)))).unwrap();
         assert_eq!((timed.len(), timed[0].bytes, timed[14].bytes), (15, 64, 1 << 20));
         assert_eq!(Tiers::parse(&tiers.to_string()), Some(tiers));
