@@ -1,8 +1,8 @@
-//! `rackloom check` as a user meets it: every mistake of a file at once, each with its place and a hint, and nothing that
+//! `rackloom check` reports every mistake of a file at once, each with its position and a hint, and nothing that
 //! `run` refuses later.
 //!
-//! Each file of `tests/broken/` is wrong in one way, and lists in its first lines what must be found: `# LINE:COLUMN part of
-//! the message`, in the order of the file, and nothing else. Nothing here starts a rack.
+//! Each file of `tests/broken/` is wrong in one respect. Its first lines list all expected errors, in the order of the file:
+//! `# LINE:COLUMN part of the message`. Nothing here starts a rack.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn tried(command: &str, file: &Path) -> Ended {
     rackloom(&[command, file.to_str().expect("a plain path")]).finish()
 }
 
-/// Place and message of everything that was found, and how many hints were given.
+/// Returns position and message of everything that was found, and the number of hints.
 fn found(file: &Path, stderr: &str) -> (Vec<(String, String)>, usize) {
     let arrow = format!("--> {}:", file.display());
     let mut message = "";
@@ -58,7 +58,7 @@ fn every_mistake_is_found_where_it_is_and_has_a_hint() {
     }
 }
 
-/// The rule has one home: who runs a file hears the same about it as who checks it.
+/// There is one checker: commands that run a file report the same mistakes as `check`.
 #[test]
 fn whoever_runs_a_file_hears_what_check_says() {
     let names = ["algorithm-for-other-collectives", "working-space-beyond-memory", "ranks-of-two-tenants"];
@@ -72,7 +72,7 @@ fn whoever_runs_a_file_hears_what_check_says() {
     }
 }
 
-/// What the command line puts in place of the file's job is judged, and the file's job is not.
+/// A job of the command line is judged instead of the file's job.
 #[test]
 fn another_job_is_judged_in_place_of_the_files() {
     let file = root().join("tests/broken/ranks-of-two-tenants.yaml");

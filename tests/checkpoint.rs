@@ -1,4 +1,4 @@
-//! A collective is killed in the middle and taken up again: the result is that of a run which nobody disturbed.
+//! A collective that was killed and resumed has the result of an undisturbed run.
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use support::{Ended, Rackloom, rack_file, run, scratch};
 
 const RANKS: usize = 4;
-/// Runs of the collective; the node dies in the last but two, so that what is taken up has little left to do.
+/// Runs of the collective. The node dies in the third last, so that little is left after the resumption.
 const RUNS: u64 = 9;
 const DIES_IN: u64 = 7;
 
-/// The same job each time: its identity is part of every snapshot.
+/// Starts the job with a fixed identity: every snapshot contains it.
 fn job(rack: &Path) -> Rackloom {
     job_of_seed(rack, "11")
 }
@@ -33,7 +33,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// Run it until n2 kills itself, with snapshots after every second run.
+/// Runs it until n2 kills itself, with snapshots after every second run.
 fn killed(rack: &Path, snapshots: &Path) -> Ended {
     let script = rack_file(&format!(
         "name: dies\nevents:\n  - {{what: kill, where: n2, when: {{node: n2, run: {DIES_IN}, step: 2}}}}\n\
@@ -62,7 +62,7 @@ fn what_was_killed_and_taken_up_ends_with_the_same_bytes() {
     assert_eq!(whole.code, Some(0), "{}\n{}", whole.stdout, whole.stderr);
     let broken = killed(&rack, &snapshots);
     assert_eq!(broken.code, Some(0), "a clean error was expected\n{}\n{}", broken.stdout, broken.stderr);
-    // Two of each rank, the last of them after run 6.
+    // Two snapshots of each rank, the last of them after run 6.
     let mut expected: Vec<_> =
         (0..RANKS).flat_map(|rank| [4, 6].map(|run| format!("rank{rank}.{run}.snapshot"))).collect();
     expected.sort();
@@ -76,7 +76,7 @@ fn what_was_killed_and_taken_up_ends_with_the_same_bytes() {
         assert!(bytes(&undisturbed) == bytes(&taken_up), "rank {rank} has other bytes");
     }
 
-    // Who died while saving has the newest number of some ranks only: the one before is taken.
+    // A rank that died while saving has no newest snapshot: all ranks use the one before.
     std::fs::remove_file(snapshots.join("rank3.6.snapshot")).expect("it was there");
     let rest = restored(&rack, &snapshots);
     assert_eq!(rest.code, Some(0), "{}\n{}", rest.stdout, rest.stderr);

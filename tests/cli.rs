@@ -1,4 +1,4 @@
-//! The command line as a user meets it: help, mistakes, exit codes.
+//! Command line: help, errors, exit codes.
 //!
 //! Nothing here starts a rack.
 
@@ -38,7 +38,7 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
 }
 
-/// `rackloom ... | head`: whoever read has gone before anything was printed. The command ends as it would have, and does not panic (101).
+/// `rackloom ... | head`: the reader has exited before anything was printed. The command ends with its usual code and does not panic (101).
 #[test]
 fn nobody_who_reads_changes_how_a_command_ends() {
     let ring = topology("ring-4.yaml");
@@ -177,14 +177,14 @@ fn a_schedule_is_printed_whole_or_as_a_choice() {
     insta::assert_snapshot!("plan-choices", plan(&[]));
     refused(&["schedule", ring]);
     refused(&["schedule", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
-    // What changes no schedule is not taken.
+    // Options that change no schedule are refused.
     for option in
         ["--loss", "--transport", "--repetitions", "--warm-up", "--seed", "--op", "--job", "--sizes"]
     {
         let ended = refused(&["schedule", ring, "--collective", "all-reduce", option, "1"]);
         assert!(ended.stderr.contains(&format!("unexpected argument '{option}'")), "{}", ended.stderr);
     }
-    // What is taken changes it.
+    // Accepted options change it.
     let collective = ["--collective", "broadcast", "--algorithm", "binomial"];
     let of = |more: &[&str]| help(&[&["schedule", ring][..], &collective, more].concat());
     let plain = of(&[]);
@@ -242,7 +242,7 @@ fn a_figure_that_cannot_be_written_is_refused_before_the_experiment() {
     assert!(ended.stdout.is_empty() && ended.stderr.contains("cannot write"), "{}", ended.stderr);
 }
 
-/// Both numbers, for the job that will run and not for the one in the file.
+/// The message has both numbers, for the job that will run and not for the job of the file.
 #[test]
 fn memory_is_held_against_the_job_that_will_run() {
     let file = rack_file("name: small\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 512KiB}\n");
@@ -263,7 +263,7 @@ fn memory_is_held_against_the_job_that_will_run() {
     }
 }
 
-/// Expectations decide: an elapsed time that nothing can keep fails, and nothing else about the run has changed.
+/// Expectations decide: an elapsed time that cannot be met fails the run, and nothing else changes.
 #[test]
 fn expectations_of_the_file_decide_the_verdict() {
     let verdict = |expect: &str| {

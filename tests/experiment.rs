@@ -1,6 +1,6 @@
-//! `rackloom experiment` as a user meets it: what there is, a table, a figure, JSON, refusals, exit codes.
+//! `rackloom experiment`: list, table, figure, JSON, refusals, exit codes.
 //!
-//! Whether experiments hold is tested where they are (`crates/experiments/tests`).
+//! `crates/experiments/tests` check that the experiments hold.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! `--netns-names`: members' network namespaces as `ip netns` shows them, and gone with the rack, however it ended.
+//! `--netns-names`: members' network namespaces as `ip netns` shows them. They disappear with the rack, however it ends.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{Running, rack_file, rackloom, run, send, within};
 const NAMES: &str = "/run/netns";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A rack of a name that nobody else has.
+/// Returns a rack with a unique name.
 fn rack(which: &str) -> (String, PathBuf) {
     let name = format!("named-{}-{which}", std::process::id());
     let file = rack_file(&format!(
@@ -27,7 +27,7 @@ fn start(file: &Path) -> Running {
     run(file).with(&["--netns-names"]).start()
 }
 
-/// The names that a rack has.
+/// Returns the names that belong to a rack.
 fn names(rack: &str) -> Vec<String> {
     let entries = std::fs::read_dir(NAMES).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -36,7 +36,7 @@ fn names(rack: &str) -> Vec<String> {
     names
 }
 
-/// Whether root's mounts are to be had.
+/// Returns whether root's mounts are available.
 fn may_name(test: &str) -> bool {
     if !has_packet_wire(test) {
         return false;
@@ -80,7 +80,7 @@ fn members_namespaces_have_names_as_long_as_they_live() {
             assert!(all.iter().all(|name| listed.contains(name.as_str())), "{listed}");
         }
     }
-    // A name would keep the dead one's interfaces alive.
+    // A name would keep the dead member's interfaces.
     send(members.pid("n1"), Signal::KILL);
     within(PATIENCE, "the end of the name of the dead", || (names(&name).len() < 3).then_some(()));
     running.finish();
@@ -103,7 +103,7 @@ fn names_go_though_the_supervisor_is_killed() {
     within(PATIENCE, "the end of who has swept", || test_kill_process(sweeper).is_err().then_some(()));
 }
 
-/// The process that takes the names of a supervisor away should it be killed.
+/// Returns the process that removes the names of a supervisor if it is killed.
 fn sweeper_of(supervisor: Pid) -> Pid {
     let supervisor = supervisor.as_raw_nonzero();
     let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));

@@ -1,4 +1,4 @@
-//! Ways and order as a user meets them: a promise that is kept, one that nobody keeps, and traffic over sprayed planes; as
+//! Paths and order: an order guarantee that holds, one that does not, and traffic over sprayed planes, with
 //! processes and in virtual time.
 
 mod support;

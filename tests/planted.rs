@@ -1,4 +1,4 @@
-//! Bugs that were planted are found by campaigns, and made small. Built only with the feature `planted-bugs`.
+//! Campaigns find planted bugs and minimise their scripts. Built only with the feature `planted-bugs`.
 
 mod support;
 
@@ -47,7 +47,7 @@ fn operations_that_are_acknowledged_before_they_are_visible_are_found() {
     is_found_and_small("ack-before-visible", SUMS);
 }
 
-/// Drawn scripts rarely lose all reports for longer than a link stays down, which is what it takes: this bug has a script of its own.
+/// Random scripts rarely lose all reports for longer than a link stays down, which this bug needs. It has a script of its own.
 #[test]
 fn frames_to_lives_that_are_over_are_found_when_they_are_used() {
     let rack =

@@ -1,7 +1,7 @@
-//! The README keeps its word: its commands run, and the output it shows is the output there is.
+//! The README is true: its commands run, and the shown output equals the real one.
 //!
-//! What differs from run to run is masked before the comparison: times, rates, process ids, and how many frames carried the
-//! same operations. Counts of operations, sizes of memory and names must be those of a run.
+//! Values that differ from run to run are masked before the comparison: times, rates, process ids, and the number of frames for
+//! a number of operations. Counts of operations, sizes of memory and names must be equal.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("README.md is there")
 }
 
-/// Columns that differ from run to run, by the first word of a table's heading.
+/// Columns that differ from run to run, by the first column of a table's heading.
 fn varying_columns(heading: &str) -> &'static [&'static str] {
     match heading {
         "member" => &["process"],
@@ -22,8 +22,8 @@ fn varying_columns(heading: &str) -> &'static [&'static str] {
     }
 }
 
-/// What of printed output is the same in each run. Columns are split at two blanks, as the tables are set. The table of
-/// events is left out: a machine that is busy elsewhere makes a heartbeat late, and the report says so.
+/// Returns the reproducible part of printed output. Columns are split at two blanks, as the tables are set. The table of
+/// events is left out: a busy machine makes a heartbeat late, and the report contains that.
 fn constant_part(output: &str) -> Vec<String> {
     let mut headings: Vec<String> = Vec::new();
     let mut lines = Vec::new();
@@ -58,7 +58,7 @@ fn shown_output(readme: &str) -> &str {
     after.split_once("```").expect("the block ends").0
 }
 
-/// Arguments of the commands that an indented line shows, without the comment behind them.
+/// Returns the arguments of the commands that an indented line shows, without a comment behind them.
 fn commands(readme: &str) -> Vec<Vec<String>> {
     let shown = readme.lines().filter_map(|line| {
         let line = line.strip_prefix("    ")?.split('#').next()?.trim();

@@ -1,4 +1,4 @@
-//! The JSON report: what it says about its own origin, and the schema that describes it.
+//! JSON report: its statements about its own origin, and its schema.
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! Link-level retry on links of every rate and length: without a loss nothing is sent again.
 //!
 //! A replay is needless if the neighbour had the frame already; it then counts a duplicate. In virtual time there must be none on any link.
-//! Real processes are measured on all wires on links slow enough to be felt. There a neighbour that gets no processor for longer than the replay
-//! timer causes a needless replay, and the host decides when that happens. Such a disturbance only ever adds replays, so each rate has several attempts
+//! Real processes run on all wires, on links whose slowness is noticeable. There a neighbour that gets no processor for longer than the replay
+//! timer causes a needless replay, and the host decides when that happens. Such a disturbance only adds replays, so each rate has several attempts
 //! and one of them must stay below the bound. No attempt may lose a node or repeat more than it sends.
 
 mod support;
@@ -11,13 +11,13 @@ use serde_json::Value;
 use support::wires::wires;
 use support::{over_links, rack_file, run, sim};
 
-/// Frames in a thousand that real processes may repeat needlessly when the host does not disturb them.
+/// Needless replays per thousand frames that real processes on an undisturbed host may send.
 const NEEDLESS_PER_MILLE_MAX: u64 = 1;
 /// Runs of which one must be undisturbed.
 const ATTEMPTS: usize = 6;
-/// What a rack of the sweep in virtual time carries.
+/// Load of a rack of the sweep in virtual time.
 const SHORT: &str = "bytes: 64KiB, repetitions: 1, warm_up: 0";
-/// What real processes carry: enough frames that one in a thousand can be seen.
+/// Load of real processes: enough frames that one in a thousand is visible.
 const LONG: &str = "bytes: 512KiB, repetitions: 5, warm_up: 0";
 
 fn rack(rate: &str, length: &str, frame: &str, carried: &str) -> String {
@@ -46,7 +46,7 @@ fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
     }
 }
 
-/// Racks and links that are drawn.
+/// Number of random racks and links.
 const DRAWN: u64 = 80;
 
 /// A number from `least` on and below `end`, from a sequence that follows from its start (splitmix64).
@@ -58,7 +58,7 @@ fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
     least + (mixed ^ (mixed >> 31)) % (end - least)
 }
 
-/// The same property over drawn plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
+/// Checks the property over random plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
 #[test]
 fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
     for number in 0..DRAWN {
@@ -87,7 +87,7 @@ fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
     }
 }
 
-/// One run: frames sent, and frames of them that the neighbour had already.
+/// Returns the frames of one run, and the number of them that the neighbour had already.
 fn needless(wire: &str, rate: &str) -> (u64, u64) {
     let report = run(&rack_file(&rack(rate, "3m", "4240B", LONG))).with(&["--wire", wire]).finish().passed();
     let (sent, needless) = (retry(&report, "tx_ok"), retry(&report, "rx_duplicate_seq"));

@@ -1,6 +1,6 @@
-//! Racks that stay: they come up, say how they are, go, and leave nothing; whatever is said to their control socket.
+//! Standing racks: they start, report their state, end, and leave nothing; also with garbage on their control socket.
 //!
-//! Each test has a run directory of its own, so that it finds the racks of nobody else, and takes its racks down however it
+//! Each test has a run directory of its own, so that it finds no other racks, and takes its racks down however it
 //! ends.
 
 mod support;
@@ -67,7 +67,7 @@ impl Session {
         Client(BufReader::new(stream))
     }
 
-    /// Racks of which anything is left on disk.
+    /// Returns the racks that have left anything on disk.
     fn left_on_disk(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory()).expect("the run directory is there");
         let names =
@@ -75,7 +75,7 @@ impl Session {
         names.filter(|name| name != ".lock").collect()
     }
 
-    /// Processes that know this session.
+    /// Returns the processes of this session.
     fn processes(&self) -> Vec<u32> {
         let mark = self.path.as_os_str().as_encoded_bytes();
         let knows = |pid: &u32| {
@@ -100,7 +100,7 @@ struct Client(BufReader<UnixStream>);
 
 impl Client {
     fn say(&mut self, bytes: &[u8]) {
-        // The other end may have had enough already.
+        // The other end may have closed the connection already.
         let _ = self.0.get_mut().write_all(bytes);
     }
 
@@ -290,7 +290,7 @@ fn a_killed_node_shows_and_the_rack_stays() {
     session.passes(&["down"]);
 }
 
-/// What `status` says of a job is what `down` says of it.
+/// `status` and `down` agree on the job.
 #[test]
 fn a_death_after_the_job_counts_against_it() {
     let session = Session::begin();
@@ -421,13 +421,13 @@ fn the_control_socket_takes_any_nonsense() {
         "and goes on with the same client"
     );
 
-    // A line without an end is cut off with a word.
+    // A line without an end is refused with an error.
     client.say(&vec![b'{'; 1 << 20]);
     let mut rest = String::new();
     let _ = client.0.read_to_string(&mut rest);
     assert!(rest.is_empty() || rest.contains("a line of more than"), "{rest}");
 
-    // Half a request and away; and more clients than there is room for.
+    // Half a request and a close; and more clients than allowed.
     session.connect("ring-4").say(b"{\"down\"");
     let mut crowd: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
     crowd.last_mut().expect("a crowd").say(b"{\"status\": {}}\n");
@@ -446,7 +446,7 @@ fn clients_that_hold_every_place_cannot_keep_a_rack_up() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
-    // All of them have been let in once the last one is answered.
+    // All clients are connected once the last one is answered.
     crowd.last_mut().expect("a crowd").ask(&json!({"status": {}}));
     let mut last = session.connect("ring-4");
     let refusal = last.ask(&json!({"subscribe": {}}));
@@ -539,7 +539,7 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
 }
 
-/// Take the only rack down, whatever its verdict, and read its report.
+/// Takes the only rack down, with any verdict, and reads its report.
 fn taken_down(session: &Session) -> Value {
     let json = scratch("farewell.json");
     session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
@@ -547,7 +547,7 @@ fn taken_down(session: &Session) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Faults that never end by themselves end with the rack: before it goes, everything is healed, and whoever lives reaches whoever lives.
+/// Faults without an end are ended with the rack: first everything is healed, and live members reach each other.
 #[test]
 fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
     let session = Session::begin();
@@ -606,7 +606,7 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
     let script = rack_file(EVERY_KIND);
     let told = session.passes(&["inject", "script", script.to_str().expect("a plain path")]);
     assert!(told.contains(&format!("{kinds} faults injected")), "{told}");
-    // What is lost, or taken back, at once has no end.
+    // Faults that act at once have no end.
     let endless = ["5", "13"];
     let begin = (1..=kinds).map(|number| (number.to_string(), "true".to_owned()));
     let end = (1..=kinds).map(|number| (number.to_string(), "false".to_owned()));
@@ -627,7 +627,7 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
     session.passes(&["down"]);
 }
 
-/// The two programs of `scripts/`, as a user would start them: they drive a rack of their own and assert on its events.
+/// The two programs of `scripts/`, started as a user would: they drive a rack of their own and assert on its events.
 #[test]
 fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
     for (interpreter, program) in [("bash", "scripts/live-rack.sh"), ("python3", "scripts/live_rack.py")] {

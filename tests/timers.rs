@@ -1,4 +1,4 @@
-//! Timers that a rack file leaves open follow from the links in virtual time, and stated ones win.
+//! Timers that a rack file leaves open follow from the links in virtual time, and stated ones take precedence.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// Time of one collective, by the report.
+/// Returns the time of one collective, by the report.
 fn time_us(report: &Value) -> f64 {
     report["sweep"][0]["time_us"].as_f64().unwrap_or_else(|| panic!("no time in {}", report["sweep"]))
 }

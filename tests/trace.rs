@@ -1,4 +1,4 @@
-//! `rackloom sim --trace` as a user meets it: what a trace says is done, at its times, and a trace that says nonsense is refused.
+//! `rackloom sim --trace`: a trace is played at its times, and an invalid trace is refused.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn a_trace_is_played_at_its_times_and_what_came_is_checked() {
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("a report");
     assert_eq!((&report["verdict"], &report["job"]), (&"pass".into(), &"trace".into()));
     assert_eq!((&report["traffic"]["messages"], &report["traffic"]["bytes"]), (&5.into(), &24_296.into()));
-    // The put, the store, the load and the get, each compared where its bytes came to be.
+    // The put, the store, the load and the get, each compared at its destination.
     assert_eq!(report["verified_bytes"], 4_096 + 64 + 128 + 20_000);
     let completion = report["traffic"]["completion_ns"].as_u64().expect("a time");
     assert!((20_000..22_000).contains(&completion), "the last line is due at 20 us: {completion}");
